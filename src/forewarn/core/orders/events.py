@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from forewarn.core.admission.announcing import listing
 from forewarn.core.basic_types import (
     ApprovalRule,
     ApprovedBy,
@@ -75,9 +76,8 @@ def _record_together(draft: Draft, order: Order, announced: Sequence[Event]) -> 
     for event in announced:
         domains = sorted({other.update_domain for other in listed if other.group == event.group})
         if len(domains) > 1 and not draft.groups[event.group].policy.gang:
-            *most, last = domains
-            which = f"{', '.join(map(str, most))} and {last}"
-            why = f"{order.terms.together}: update domains {which} of {event.group} are disturbed together"
+            which = f"update domains {listing(domains)} of {event.group}"
+            why = f"{order.terms.together}: {which} are disturbed together"
             draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
 
 

@@ -81,7 +81,7 @@ def check_health(draft: Draft, order: Order) -> Order:
 def _may_begin(order: Order, task: HostTask) -> bool:
     if task is HostTask.CORDON:
         return any(stage.state is not StageState.QUEUED for stage in order.stages)
-    stage = service.host_stage(order)
+    stage = service.stage_of(order, StageKind.HOST)
     if stage is not None and stage.started_at is not None:
         return True
     # An order that winds down without work on the host only uncordons it.

@@ -260,7 +260,8 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
 
 def _work_time(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> timedelta:
     """Return how long these steps are expected to take."""
-    if not work_durations.is_move(order, affected):
+    moves = order.action is Action.SERVICE and bool(affected) and all(step.moves for step in affected)
+    if not moves:
         return order.terms.expected or policy.expected_work
     host = draft.hosts.get(order.host) if order.host else None
     machines = [draft.machines.get(step.machine) for step in affected]

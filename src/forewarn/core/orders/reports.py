@@ -1,4 +1,4 @@
-"""What drivers report about steps: running, done, failed, cancelled or unknown."""
+"""Handle the reports of drivers about steps: running, done, failed, cancelled or unknown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -92,8 +92,7 @@ def _notice(draft: Draft, order: Order, index: int, affected: tuple[Step, ...], 
     notice = notice_of(order, affected[0].work, reasons.groups_of(draft, affected), policy)
     if not stages.starts_per_event(order.stages[index]) or order.terms.emergency:
         return notice
-    slots = Slots(draft, order, index, departures.stage_events(draft, order, index))
-    return replace(notice, ahead=max(notice.ahead, slots.turn() - draft.now))
+    return replace(notice, ahead=max(notice.ahead, Slots(draft, order, index).turn() - draft.now))
 
 
 def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:
