@@ -1,4 +1,4 @@
-"""Whether work may be announced: what orders and rollouts are both held against."""
+"""The rules for announcements that orders and rollouts share."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, time, timedelta
@@ -148,7 +148,7 @@ def test_all_reasons_are_given_together() -> None:
     ]
 
 
-# What is refused at once
+# Refusals
 
 
 def test_work_that_no_window_has_room_for_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Holds: what they say of themselves, whom they reach, and that a thing is held once."""
+"""Holds: their records, their scope, and one hold for each scope."""
 
 from dataclasses import replace
 

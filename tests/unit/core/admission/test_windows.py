@@ -1,4 +1,4 @@
-"""Windows: when a project may be disturbed, also on the days on which clocks are changed."""
+"""Windows: when a project may be disturbed, even on days when the clocks change."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
@@ -28,7 +28,7 @@ HOUR = timedelta(hours=1)
 MONDAY = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 EVERY_DAY = frozenset(range(7))
 
-# Half an hour in summer, a summer time that pauses for a month, both hemispheres, offsets of 45 minutes.
+# Summer time of half an hour, a summer time with a pause, both hemispheres, offsets of 45 minutes.
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Chatham")
 
 
@@ -47,7 +47,7 @@ def first_fit(calendars: list[Calendar], *, after: datetime, work: timedelta) ->
 
 
 def is_open(known: Calendar, moment: datetime) -> bool:
-    """Return whether a moment is open, the slow way: look at every window of the last week."""
+    """Return whether a time is open by checking every window of the last week."""
     local = moment.astimezone(known.zone)
     if local.date() in known.blackout:
         return False
@@ -66,7 +66,7 @@ def fits(known: Calendar, start: datetime, work: timedelta) -> bool:
 
 
 def changes(zone: ZoneInfo) -> Iterator[datetime]:
-    """Find every moment of five years at which the clocks of a zone are changed."""
+    """Return every clock change of a zone in five years."""
     moment, last = datetime(2026, 1, 1, tzinfo=UTC), datetime(2031, 1, 1, tzinfo=UTC)
     while moment < last:
         after = moment + HOUR
@@ -210,7 +210,7 @@ def test_the_first_fit_is_the_earliest(known: list[Calendar], offset: int, quart
         assert fit == slow
 
 
-# What that means for work that guests are told of
+# Announced work
 
 
 SLEW = Slew(at=MONDAY + 3 * HOUR, system=MONDAY)  # they meet at 18:00
@@ -219,7 +219,7 @@ SLEW = Slew(at=MONDAY + 3 * HOUR, system=MONDAY)  # they meet at 18:00
 @pytest.mark.parametrize(
     ("opens", "service"),
     [
-        ("14:00", MONDAY + 4 * HOUR),  # not at once, though service time is past it
+        ("14:00", MONDAY + 4 * HOUR),  # not at once, although service time is later
         ("17:00", MONDAY + 5.5 * HOUR),
         ("20:00", MONDAY + 8 * HOUR),
     ],
@@ -283,7 +283,7 @@ def test_a_window_before_the_deadline_is_used() -> None:
 
 @pytest.mark.parametrize("late", [timedelta(), timedelta(milliseconds=5), timedelta(seconds=29)])
 def test_work_that_just_fits_tolerates_a_late_tick(late: timedelta) -> None:
-    bound = timing(window("14:00", 1 + 1 / 60))  # an hour of work, and a minute for both of its ticks
+    bound = timing(window("14:00", 1 + 1 / 60))  # an hour of work, and a minute of leeway for two late ticks
     told = bound.announce_at(MONDAY)
     assert told is not None
     assert bound.why_not_announce("host-1", now=told + late) == ()
@@ -333,7 +333,7 @@ def test_windows_that_open_at_different_times_must_be_open_together() -> None:
 
 
 def test_many_windows_are_evaluated_fast_enough_for_a_transaction() -> None:
-    """Twelve windows a day for each of two projects, which never meet: the whole horizon is searched once."""
+    """Two projects with twelve windows a day never overlap, so the whole horizon is searched once."""
     day = [window(f"{hour:02}:00", 0.5) for hour in range(0, 24, 2)]
     other = [window(f"{hour:02}:30", 0.5) for hour in range(0, 24, 2)]
     assert first_fit([calendar(*day), calendar(*other)], after=MONDAY, work=QUARTER) is None

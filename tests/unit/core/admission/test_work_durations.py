@@ -1,4 +1,4 @@
-"""How long moves take in a fleet, by those that are over."""
+"""The expected time of moves, from past moves."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -21,7 +21,7 @@ HOUR = 3600.0
         (NO_MOVES, 1.0),
         (MovePace(expected=240, taken=240), 1.0),
         (MovePace(expected=9 * HOUR, taken=18 * HOUR), pytest.approx(2, abs=0.05)),
-        (MovePace(expected=240, taken=480), pytest.approx(1.3, abs=0.05)),  # a few say little
+        (MovePace(expected=240, taken=480), pytest.approx(1.3, abs=0.05)),  # a few moves have little weight
         (MovePace(expected=9 * HOUR, taken=0), LEAST),
         (MovePace(expected=HOUR, taken=100 * HOUR), MOST),
     ],

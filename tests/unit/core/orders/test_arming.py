@@ -1,4 +1,4 @@
-"""Rule 4: armed events alone keep other update domains away, and what is not armed does not start."""
+"""Rule 4: only armed events block other update domains, and unarmed events do not start."""
 
 import itertools
 from datetime import datetime, timedelta
@@ -21,11 +21,11 @@ from forewarn.core.orders.interventions import cancel
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 DAY = timedelta(days=1)
-WEEK, TEN = 7 * DAY, 10 * MINUTE  # the notice of a degraded host, and the minimum of a Redeploy
+WEEK, TEN = 7 * DAY, 10 * MINUTE  # the notice of a degraded host, and the minimum notice of a Redeploy
 
 
 def two_hosts(**more: object) -> Fleet:
-    """Two update domains of `web`, each on a host of its own, and one to go to."""
+    """Place two update domains of `web` on a host each, beside an empty host."""
     return Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), hosts=["host-9"], **more)  # type: ignore[arg-type]
 
 
@@ -43,12 +43,12 @@ def now(fleet: Fleet, order: Order) -> Order:
 
 
 def end(fleet: Fleet, order: Order) -> None:
-    """Let a started order end, and its event leave."""
+    """Finish a started order and its event."""
     fleet.finish(order.id)
     fleet.pass_(90 * SECOND)
 
 
-# When an event is armed
+# Arming
 
 
 def test_an_event_with_the_minimum_notice_is_armed_from_its_announcement() -> None:
@@ -105,7 +105,7 @@ def test_arming_does_not_change_the_document() -> None:
     assert fleet.draft.groups["web"].incarnation == before  # type: ignore[index]
 
 
-# Whom it keeps away
+# Events that are blocked
 
 
 def test_a_second_degraded_host_is_announced_at_once() -> None:
@@ -150,7 +150,7 @@ def test_a_users_own_order_is_armed_beside_another_update_domain() -> None:
     assert only(fleet, restart).armed_at == fleet.now
 
 
-# What cannot be armed
+# Events that cannot be armed
 
 
 def test_an_event_that_cannot_be_armed_is_postponed_with_the_reason() -> None:
@@ -159,7 +159,7 @@ def test_an_event_that_cannot_be_armed_is_postponed_with_the_reason() -> None:
     fleet.pass_(WEEK - TEN)
     assert only(fleet, first).armed
     event = only(fleet, second)
-    until = NOON + WEEK + 5 * MINUTE  # what the work of the first is expected to take
+    until = NOON + WEEK + 5 * MINUTE  # the expected work of the first order
     assert (event.armed, event.not_before) == (False, until)
     because = f"web: update domain 1 waits for domain 0 (order {first.id})"
     assert fleet.waits(second.id)[0] == because
@@ -256,7 +256,7 @@ def test_events_of_a_stage_are_armed_together_or_not_at_all() -> None:
 
 
 def crossed() -> tuple[Fleet, Order, Order]:
-    """Two hosts that each carry another update domain of the same two groups, announced an hour ahead."""
+    """Announce work on two hosts an hour ahead; each has another update domain of the same two groups."""
     fleet = Fleet(
         *(machine("web-0"), machine("db-0")),
         *(machine("web-1", "host-2", domain=1), machine("db-1", "host-2", domain=1)),
@@ -335,7 +335,7 @@ def test_a_latecomer_of_an_unarmed_stage_is_armed_with_the_others() -> None:
 
 
 def crossed_whole() -> tuple[Fleet, Order, Order]:
-    """The same, each host done in one go, so that it waits for machines that come later."""
+    """Announce work on both hosts in one go, so that each waits for latecomers."""
     fleet = Fleet(
         *(machine("web-0"), machine("db-0"), machine("app-9", "host-9")),
         *(machine("web-1", "host-2", domain=1), machine("db-1", "host-2", domain=1)),
@@ -353,7 +353,7 @@ def test_an_armed_stage_is_withdrawn_if_its_latecomer_cannot_be_announced() -> N
     fleet.pass_(MINUTE)
     assert "app-0: is on host-1 too, and was not notified of this work" in fleet.waits(first.id)
     fleet.pass_(14 * MINUTE)
-    # The first order to be looked at gives way; nothing then keeps the other one from its latecomer.
+    # The order that is advanced first is withdrawn. Then the other one can announce its latecomer.
     assert fleet.history(Kind.EVENT_WITHDRAWN) == [
         "app-0 came to host-1 and cannot be announced yet; announced again together"
     ]
@@ -371,7 +371,7 @@ def test_an_order_announced_three_times_without_a_start_is_stuck() -> None:
     for times in (1, 2):
         assert now(fleet, order).withdrawals == times - 1
         assert not any(wait.stuck for wait in now(fleet, order).waiting)
-        fleet.pass_(45 * MINUTE)  # the service was away: nothing started in time
+        fleet.pass_(45 * MINUTE)  # the server was down, so nothing started in time
     assert only(fleet, order).status is EventStatus.SCHEDULED
     assert fleet.waits(order.id)[0] == (
         f"order {order.id}: announced 3 times without a start; see what it waits for, or cancel it"

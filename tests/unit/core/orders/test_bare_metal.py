@@ -1,4 +1,4 @@
-"""Bare metal: a host and its one machine, which goes nowhere."""
+"""Bare metal: a host whose only machine cannot move."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What leaves early: a machine its host, its events or the fleet; an order before it is finished (rule 2)."""
+"""Machines that leave a host, an event or the fleet early, and orders that are closed early (rule 2)."""
 
 from dataclasses import replace
 

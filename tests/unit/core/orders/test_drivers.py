@@ -1,4 +1,4 @@
-"""Who does the work of an order: as an operator says, or its host, or the fleet; else somebody outside."""
+"""The driver of an order: from the request, the host or the fleet; otherwise external."""
 
 from dataclasses import replace
 from datetime import timedelta

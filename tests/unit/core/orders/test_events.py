@@ -1,4 +1,4 @@
-"""The life of an event: what is promised, who may approve or defer it, and what leaves it (rules 1 to 3)."""
+"""Events: their notice, approvals, deferrals and records (rules 1 to 3)."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -340,7 +340,7 @@ def test_removing_an_unnamed_machine_changes_nothing() -> None:
     assert fleet.draft.changes() == before
 
 
-# What guests see of it
+# Guests
 
 
 def test_a_users_own_order_has_the_source_user() -> None:

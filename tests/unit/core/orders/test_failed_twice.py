@@ -1,4 +1,4 @@
-"""Hosts that fail again, or fail while machines come to them: nobody is recovered before each is fenced."""
+"""Hosts that fail again, or fail while machines arrive: recovery waits until each of them is fenced."""
 
 import pytest
 
@@ -22,19 +22,19 @@ ELSEWHERE = HostName("host-2")
 
 
 def fleet(*more: str) -> Fleet:
-    """One machine, and two hosts where it could go."""
+    """Create one machine and two possible targets."""
     return Fleet(machine("web-0"), hosts=["host-2", "host-3", *more])
 
 
 def recovered(there: Fleet) -> Order:
-    """The failure of a host that is fenced; its machine is on its way to another one."""
+    """Fail and fence a host; its machine is being recovered to another one."""
     order = there.maintain(action=Action.FAIL, fenced="its plug is pulled")
     assert there.running(order.id)[0].target == ELSEWHERE
     return order
 
 
 def failed_again(there: Fleet) -> tuple[Order, Order]:
-    """The failures of a host that fails once more while its machine is recovered."""
+    """Fail a host again while its machine is being recovered."""
     before = recovered(there)
     there.maintain(action=Action.RESTORE)
     return before, there.maintain(action=Action.FAIL)
@@ -144,7 +144,7 @@ def test_a_machine_recovered_to_a_host_that_fails_is_recovered_from_there() -> N
     )
     assert (states(there, before), states(there, order)) == ([StepState.MOOT], [StepState.WAITING])
     assert there.advance(before.id).state is OrderState.DONE
-    reports.step_done(there.draft, attempt(before))  # what is said of it now is not heard
+    reports.step_done(there.draft, attempt(before))  # answers about it are now ignored
     there.finish_host(order.id, HostTask.FENCE)
     assert there.running(order.id)[0].target == "host-3"
 
@@ -183,7 +183,7 @@ def test_a_machine_that_starts_on_a_failing_host_is_recovered_from_there() -> No
 
 
 def moved_while_failed(there: Fleet) -> tuple[Order, Order]:
-    """A host fails that a machine is just being moved to."""
+    """Fail a host while a machine moves to it."""
     move = there.maintain(work=Work.REDEPLOY, emergency="fire", notice=0 * MINUTE)
     there.pass_(MINUTE)
     assert there.running(move.id)[0].target == ELSEWHERE
@@ -206,7 +206,7 @@ def test_a_failure_does_not_wait_for_a_machine_whose_move_failed() -> None:
     move, order = moved_while_failed(there)
     there.turn()
     there.fail(move.id)
-    assert ELSEWHERE in there.draft.changes().hosts_with_news  # so that it is looked at
+    assert ELSEWHERE in there.draft.changes().hosts_with_news  # so that it is advanced
     assert there.advance(order.id).state is OrderState.DONE
     assert there.machine("web-0").host == "host-1"
 
@@ -230,11 +230,11 @@ def test_a_host_that_has_not_failed_is_not_fenced() -> None:
     assert there.history(Kind.HOST_FENCED) == ["confirmed by test: its plug is pulled"]
 
 
-# A machine that was being moved when its host failed may have arrived
+# A machine that was moving when its host failed may have arrived
 
 
 def moving(there: Fleet) -> HostName:
-    """A machine on its way to another host, which is not the emptiest any more, when its own one fails."""
+    """Fail the host of a machine that moves to a host which is no longer the emptiest."""
     order = there.order("web-0", Action.REDEPLOY)
     there.approve(there.events(order.id)[0])
     (step,) = there.running(order.id)

@@ -1,4 +1,4 @@
-"""Fencing: whose turn it is, what waits for it, and who may vouch instead (rule 13)."""
+"""Fencing: its driver, the machines that wait for it, and the operator's confirmation (rule 13)."""
 
 from dataclasses import replace
 
@@ -264,7 +264,7 @@ def test_a_machine_that_arrives_on_a_failed_host_is_part_of_the_failure() -> Non
 
 
 def evicted_while_failed(*others: Machine) -> tuple[Fleet, Order, Order]:
-    """A host fails that one machine is just being evicted from."""
+    """Fail a host while one of its machines is being evicted."""
     there = Fleet(machine("web-0", priority=Priority.SPOT), *others, hosts=["host-2"])
     eviction = there.order("web-0", Action.EVICT)
     there.pass_(15 * MINUTE)

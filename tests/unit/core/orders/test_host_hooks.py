@@ -1,4 +1,4 @@
-"""Which hooks are steps of an order, who does them, and in which order."""
+"""Hooks as host steps of an order: their drivers and their order."""
 
 from dataclasses import replace
 
@@ -109,7 +109,7 @@ def test_a_failed_cordon_hook_is_shown_until_a_person_decides() -> None:
     assert running(there, order) == [HostTask.CORDON]
 
 
-# An order that is given up
+# Abandoned and cancelled orders
 
 
 def given_up(there: Fleet, order: Order) -> Order:
@@ -233,13 +233,13 @@ def test_the_uncordon_hook_is_not_called_off_if_the_work_was_never_taken_up() ->
     assert host_work.is_letting_go(there.draft.orders[order.id], step)
 
 
-# Health before the host is given back
+# The health check before the host is uncordoned
 
 RETURNING = Policy(hooks=frozenset({HostTask.HEALTH, HostTask.CORDON, HostTask.UNCORDON}))
 
 
 def emptied(there: Fleet) -> Order:
-    """Empty a host whose machines come back, and do the work on it."""
+    """Evacuate a host with returning machines, and finish the work on it."""
     order = there.service(returning=True)
     there.finish_host(order.id, HostTask.CORDON)
     there.pass_(10 * MINUTE)
@@ -334,11 +334,11 @@ def test_machines_do_not_return_to_a_host_that_its_hook_cannot_uncordon() -> Non
     assert "uncordon of host host-1: failed: no route" in there.waits(order.id)
 
 
-# Cordons of a driver
+# Cordons by a driver
 
 
 def on_nova(hooks: frozenset[HostTask] = frozenset()) -> Fleet:
-    """A host whose driver cordons."""
+    """Create a host whose driver can cordon it."""
     there = fleet(Policy(hooks=hooks, cordoning=frozenset({"nova"})))
     there.draft.put_host(replace(there.draft.hosts[HostName("host-1")], driver="nova"))
     return there

@@ -10,7 +10,7 @@ from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 
 def failed(fleet: Fleet) -> Order:
-    """Maintenance of host-1 whose steps have failed."""
+    """Fail the steps of maintenance on host-1."""
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
     fleet.fail(order.id)
@@ -128,7 +128,7 @@ def test_an_abandoned_order_is_closed_as_failed() -> None:
 
 
 def half_failed(fleet: Fleet, **terms: object) -> Order:
-    """Maintenance of host-1: web-0 has failed, web-1 still runs."""
+    """Fail web-0 while maintenance of web-1 on host-1 still runs."""
     order = fleet.maintain(**terms)  # type: ignore[arg-type]
     fleet.pass_(15 * MINUTE)
     reports.step_failed(fleet.draft, attempt(order, "web-0"), why="it burns")

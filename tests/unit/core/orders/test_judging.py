@@ -1,4 +1,4 @@
-"""Whether machines were told in time is judged once: when their event ends, or when they leave it."""
+"""The notice of a machine is judged once: when its event ends, or when the machine leaves it."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ NOTICES = (Kind.NOTICE_LATE, Kind.NOTICE_NEVER)
 
 
 def started(*names: str) -> Fleet:
-    """Maintenance of the machines of web was announced at noon, and has begun."""
+    """Start maintenance that was announced to web at noon."""
     fleet = Fleet(*map(machine, names or ("web-0", "web-1", "web-2")))
     fleet.maintain()
     fleet.pass_(15 * MINUTE)
@@ -20,14 +20,14 @@ def started(*names: str) -> Fleet:
 
 
 def end(fleet: Fleet) -> None:
-    """Turn the clock past the end of all work, and let it end."""
+    """Advance the clock past the end of all work, and end it."""
     fleet.turn(2 * MINUTE)
     for order in list(fleet.draft.orders):
         fleet.finish(order)
 
 
 def counted(fleet: Fleet) -> PromiseCounts:
-    """What this draft adds to the counts."""
+    """Return the counts that this draft adds."""
     found = fleet.draft.changes().promises
     return PromiseCounts(
         **{name: sum(getattr(each, name) for each in found) for name in ("kept", "late", "never")}

@@ -1,4 +1,4 @@
-"""What becomes of a move that fails before a person is asked."""
+"""Retries of a failed move, up to the point where a person must decide."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def live(name: str) -> Machine:
 
 
 def leaving(*machines: Machine, **more: object) -> tuple[Fleet, Order]:
-    """A host whose machines have begun to leave."""
+    """Start the evacuation of a host."""
     fleet = Fleet(*machines, hosts=OTHERS, **more)  # type: ignore[arg-type]
     order = fleet.service()
     fleet.pass_(15 * MINUTE)
@@ -154,7 +154,7 @@ def test_a_live_only_machine_that_every_host_refuses_rests_too() -> None:
 
 
 def fail(fleet: Fleet, order: Order, name: str) -> None:
-    """Have the move of one machine fail."""
+    """Fail the move of one machine."""
     failed = step(fleet, order, name)
     reports.step_failed(fleet.draft, AttemptId(order.id, failed.machine, failed.attempt), why="it burns")
     fleet.advance(order.id)

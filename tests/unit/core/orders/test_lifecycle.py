@@ -1,4 +1,4 @@
-"""How an order goes on: announced, started, carried out, over (rules 1, 4, 5, 10 and 11)."""
+"""The life of an order: announced, started, carried out, ended (rules 1, 4, 5, 10 and 11)."""
 
 from dataclasses import replace
 from datetime import time, timedelta
@@ -150,7 +150,7 @@ def test_a_failed_host_starts_at_once_with_all_its_update_domains() -> None:
     assert fleet.history(Kind.EVENT_STARTED) == ["host host-1 failed"] * 2
 
 
-# Rule 11: what could not start in time is announced anew
+# Rule 11: a stage that could not start in time is announced again
 
 
 def test_a_stage_that_could_not_start_for_half_an_hour_is_withdrawn_and_announced_again() -> None:
@@ -195,7 +195,7 @@ def test_the_first_not_before_of_a_stage_decides_when_it_is_stale() -> None:
     assert [event.not_before for event in fleet.events()] == [fleet.now + QUARTER]
 
 
-# Rule 10: doing it twice changes nothing, and everything that waits has its reason
+# Rule 10: advancing is idempotent, and everything that waits has its reason
 
 
 def check_nothing_changes(fleet: Fleet, order: OrderId) -> None:
@@ -233,7 +233,7 @@ def test_a_failed_order_waits_with_its_reason() -> None:
     assert [event.status for event in fleet.events()] == [EventStatus.STARTED]
 
 
-# When an order is looked at again
+# Due times
 
 
 def test_an_announced_order_is_due_at_its_not_before_and_then_when_it_is_stale() -> None:
@@ -325,7 +325,7 @@ def test_a_terminated_machine_leaves_the_fleet_with_its_event() -> None:
     assert fleet.history(Kind.MACHINE_REMOVED) == ["terminated"]
 
 
-# Whom nothing is announced to
+# Groups that have not enabled events
 
 
 @pytest.mark.parametrize("action", [Action.RESTART, Action.REDEPLOY])
@@ -362,7 +362,7 @@ def test_an_order_on_an_empty_host_is_done_at_once() -> None:
     assert Fleet(hosts=["host-1"]).maintain().state is OrderState.DONE
 
 
-# Machines that come after the announcement
+# Latecomers
 
 
 def test_a_machine_that_arrives_on_an_announced_host_gets_its_own_event() -> None:
@@ -426,7 +426,7 @@ def test_an_event_cannot_be_deferred_beyond_its_window() -> None:
     fleet.pass_(105 * MINUTE)
     (event,) = fleet.events()
     lifecycle.defer(fleet.draft, event, by=MachineName("web-0"), wanted=8 * HOUR, policy=fleet.policy)
-    # Five minutes of work and half a minute to spare before 16:00.
+    # Five minutes of work and 30 seconds of leeway before 16:00.
     assert fleet.events()[0].not_before == NOON + 4 * HOUR - 5 * MINUTE - 30 * SECOND
 
 
@@ -473,7 +473,7 @@ def test_a_resumed_order_is_announced_again_with_full_notice() -> None:
     assert [event.not_before for event in fleet.events()] == [NOON + 25 * MINUTE]
 
 
-# A step that is tried again
+# Retried steps
 
 
 def test_a_retried_step_waits_until_its_machine_is_free() -> None:

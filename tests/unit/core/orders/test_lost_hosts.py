@@ -1,4 +1,4 @@
-"""Hosts that do not come back from work on them: when they are lost, and what becomes of them."""
+"""Hosts that do not come back from work on them: when they are lost, and how they are recovered."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ BEGUN = NOON + HOUR / 4
 
 
 def worked_on(**terms: object) -> tuple[Fleet, Order]:
-    """A host whose work has begun."""
+    """Start the work on a host."""
     there = Fleet(machine("web-0"), hosts=["host-2"])
     order = there.service(mode=ServiceMode.IN_PLACE, **terms)
     there.pass_(HOUR / 4)

@@ -1,4 +1,4 @@
-"""Moves are announced when their driver has said that they can be made, and not before."""
+"""Moves are announced only after their driver has agreed."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -49,7 +49,7 @@ def steps(fleet: Fleet, order: Order) -> list[Step]:
 
 
 def asked(fleet: Fleet, order: Order) -> dict[str, str]:
-    """The machines whose driver has been asked and has not answered, and about which host."""
+    """Return the open questions to the driver: machine and target host."""
     waiting = (each for each in steps(fleet, order) if each.state is StepState.WAITING)
     return {
         each.name: each.precheck.target
@@ -59,7 +59,7 @@ def asked(fleet: Fleet, order: Order) -> dict[str, str]:
 
 
 def answer(fleet: Fleet, order: Order, *, refused: str = "", unknown: str = "") -> None:
-    """Have the driver answer all that it was asked, and the order go on."""
+    """Answer all open questions, and advance the order."""
     for step in steps(fleet, order):
         if step.name in asked(fleet, order):
             target = HostName(asked(fleet, order)[step.name])

@@ -1,4 +1,4 @@
-"""A move of one machine: where it goes, what is refused, and what its guests are told."""
+"""Moves of one machine: their target, refusals and events."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,7 +40,7 @@ def move(fleet: Fleet, name: str = "web-0", *, live: bool = False, **terms: Any)
 
 
 def moved(fleet: Fleet, order: Order) -> Order:
-    """Let an order start and be done."""
+    """Start and finish an order."""
     fleet.pass_(15 * MINUTE)
     fleet.finish(order.id)
     return fleet.draft.orders[order.id]

@@ -1,4 +1,4 @@
-"""Where a machine goes that moves."""
+"""The choice of a host for a machine that moves."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ MINE = Machine(id=MachineId("1"), name=MachineName("web-0"), project=DEFAULT_PRO
 
 
 def draft(*, budget: Budget | None = None, domains: int = 3, **rooms: Room) -> Draft:
-    """Hosts with this room, and a group that needs what the budget says."""
+    """Create hosts with these rooms, and a group with this budget."""
     policy = GroupPolicy(budget=budget.needs if budget else 0)
     web = Group(
         name=WEB, project=DEFAULT_PROJECT, kind=GroupKind.SCALE_SET, update_domains=domains, policy=policy
@@ -53,7 +53,7 @@ def draft(*, budget: Budget | None = None, domains: int = 3, **rooms: Room) -> D
 
 
 def web(*domains: int, carried: int | None = None, busy: bool = False) -> Room:
-    """A host with machines of web in these update domains."""
+    """Return a host with machines of web in these update domains."""
     members = {(WEB, domain): domains.count(domain) for domain in domains}
     return Room(carried=len(domains) if carried is None else carried, members=members, busy=busy)
 
@@ -103,7 +103,7 @@ BESIDE = (
 
 
 def beside(*homes: str, **rooms: Room) -> str | None:
-    """Choose for a machine that stands beside one of db, and two of app in different domains."""
+    """Choose for a machine beside one of db, and two of app in different domains."""
     fleet = draft(**rooms)
     fleet.groups |= {
         name: Group(name=name, project=DEFAULT_PROJECT, kind=GroupKind.SCALE_SET, update_domains=3)
@@ -126,7 +126,7 @@ def test_a_host_that_shares_waves_with_the_source_is_better_than_an_emptier_one(
     assert beside(a=unknown, b=of(DB, 0)) == "b"
     assert beside(a=unknown, b=Room(carried=3, labels={"rack": "a"})) == "b"
     assert beside(a=unknown, b=Room()) == "b"
-    # What the source has several domains of says nothing, nor what it has none of.
+    # Groups with several domains, or none, on the source do not count.
     assert beside(a=unknown, b=of(GroupName("other"), 0)) == "a"
     assert beside(a=unknown, b=of(APP, 0)) == "a"
 
@@ -134,7 +134,7 @@ def test_a_host_that_shares_waves_with_the_source_is_better_than_an_emptier_one(
 def test_a_host_of_other_waves_is_worse_than_an_unknown_one() -> None:
     assert beside(a=of(DB, 1, carried=1), b=Room(carried=3)) == "b"
     assert beside(a=of(DB, 1, carried=1, rack="a"), b=Room(carried=3)) == "b"
-    # Two stages are worse than one wave more.
+    # Two stages are worse than one more wave.
     assert beside(a=of(WEB, 1, carried=1), b=of(DB, 1)) == "b"
     assert beside(a=Room(labels={"rack": "b"}), b=Room(carried=3, labels={"rack": "a"})) == "b"
 
@@ -191,7 +191,7 @@ def test_a_machine_goes_only_to_hosts_with_enough_resources() -> None:
 
 @pytest.mark.parametrize("state", sorted(HostState))
 def test_only_other_sound_hosts_are_chosen(state: HostState) -> None:
-    """A host may have been cordoned, or have failed, after its room was counted."""
+    """A host may have been cordoned, or have failed, after its room was loaded."""
     base = draft(own=Room(), other=Room())
     base.put_host(Host(name=HostName("other"), state=state))
     assert chosen(base) == ("other" if state is HostState.OK else None)
@@ -202,7 +202,7 @@ def moving(name: str, state: StepState = StepState.WAITING) -> Step:
 
 
 def evacuating(*steps: Step, host_stage: StageState = StageState.QUEUED, **terms: Any) -> dict[str, Any]:
-    """An order that empties a host, and then works on it."""
+    """Return an order that evacuates a host and works on it."""
     evacuate = replace(stage(*steps), kind=StageKind.EVACUATE)
     host = Stage(state=host_stage, steps=(), kind=StageKind.HOST)
     asked = OrderTerms(mode=ServiceMode.EVACUATE, **terms)
@@ -220,7 +220,7 @@ DONE, RUNNING, MOOT = StepState.DONE, StepState.RUNNING, StepState.MOOT
         ({"stages": (stage(moving("web-0")),)}, {GONE}),
         ({"stages": (stage(moving("web-0", StepState.FAILED)),)}, {GONE}),
         ({"stages": (stage(moving("web-0", RUNNING)),)}, set()),
-        # Another machine may come to a host, also one that it has been told to leave before.
+        # Another machine may arrive, even one that has left before.
         ({"machine": None, "host": OWN, "stages": (stage(moving("web-0", RUNNING)),)}, {NEW}),
         ({"machine": None, "host": OWN, "stages": (stage(moving("web-1", MOOT)),)}, {NEW}),
         ({"driver": EXTERNAL}, set()),
@@ -229,7 +229,7 @@ DONE, RUNNING, MOOT = StepState.DONE, StepState.RUNNING, StepState.MOOT
         ({"ended_at": NOW}, set()),
         (evacuating(moving("web-0")), {GONE, NEW}),
         (evacuating(moving("web-0", DONE)), {NEW}),
-        # Nobody leaves it any more once the work on it is announced; some may come back.
+        # Once the work on it is announced, no machine leaves it; some may return.
         (evacuating(moving("web-0", DONE), host_stage=StageState.ANNOUNCED), set()),
         (evacuating(moving("web-0", DONE), host_stage=StageState.STARTED, returning=True), {GONE}),
     ],
@@ -244,9 +244,9 @@ def test_an_order_lists_the_machines_that_it_may_still_have_to_place(
 @pytest.mark.parametrize(
     ("more", "machine", "expected"),
     [
-        (evacuating(), {}, 2),  # as many as leave a host at once, if it does not say
+        (evacuating(), {}, 2),  # the default number of machines that leave a host at once
         (evacuating() | {"driver": EXTERNAL}, {}, 3),
-        (evacuating(), {"labels": {"gpu": "a"}}, 3),  # they have their places from the announcement on
+        (evacuating(), {"labels": {"gpu": "a"}}, 3),  # their hosts are reserved from the announcement on
         (evacuating(), {"resources": {"memory": 4}}, 3),
         (evacuating() | {"host": HostName("elsewhere")}, {}, 2),
         ({"work": Work.REDEPLOY, "machine": None, "host": OWN}, {}, 3),
@@ -282,7 +282,7 @@ OFF = replace(MINE, host=None, last_host=HostName("own"))
 @pytest.mark.parametrize(
     ("driver", "more", "where"),
     [
-        ("libvirt", {}, "own"),  # its hypervisor has it there, and nowhere else
+        ("libvirt", {}, "own"),  # only this hypervisor defines it
         ("libvirt", {"own": Room(carried=9)}, "own"),
         ("libvirt", {"own": Room(labels={}, carried=0)}, "own"),
         ("simulated", {"own": Room(carried=9)}, "a"),
@@ -307,7 +307,7 @@ def test_a_stopped_machine_goes_elsewhere_if_its_host_cannot_take_it() -> None:
 
     real = Host(name=HostName("own"), driver="libvirt")
     assert placed(real) == "own"
-    assert placed(None) == "a"  # it is not in the fleet any more
+    assert placed(None) == "a"  # it has left the fleet
     assert placed(replace(real, state=HostState.CORDONED)) == "a"
     assert placed(real, own=Room()) == "a"
     assert placed(real, but=(real.name,)) == "a"

@@ -1,4 +1,4 @@
-"""Hosts that cannot be reached: no machine is sent there, orders wait with the reason, and go on later."""
+"""Unreachable hosts: no machine is sent there, and orders wait until they are reachable."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def cut(fleet: Fleet, *hosts: HostName) -> None:
 
 
 def restore(fleet: Fleet, host: HostName = OTHER) -> None:
-    """Let a host be reached again, and the orders go on that this wakes."""
+    """Mark a host as reachable, and advance the orders that this wakes."""
     lost_hosts.note_reachable(fleet.draft, host)
     fleet.pass_(SECOND)
 
@@ -41,7 +41,7 @@ def step(fleet: Fleet, order: Order) -> Step:
 
 
 def unreached(fleet: Fleet, order: Order) -> None:
-    """Have the driver of a step find its target out of reach before it begins."""
+    """Report the target of a step as unreachable before the step begins."""
     running = step(fleet, order)
     attempt = AttemptId(order.id, running.machine, running.attempt)
     reports.step_unreached(fleet.draft, attempt, why="no route to it")
@@ -53,7 +53,7 @@ def test_a_host_that_becomes_reachable_again_is_recorded_once_with_the_downtime(
     cut(fleet)
     cut(fleet)
     assert fleet.draft.hosts[OTHER].unreachable_since == fleet.now
-    assert fleet.draft.changes().hosts_with_news == {OTHER}  # whose order says so
+    assert fleet.draft.changes().hosts_with_news == {OTHER}  # as its order tells
     assert not fleet.draft.hosts[OTHER].is_usable
     fleet.turn(90 * SECOND)
     cut(fleet)
@@ -138,7 +138,7 @@ def test_an_event_does_not_start_while_its_machine_has_no_reachable_target(actio
     fleet.pass_(16 * MINUTE)
     assert [event.status for event in fleet.events()] == [EventStatus.SCHEDULED]
     assert any("host-2 cannot be reached since" in said for said in fleet.waits(order.id))
-    fleet.pass_(HOUR)  # it is withdrawn, and announced again only when there is a host
+    fleet.pass_(HOUR)  # it is withdrawn, and announced again only once there is a host
     assert fleet.events() == ()
     assert len(fleet.history(Kind.EVENT_WITHDRAWN)) == 1
     restore(fleet)
@@ -161,9 +161,7 @@ def test_a_reservation_on_an_unreachable_host_is_replaced() -> None:
 
 @pytest.mark.parametrize("action", [Action.REDEPLOY, Action.SERVICE])
 @pytest.mark.parametrize("mobility", [Mobility.LIVE, Mobility.COLD])
-def test_a_step_waits_if_its_driver_cannot_reach_the_target(
-    action: Action, mobility: Mobility
-) -> None:
+def test_a_step_waits_if_its_driver_cannot_reach_the_target(action: Action, mobility: Mobility) -> None:
     fleet = Fleet(machine("a-0", mobility=mobility), hosts=(OTHER,))
     order = fleet.service() if action is Action.SERVICE else fleet.order("a-0", action)
     fleet.pass_(15 * MINUTE)

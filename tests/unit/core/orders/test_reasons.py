@@ -183,7 +183,7 @@ def test_all_reasons_of_a_stage_are_given() -> None:
     ]
 
 
-# What is proposed
+# Proposals
 
 
 def test_a_proposal_has_the_footprint_of_its_stage() -> None:

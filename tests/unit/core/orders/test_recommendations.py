@@ -1,4 +1,4 @@
-"""Recommendations to rebalance: guests are told, nothing is done, and no rule counts it."""
+"""Recommendations to rebalance: an event without work, which no rule counts."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ def spot(name: str, host: str = "host-1", *, domain: int = 0) -> Fleet:
 
 
 def pair(**more: object) -> Fleet:
-    """Two machines of a group, of two update domains, on two hosts."""
+    """Create two machines of a group, in two update domains on two hosts."""
     return Fleet(
         machine("web-0", priority=Priority.SPOT),
         machine("web-1", "host-2", domain=1, priority=Priority.SPOT),

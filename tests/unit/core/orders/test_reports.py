@@ -1,4 +1,4 @@
-"""What drivers report of steps (rule 8), and external drivers of whole orders."""
+"""Reports of drivers about steps (rule 8), and of external programs about orders."""
 
 from datetime import timedelta
 
@@ -127,7 +127,7 @@ def test_the_downtime_of_a_machine_is_recorded_beside_the_announced_duration() -
 
 
 def test_a_step_of_unknown_state_runs_on_with_its_reason() -> None:
-    """Rule 8: not reaching a hypervisor is no failure."""
+    """Rule 8: an unreachable hypervisor is no failure."""
     fleet = Fleet(machine("web-0"))
     order = started(fleet)
     for why in ("no route", "no answer"):
@@ -137,7 +137,7 @@ def test_a_step_of_unknown_state_runs_on_with_its_reason() -> None:
     reports.step_running(fleet.draft, attempt(order), look_at=None)
     assert fleet.advance(order.id).waiting == ()
     reports.step_unknown(fleet.draft, attempt(order), why="no route")
-    assert fleet.history(Kind.STEP_UNKNOWN) == ["reboot: no route"]  # once for an attempt
+    assert fleet.history(Kind.STEP_UNKNOWN) == ["reboot: no route"]  # once for each attempt
 
 
 def test_the_host_that_a_driver_reports_is_saved() -> None:
@@ -193,7 +193,7 @@ def test_a_machine_that_every_host_refuses_stays_and_its_step_fails_with_all_rea
     fleet.advance(order.id)
     fleet.turn()
     again = interventions.retry(fleet.draft, order.id, by="ops", policy=fleet.policy)
-    assert again.steps[0].target == "host-2"  # somebody may have made room
+    assert again.steps[0].target == "host-2"  # an operator may have freed capacity
 
 
 def test_a_driver_that_uses_real_time_is_not_asked_in_service_time() -> None:

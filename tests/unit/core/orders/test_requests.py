@@ -1,4 +1,4 @@
-"""What may be ordered on a machine or a host, and when; what it supersedes."""
+"""Orders on machines and hosts: what is accepted, refused and superseded."""
 
 from dataclasses import replace
 from datetime import time, timedelta
@@ -160,7 +160,7 @@ def test_a_second_platform_order_on_a_host_is_refused_and_names_the_first(action
 
 
 def refusal(fleet: Fleet) -> str:
-    """What is said to who orders work on a host that has an order."""
+    """Return the refusal of a second order on a host."""
     with pytest.raises(Conflict) as refused:
         fleet.maintain()
     return str(refused.value)
@@ -254,7 +254,7 @@ def test_a_restore_cancels_the_redeploys_of_a_degraded_host() -> None:
     assert fleet.history(Kind.ORDER_CANCELLED) == ["host host-1 was restored"]
 
 
-# What could only wait for ever
+# Impossible orders
 
 
 def test_work_that_no_window_has_room_for_is_refused() -> None:
@@ -311,7 +311,7 @@ def test_a_machine_without_a_host_uses_the_driver_of_its_target() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     fleet.draft.put_machine(replace(fleet.machine("web-0"), host=None, state=MachineState.STOPPED))
     fleet.draft.put_host(replace(fleet.draft.hosts[HostName("host-2")], driver="external"))
-    del fleet.draft.hosts[HostName("host-1")]  # its last one
+    del fleet.draft.hosts[HostName("host-1")]  # its last host
     assert fleet.order("web-0", Action.START, driver=None).driver == "external"
 
 

@@ -1,4 +1,4 @@
-"""Room: a machine that takes or asks something of its host has a place from its announcement on."""
+"""Capacity: a machine with requirements has a reserved host from its announcement on."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ WEB_0 = MachineId("web-0")
 
 
 def fleet(**vcpus: int) -> Fleet:
-    """Two machines of 4 vcpus on a host, and others with so many vcpus."""
+    """Place two machines of 4 vcpus on a host, beside hosts with so many vcpus."""
     made = Fleet(
         machine("web-0", resources={"vcpus": 4}),
         machine("web-1", domain=1, resources={"vcpus": 4}),
@@ -182,11 +182,11 @@ def test_a_reservation_is_kept_while_its_order_waits() -> None:
     assert bound_for(made) == H2
 
 
-# A host that is emptied
+# Evacuations
 
 
 def crowded(**free: int) -> Fleet:
-    """Two hosts with two machines each, and another one with so much room."""
+    """Create two hosts with two machines each, and another with so much room."""
     made = Fleet(
         *(machine(name, resources={"vcpus": 4}, mobility=Mobility.COLD) for name in ("web-0", "db-0")),
         *(

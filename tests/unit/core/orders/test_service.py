@@ -1,4 +1,4 @@
-"""Work on a host itself: who leaves first, who restarts with it, and what is done when."""
+"""Work on a host itself: machines that leave, machines that restart with it, and the order of steps."""
 
 from dataclasses import replace
 from datetime import time, timedelta
@@ -60,7 +60,7 @@ def moving(fleet: Fleet, order: Order) -> list[str]:
 
 
 def evacuated(*machines: Machine, **more: object) -> tuple[Fleet, Order]:
-    """A host that everybody who can has left."""
+    """Evacuate a host as far as possible."""
     fleet = Fleet(*machines, hosts=("host-1", *OTHERS))
     order = fleet.service(**more)  # type: ignore[arg-type]
     fleet.pass_(15 * MINUTE)
@@ -70,7 +70,7 @@ def evacuated(*machines: Machine, **more: object) -> tuple[Fleet, Order]:
     return fleet, order
 
 
-# Who leaves, who stays
+# Machines that leave and machines that stay
 
 
 def test_machines_that_can_leave_do_so_and_the_others_restart_with_their_host() -> None:
@@ -165,7 +165,7 @@ def test_bare_metal_is_serviced_in_place() -> None:
     assert [(step.name, step.work) for step in order.steps] == [("host-1", Work.REBOOT)]
 
 
-# A few at a time
+# Slots
 
 
 def test_machines_leave_a_few_at_a_time() -> None:
@@ -208,7 +208,7 @@ def test_memory_determines_the_expected_time_of_a_move() -> None:
     fleet = Fleet(large, machine("b-0"), machine("c-0"), machine("d-0"), hosts=OTHERS)
     fleet.service()
     ahead = sorted((event.not_before - event.announced_at) // MINUTE for event in fleet.events())
-    assert ahead == [10, 10, 14, 18]  # b, c and d go one after the other beside it
+    assert ahead == [10, 10, 14, 18]  # b, c and d move one after another beside it
 
 
 def test_memory_in_wrong_units_does_not_block_a_host_for_years() -> None:
@@ -231,7 +231,7 @@ def test_postponements_behind_overdue_moves_become_rarer() -> None:
 
 
 def test_forty_moves_of_four_minutes_two_at_once_do_not_become_stale() -> None:
-    """Rule 11 is judged for each event: the last one waits for more than an hour, as it was told."""
+    """Rule 11 applies to each event: the last one waits for more than an hour, as announced."""
     fleet = Fleet(*(live(f"m{number:02}-0") for number in range(40)), hosts=OTHERS)
     order = fleet.service()
     for _ in range(25):
@@ -313,7 +313,7 @@ def test_a_stale_event_of_an_evacuation_is_withdrawn_alone_and_announced_again()
     assert moving(fleet, order) == ["a-0"]
 
 
-# Who comes and goes meanwhile
+# Machines that arrive and leave
 
 
 def arrives(fleet: Fleet, name: str, **more: object) -> None:
@@ -423,7 +423,7 @@ def test_a_host_that_fails_during_an_evacuation_supersedes_it() -> None:
     assert fleet.draft.hosts[HOST].cordoned_for is None
 
 
-# What is refused, and together
+# Refusals, and work done together
 
 
 def test_several_update_domains_that_would_restart_together_are_refused_by_name() -> None:
@@ -536,7 +536,7 @@ def test_a_hold_that_withdraws_machine_after_machine_counts_as_one_withdrawal() 
     for _ in range(12):
         fleet.pass_(5 * MINUTE)
     late = fleet.history(Kind.EVENT_WITHDRAWN)
-    assert (len(late), len(set(late))) == (6, 3)  # their turns came at three times
+    assert (len(late), len(set(late))) == (6, 3)  # they were due at three times
     assert not fleet.draft.orders[order.id].stuck
     del fleet.draft.holds["H"]
     fleet.pass_(MINUTE)
@@ -544,7 +544,7 @@ def test_a_hold_that_withdraws_machine_after_machine_counts_as_one_withdrawal() 
 
 
 def announced_three_times() -> tuple[Fleet, Order]:
-    """A machine that could move twice, while the service was away."""
+    """The server is down while a machine could move twice."""
     fleet = Fleet(live("a-0"), hosts=OTHERS)
     order = fleet.service()
     for _ in range(2):
@@ -610,7 +610,7 @@ def test_planning_twice_changes_nothing_the_second_time() -> None:
     raise AssertionError(stages(fleet, order))
 
 
-# Events that are over, and listed for a while
+# Finished events that stay listed
 
 LINGER = 90 * SECOND
 
@@ -662,7 +662,7 @@ def test_restarted_machines_wait_until_their_events_may_end() -> None:
     assert fleet.waits(order.id)[0].startswith(f"{event.id}: is done, and stays listed until")
 
 
-# What is done to the host itself
+# Host steps
 
 
 def hooked(
@@ -775,7 +775,7 @@ def test_abandoning_work_on_a_host_leaves_its_machines_running() -> None:
 
 
 def restarted_by_its_owner() -> tuple[Fleet, Order, Order]:
-    """A machine that restarts with its host, and an order of its owner that waits for it."""
+    """Restart a machine with its host while an order of its owner waits for it."""
     fleet = Fleet(staying("a-0"), hosts=OTHERS)
     order = fleet.service()
     fleet.pass_(15 * MINUTE)

@@ -1,4 +1,4 @@
-"""What of the silence of those who work outside counts after a start of the service."""
+"""The silence of external programs across a start of the server."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ LIMIT = 10 * MINUTE
 
 
 def counted(*, heard: timedelta | None, away: timedelta, absence: timedelta | None = None) -> timedelta:
-    """Return what counts where a server ran until noon; spans are before noon, but how long it was away."""
+    """Return the silence that counts if a server ran until noon. Spans count back from noon, except `away`."""
     gone = () if absence is None else (Absence(since=NOON - 60 * MINUTE, until=NOON - absence),)
     presence = Presence(until=NOON, absences=gone)
     return silence_before_start(LIMIT, None if heard is None else NOON - heard, presence, now=NOON + away)
@@ -26,7 +26,7 @@ def counted(*, heard: timedelta | None, away: timedelta, absence: timedelta | No
         (4 * MINUTE, 4 * MINUTE),
         (9 * MINUTE, 9 * MINUTE),
         (9 * MINUTE + SECOND, 9 * MINUTE),  # a minute is always left
-        (-2 * SECOND, timedelta()),  # that the server ran is saved now and then only
+        (-2 * SECOND, timedelta()),  # the server saves its presence only from time to time
     ],
 )
 def test_after_a_brief_restart_silence_keeps_counting(heard: timedelta, counts: timedelta) -> None:

@@ -1,4 +1,4 @@
-"""How an order is cut into stages: no stage has two update domains of one group (rules 3 and 5)."""
+"""Stages of an order: no stage has two update domains of one group (rules 3 and 5)."""
 
 from dataclasses import replace
 
@@ -79,7 +79,7 @@ def test_a_machine_fits_a_stage_of_its_gang_or_of_permitted_freezes() -> None:
 
 
 def test_a_machine_that_returns_after_a_failed_step_gets_the_next_attempt() -> None:
-    """Rule 8: no two attempts have the same name."""
+    """Rule 8: attempt ids are unique."""
     fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
     order = fleet.maintain()
     fleet.pass_(HOUR / 4)

@@ -21,7 +21,7 @@ from tests.unit.slices import HOUR, MINUTE, NOON, Fleet, machine
 
 
 def started(fleet: Fleet, work: Work = Work.REBOOT) -> Order:
-    """Maintenance of host-1 whose NotBefore has just passed."""
+    """Advance maintenance of host-1 to its NotBefore."""
     order = fleet.maintain(work=work)
     fleet.pass_(HOUR / 4)
     return fleet.draft.orders[order.id]

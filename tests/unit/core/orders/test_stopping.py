@@ -1,4 +1,4 @@
-"""Holds that stop what is under way."""
+"""Holds that stop work under way."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def fleet() -> Fleet:
 
 
 def begun(made: Fleet, **terms: object) -> Order:
-    """An order on the host whose machines are being worked on."""
+    """Start an order on the host."""
     order = made.maintain(work=Work.REBOOT, **terms)
     made.pass_(15 * MINUTE)
     assert made.running(order.id)

@@ -1,4 +1,4 @@
-"""Machines that stay on a host that is worked on: their driver verifies afterwards that they run."""
+"""Machines that stay on a host during work: their driver verifies afterwards that they run."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ VERIFYING = Policy(
 
 
 def begun(driver: str = "libvirt", **terms: object) -> tuple[Fleet, Order]:
-    """A host that is being worked on, with a machine that stays."""
+    """Start work on a host with a machine that stays."""
     fleet = Fleet(machine("web-0"), policy=VERIFYING)
     order = fleet.service(mode=ServiceMode.IN_PLACE, driver=driver, **terms)
     fleet.pass_(15 * MINUTE)

@@ -1,4 +1,4 @@
-"""Work on a whole host: all its machines are told, awaited and worked on together, once (rules 4 and 5)."""
+"""Work on a whole host: its machines are announced, started and treated together, once (rules 4 and 5)."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ WHY = "the board is swapped"
 
 
 def two_domains() -> Fleet:
-    """A host with two update domains of web, one of db."""
+    """Create a host with two update domains of web, and one of db."""
     return Fleet(machine("web-0"), machine("web-1", domain=1), machine("db-0"), hosts=["host-2"])
 
 

@@ -1,4 +1,4 @@
-"""Orders of an aborted rollout: what has started ends, nothing else begins, nothing is announced."""
+"""Orders of an aborted rollout: started work ends, and nothing else is announced or begun."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def staying(name: str, **more: object) -> Machine:
 
 
 def serviced(*machines: Machine, policy: Policy | None = None, **terms: object) -> tuple[Fleet, Order]:
-    """Announce work on a host, as a rollout does."""
+    """Announce work on a host as a rollout does."""
     fleet = Fleet(*machines, hosts=OTHERS, policy=policy)
     order = fleet.service(rollout="R", **terms)  # type: ignore[arg-type]
     if policy is not None:
@@ -84,7 +84,7 @@ def fails(fleet: Fleet, order: Order, task: HostTask, why: str) -> None:
 
 
 def leaving() -> tuple[Fleet, Order]:
-    """Three machines of one event leave two at a time; another group is announced."""
+    """Evacuate three machines of one event, two at a time, and announce another group."""
     fleet, order = serviced(*(machine(f"web-{number}") for number in range(3)), machine("zoo-0"))
     web, _ = fleet.events()
     fleet.approve(web)
@@ -209,7 +209,7 @@ PRECHECKED = Policy(prechecking=frozenset({"libvirt"}))
 
 
 def answered(fleet: Fleet, order: Order, **refused: str) -> None:
-    """Have the driver agree to the moves that it is asked about, but for those of some machines."""
+    """Answer the questions to the driver: it agrees, except for some machines."""
     for step in fleet.draft.orders[order.id].steps:
         asked = step.precheck
         if asked is not None and asked.answered_at is None:
@@ -221,7 +221,7 @@ def answered(fleet: Fleet, order: Order, **refused: str) -> None:
 
 
 def refused_and_aborted(fleet: Fleet, order: Order) -> None:
-    """Have the driver refuse a redeploy, too; abort while another machine still moves."""
+    """Refuse a redeploy too, and abort while another machine still moves."""
     answered(fleet, order, b="no disk")
     answered(fleet, order, b="no disk")
     assert steps(fleet, order)["b-0"] is StepState.FAILED
@@ -236,7 +236,7 @@ def nothing_is_left_to_retry(fleet: Fleet, order: Order) -> None:
 
 def test_a_move_that_its_driver_refused_in_advance_is_cancelled() -> None:
     fleet, order = serviced(live("a-0"), live("b-0"), driver="libvirt", policy=PRECHECKED)
-    for _ in range(2):  # as many hosts as there are others
+    for _ in range(2):  # all other hosts
         answered(fleet, order, b="no disk")
     fleet.approve(fleet.events()[0], by="a-0")
     refused_and_aborted(fleet, order)
@@ -257,7 +257,7 @@ def test_a_move_that_failed_in_every_way_is_cancelled() -> None:
         answered(fleet, order)
     (step,) = fleet.draft.orders[order.id].steps
     assert (step.work, step.begun_at is None) == (Work.REDEPLOY, False)
-    fleet.pass_(2 * MINUTE)  # the event of the live move leaves
+    fleet.pass_(2 * MINUTE)  # the event of the live move ends
     refused_and_aborted(fleet, order)
     nothing_is_left_to_retry(fleet, order)
     assert outcome(fleet, order)[0] is OrderState.CANCELLED
@@ -340,7 +340,7 @@ def test_work_that_has_begun_ends_and_the_healthy_host_is_uncordoned() -> None:
 
 
 def made_ready() -> tuple[Fleet, Order]:
-    """A host whose `before` hook runs, with a machine that is to restart with it."""
+    """Start the `before` hook of a host with a machine that will restart with it."""
     fleet, order = serviced(staying("a-0"), policy=HOOKS)
     fleet.approve(fleet.events()[0], by="a-0")
     assert fleet.machine("a-0").state is MachineState.RESTARTING
@@ -393,7 +393,7 @@ def test_machines_do_not_return_to_a_finished_host() -> None:
     assert why == f"{WHY}; machines that have moved stay there: b-0 on host-3"
 
 
-# Machines that are treated where they are
+# Machines that are treated in place
 
 
 def two_stages() -> tuple[Fleet, Order]:

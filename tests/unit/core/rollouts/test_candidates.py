@@ -1,4 +1,4 @@
-"""What a rollout foresees of work on hosts themselves."""
+"""The stages that a rollout plans for work on hosts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -51,7 +51,7 @@ def servicing(ground: HostSurvey, **terms: Any) -> Rollout:
 
 
 def spans(ground: HostSurvey, **terms: Any) -> list[tuple[timedelta, timedelta]]:
-    """The notice of each stage on host-1, and how long it lasts."""
+    """Return the notice and the duration of each stage on host-1."""
     stages = foreseen(servicing(ground, **terms), host(1), ground, POLICY)
     return [(stage.notice, stage.lasting) for stage in stages]
 
@@ -59,7 +59,7 @@ def spans(ground: HostSurvey, **terms: Any) -> list[tuple[timedelta, timedelta]]
 def test_machines_that_can_leave_do_and_the_others_restart_with_their_host() -> None:
     shares = (share(Mobility.LIVE), share(Mobility.COLD, group="db"), share(Mobility.NONE, group="own"))
     ground = survey(Footprint.of(shares))
-    # Two move at once; who is moved live is told as early as who restarts.
+    # Two machines move at once. A live move has the same notice as a restart.
     assert spans(ground) == [(15 * MINUTE, 4 * MINUTE), (15 * MINUTE, 5 * MINUTE)]
     assert spans(ground, returning=True)[2] == (15 * MINUTE, 4 * MINUTE)
     assert spans(ground, mode=ServiceMode.IN_PLACE) == [(15 * MINUTE, 5 * MINUTE)]

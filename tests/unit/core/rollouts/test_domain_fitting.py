@@ -1,4 +1,4 @@
-"""Update domains that follow the hosts make few waves, and spread every group."""
+"""Update domains that follow the hosts need few waves, and spread every group."""
 
 import random
 from collections import Counter
@@ -45,7 +45,7 @@ def test_machines_of_a_group_on_one_host_get_one_domain() -> None:
     after = domains(fitted(there, found), "web")
     assert [after[f"web-{2 * n}"] for n in range(3)] == [after[f"web-{2 * n + 1}"] for n in range(3)]
     assert set(after.values()) == {0, 1, 2}
-    # Each host is done in one stage instead of two, though in as many waves.
+    # Each host needs one stage instead of two; the number of waves is the same.
     assert (found.waves_before, found.waves_after) == (3, 3)
 
 

@@ -1,4 +1,4 @@
-"""Which hosts of a plan can be emptied, and what stands in the way."""
+"""Hosts of a plan that can be evacuated, and the obstacles of the others."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ def planned(*waves: tuple[int, ...], **terms: Any) -> Rollout:
 
 
 def reasons(plan: Rollout, *machines: Leaver, holds: tuple[Hold, ...] = (), **rooms: Room) -> list[str]:
-    """What is said of machines, where `host_N` is the room of a host."""
+    """Return the obstacles of machines; `host_N` is the room of a host."""
     found = {host(int(name.removeprefix("host_"))): room for name, room in rooms.items()}
     ground = replace(survey(*(Footprint() for _ in plan.hosts)), holds=holds)
     hosts = find_obstacles(plan, ground, EmptyingInput(machines=machines, rooms=found))

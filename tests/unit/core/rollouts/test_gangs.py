@@ -1,4 +1,4 @@
-"""Groups of which update domains do not count: gangs, and Freezes of as many machines as a group says."""
+"""Groups whose update domains do not count: gangs, and Freezes up to the limit of a group."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -31,7 +31,7 @@ GANG = {"web": GroupPolicy(gang=True)}
 
 
 def web(count: int, **policy: int | bool) -> Fleet:
-    """Machines of `web`, each of an update domain and on a host of its own."""
+    """Place machines of `web`, each in its own update domain on its own host."""
     machines = (machine(f"web-{n}", f"host-{n + 1}", domain=n) for n in range(count))
     return Fleet(*machines, policies={"web": GroupPolicy(**policy)}, hosts=["host-9"])  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Hosts that are alike take each other's machines."""
+"""Interchangeable hosts take each other's machines."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,13 +15,13 @@ ZERO, ONE, BOTH = carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 1, 1
 
 
 def alike(ground: HostSurvey, **others: Any) -> list[str]:
-    """Hosts that are alike, by their numbers, and others by their names."""
+    """Return interchangeable hosts; hosts of the survey by number, others by name."""
     found = interchangeable_hosts.find(ground, {HostName(name): each for name, each in others.items()})
     return [" ".join(name.removeprefix("host-") for name in kind) for kind in found]
 
 
 def moving(ground: HostSurvey, *kinds: InterchangeableHosts, at_once: int = 99, **more: Any) -> Rollout:
-    """A redeploy over all hosts, cut into waves."""
+    """Return a redeploy over all hosts, split into waves."""
     asked = replace(over(ground, at_once=at_once), work=Work.REDEPLOY, alike=kinds, waves=(), **more)
     return replace(asked, waves=waves.cut(asked, ground, asked.left))
 
@@ -30,7 +30,7 @@ def sizes(rollout: Rollout) -> list[int]:
     return [len(wave.hosts) for wave in rollout.waves]
 
 
-# Which hosts are alike
+# Interchangeable hosts
 
 
 def test_hosts_without_conflicting_update_domains_are_interchangeable() -> None:
@@ -65,7 +65,7 @@ def test_other_hosts_match_if_they_share_a_domain_and_conflict_with_none() -> No
     db = carries(db={0: 1})
     assert alike(survey(ZERO, ONE), like=ZERO, other=db, unlike=carries(web={2: 1}), both=BOTH) == ["1 like"]
     assert alike(survey(ZERO), one=ONE, zero=ZERO) == ["1 zero"]
-    # The second has what would keep it apart from the first.
+    # The second has a domain that conflicts with the first.
     more, less = carries(web={0: 1}, db={0: 1}), carries(web={0: 1}, db={1: 1})
     assert alike(survey(ZERO), a=more, b=less, c=ONE) == ["1 a"]
 
@@ -78,7 +78,7 @@ def test_of_very_many_matching_hosts_some_are_used() -> None:
     assert len(kind) == 1 + MOST_HOMES
 
 
-# What follows for the waves
+# Waves
 
 
 def test_a_wave_evacuates_at_most_half_of_interchangeable_hosts() -> None:
@@ -117,7 +117,7 @@ def test_the_plan_warns_that_it_halves_interchangeable_hosts() -> None:
     assert said == f"2 waves instead of 1: {emptying.HALF_OF_THOSE_ALIKE}"
 
 
-# What follows for the machines
+# Homes
 
 
 def test_hosts_that_are_not_evacuated_are_homes_finished_ones_first() -> None:

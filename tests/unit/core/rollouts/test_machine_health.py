@@ -1,4 +1,4 @@
-"""Whether the machines of a wave are well again, and when that is looked at next."""
+"""The health of machines after their wave, and when it is checked next."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ def mute(known: Step) -> UnwellMachine:
 
 
 def rollout(**terms: Any) -> Rollout:
-    """Hosts whose machines may take ten minutes to be well."""
+    """Return a rollout whose machines have ten minutes to become healthy."""
     return begun(done(1), terms=RolloutTerms(health=10 * MINUTE, **terms))
 
 
@@ -87,7 +87,7 @@ def test_a_machine_that_restarts_with_its_host_is_not_unhealthy() -> None:
     assert machine_health.look_at(rollout(), [away], (), now=NOW, policy=POLICY) is None
 
 
-# Machines that are off
+# Stopped machines
 
 
 def test_a_machine_that_was_stopped_outside_forewarn_is_unhealthy() -> None:

@@ -1,4 +1,4 @@
-"""Which moves of a plan drivers are asked about, and what their answers say of its hosts."""
+"""Questions to drivers about the moves of a plan, and what their answers mean for its hosts."""
 
 from forewarn.core.basic_types import MachineName, Mobility, Work
 from forewarn.core.model.host import Room

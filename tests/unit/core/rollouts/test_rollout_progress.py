@@ -1,4 +1,4 @@
-"""What becomes of a rollout: its waves follow their orders, and trouble is told with what to do about it."""
+"""Progress of a rollout: its waves follow their orders, and failures name the next step."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -74,7 +74,7 @@ def test_a_wave_whose_machines_must_poll_ends_when_they_have() -> None:
 
 
 def checking(**more: Any) -> Rollout:
-    """The work on a host is done, and its machines have not been seen to poll again."""
+    """Finish the work on a host whose machines have not polled again."""
     rollout = begun(done(1), **more)
     return replace(rollout, waves=(replace(rollout.waves[0], state=WaveState.CHECKING),))
 
@@ -91,7 +91,7 @@ def test_finished_waves_and_aborted_rollouts_wait_for_no_poll() -> None:
     assert settled(checking(state=PAUSED, aborting=True), done(1)).state is RolloutState.ABORTED
 
 
-# Trouble
+# Failures
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_rollout_is_done_when_no_host_is_left_and_none_failed() -> None:
     assert settled(begun(cancelled(1)), cancelled(1)).open
 
 
-# When to look again
+# Due times
 
 
 def due(rollout: Rollout, *orders: Order, after: timedelta = timedelta()) -> timedelta | None:
@@ -173,7 +173,7 @@ def test_a_rollout_that_waits_for_a_person_or_its_orders_has_no_due_time(how: di
 
 
 def resting(**more: Any) -> Rollout:
-    """The first host is done since now; the other one waits for ten minutes."""
+    """Finish the first host now; the other one waits for ten minutes."""
     plan = over(survey(carries(web={0: 1}), carries(web={0: 1})), gap=10 * MINUTE)
     first = Wave(hosts=(host(1),), state=WaveState.DONE, ended_at=NOW)
     return replace(plan, waves=(first, Wave(hosts=(host(2),))), **more)
@@ -195,7 +195,7 @@ def test_a_rollout_without_a_next_wave_keeps_only_its_known_reasons(how: dict[st
     assert planning.reasons(resting(waiting=known, **how), now=NOW) == known
 
 
-# Who does the work
+# Drivers
 
 
 def test_the_driver_of_a_host_is_the_requested_the_used_or_the_declared_one() -> None:
@@ -218,7 +218,7 @@ def test_host_work_may_have_another_driver_than_the_moves() -> None:
     assert set(moving.driven_by(known, by_hook).values()) == {"libvirt"}
 
 
-# What is off, and what is held
+# Stopped machines, and holds
 
 
 def test_the_next_wave_waits_while_a_machine_of_the_last_is_off() -> None:

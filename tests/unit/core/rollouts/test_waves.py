@@ -1,4 +1,4 @@
-"""Waves: as hosts come where that makes few of them, the hardest hosts first where it does not."""
+"""Waves: hosts in the given order, or the most constrained hosts first if that needs fewer waves."""
 
 import random
 
@@ -28,7 +28,7 @@ def cut(made: WaveLimits, *hosts: str) -> list[list[str]]:
     return [list(wave.hosts) for wave in made.cut(map(HostName, hosts or made.survey.footprints))]
 
 
-# A crown: each host conflicts with the one that stands beside it, and as they come all pairs are parted.
+# A crown graph: each host conflicts with its neighbour. In the given order, every pair is split.
 CROWN = {
     f"{side}{number}": {
         f"g{number}-{other}" if side == "a" else f"g{other}-{number}": [side == "b"]
