@@ -43,11 +43,6 @@ def arm_at(event: Event, policy: Policy) -> datetime:
     return event.not_before - policy.notice(event.type)
 
 
-def is_ready_to_arm(event: Event, *, now: datetime, policy: Policy) -> bool:
-    """Return whether an event should be armed: approved, postponed before, or at its minimum notice."""
-    return event.approved or event.postponed is not None or arm_at(event, policy) <= now
-
-
 def postponed_until(event: Event, *, now: datetime, policy: Policy) -> datetime:
     """Return the next NotBefore of an event that cannot be armed: the events in its way may be over then."""
     waited = timedelta() if event.postponed is None else event.not_before - event.postponed.since
@@ -192,12 +187,6 @@ def postpone(draft: Draft, event: Event, *, until: datetime, reason: str) -> Eve
     since = event.not_before if event.postponed is None else event.postponed.since
     postponed = Postponement(at=draft.now, since=since, reason=reason)
     return draft.put_event(replace(event, not_before=later, postponed=postponed))
-
-
-def stale_reason(announced: Sequence[Event]) -> str:
-    """Explain why events that could not start in time are withdrawn."""
-    first = min(event.not_before for event in announced)
-    return f"could not start within the limit after {first:%H:%M:%S}; announced again"
 
 
 def end(draft: Draft, event: Event, kind: Kind, *, why: str, by: str = "") -> Event:

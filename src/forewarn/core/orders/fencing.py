@@ -91,20 +91,16 @@ def check_may_abandon(draft: Draft, order: Order) -> None:
         raise Conflict(f'host "{order.host}" is failed, and {waits}: {ways}')
 
 
-def confirm_with_order(draft: Draft, order: Order) -> Order:
-    """Record that the operator who reports a failure also confirms that the host is fenced."""
-    return _confirm(draft, order, by=order.by, why=order.terms.fenced) if order.terms.fenced else order
-
-
 def confirm_fenced(draft: Draft, host: Host, *, by: str, why: str) -> Order:
-    """Record that an operator confirms that a failed host is fenced. Its machines are recovered now."""
+    """Record that an operator confirms that an already failed host is fenced."""
     order = host_failures.newest_failure(draft, host.name)
     if order is None or order.is_fenced:
         raise Conflict(f'host "{host.name}" is {host.state}, and nothing waits for it to be fenced')
-    return _confirm(draft, order, by=by, why=why)
+    return confirm(draft, order, by=by, why=why)
 
 
-def _confirm(draft: Draft, order: Order, *, by: str, why: str) -> Order:
+def confirm(draft: Draft, order: Order, *, by: str, why: str) -> Order:
+    """Record that an operator confirms that the host of a failure is fenced."""
     said = f"{by}: {why}" if by else why
     order = replace(order, terms=replace(order.terms, fenced=said))
     order = host_steps.with_steps(order, lambda step: host_steps.abandon(draft, step, why=said))

@@ -152,7 +152,8 @@ def _end(draft: Draft, order: Order, policy: Policy) -> Order:
     """End an order with nothing left to announce, or set why it cannot end yet."""
     if host_failures.why_not_empty(draft, order):
         order = fencing.advance(draft, order, policy)
-        return replace(order, waiting=reasons.why_not_empty(draft, order))
+        occupied = host_failures.why_not_empty(draft, order)
+        return replace(order, waiting=(*reasons.why_not_finished(draft, order, ()), *occupied))
     order = fencing.cancel_unneeded(draft, order)
     if not host_work.is_settled(order):
         order = host_work.check_health(draft, order)

@@ -79,7 +79,7 @@ def _advance_per_event(draft: Draft, order: Order, index: int, policy: Policy) -
     started = _started_part(draft, order, index)
     left = tuple(step for step in started.steps if step.state is StepState.WAITING)
     working = (
-        *reasons.why_not_finished(draft, order, started),
+        *reasons.why_not_finished(draft, order, started.steps),
         *moves.why_not_announced_again(draft, order, index),
         *(stage_announcing.why_not_sent(draft, order, index, left) if left else ()),
     )
@@ -127,7 +127,8 @@ def _withdraw_stale(draft: Draft, order: Order, index: int, policy: Policy) -> O
     """Withdraw events that could not start for too long (rule 11). They are announced again."""
     for share, announced in _scheduled_shares(draft, order, index):
         if announced and draft.now >= _stale_at(announced, policy):
-            why = events.stale_reason(announced)
+            first = min(event.not_before for event in announced)
+            why = f"could not start within the limit after {first:%H:%M:%S}; announced again"
             order = _withdraw_to_reannounce(draft, order, index, (share, announced), why=why)
     return order
 
@@ -235,7 +236,7 @@ def _advance_started(draft: Draft, order: Order, index: int, policy: Policy) -> 
         return stages.put_stage(order, index, replace(stage, state=StageState.DONE))
     listed = departures.waiting_to_finish(draft, order, policy) if over else ()
     away = placement.waiting_for_reachable_host(draft, order, stage.steps)
-    return replace(order, waiting=(*reasons.why_not_finished(draft, order, stage), *away, *listed))
+    return replace(order, waiting=(*reasons.why_not_finished(draft, order, stage.steps), *away, *listed))
 
 
 def _begin_steps(draft: Draft, order: Order, index: int) -> Order:

@@ -51,18 +51,19 @@ def replan(draft: Draft, order: Order) -> Order:
 def keep_driver_answer(step: Step, known: Mapping[MachineId, Step]) -> Step:
     """Return a newly planned step with the driver's answers about the same step of the last plan."""
     before = known.get(step.machine)
-    if before is None or not _has_driver_answer(before):
+    if (
+        before is None
+        or not _has_driver_answer(before)
+        or step.work not in (before.work, before.lowered_from)
+    ):
         return step
-    if step.work not in (before.work, before.lowered_from):
-        return step
-    attempt = max(step.attempt, before.attempt)
     return replace(
         before,
         name=step.name,
         group=step.group,
         update_domain=step.update_domain,
         target=step.target,
-        attempt=attempt,
+        attempt=max(step.attempt, before.attempt),
     )
 
 

@@ -13,7 +13,7 @@ LIMIT = 10 * MINUTE
 
 
 def counted(*, heard: timedelta | None, away: timedelta, absence: timedelta | None = None) -> timedelta:
-    """Return the silence that counts if a server ran until noon. Spans count back from noon, except `away`."""
+    """Return the silence that counts if a server ran until noon. Spans count back from noon, but `away`."""
     gone = () if absence is None else (Absence(since=NOON - 60 * MINUTE, until=NOON - absence),)
     presence = Presence(until=NOON, absences=gone)
     return silence_before_start(LIMIT, None if heard is None else NOON - heard, presence, now=NOON + away)
