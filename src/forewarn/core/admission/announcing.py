@@ -100,7 +100,7 @@ def _frozen(
     frozen = sum(each.frozen for each in armed.values())
     if not frozen or frozen + footprint.together(group) <= most:
         return None
-    reason = f"lets {most} be frozen at once, and {frozen} are or soon will be"
+    reason = f"permits {most} freezes at once, and {frozen} of its machines are frozen or soon will be"
     return Waiting(what=group, reason=reason, group=group)
 
 

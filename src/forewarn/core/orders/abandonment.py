@@ -15,7 +15,7 @@ def begin(draft: Draft, order: Order, *, by: str) -> Order:
     order = replace(order, terms=replace(order.terms, abandoned_by=by))
     if order.driven:
         names = machine_names(step.name for step in order.driven)
-        reason = f"its driver is asked to call off what runs: {names}"
+        reason = f"its driver is asked to cancel running steps: {names}"
         draft.record(Kind.ORDER_ABANDONING, order, by=by, reason=reason)
     draft.put_order(order)
     for event in draft.events_of(order.id):

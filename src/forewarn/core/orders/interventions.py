@@ -50,7 +50,7 @@ def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
     mine = draft.orders[order]
     if not mine.open or mine.state is not OrderState.FAILED:
         over = "" if mine.open else ", and over"
-        raise Conflict(f"order {order} is {mine.state}{over}: only one that failed can be retried")
+        raise Conflict(f"order {order} is {mine.state}{over}: only a failed order can be retried")
     _check_not_abandoned(mine)
     mine = host_steps.with_steps(stages.with_steps(mine, _tried_again), _host_step_tried_again)
     draft.record(Kind.ORDER_RETRIED, mine, by=by)

@@ -169,7 +169,7 @@ def why_not_announced_again(draft: Draft, order: Order, index: int) -> tuple[Wai
             reason = f"{_tried_again_from(step.again_at)}: {step.why}"
             waiting.append(Waiting(what=step.name, reason=reason, until=step.again_at))
         elif step.machine in named - announced:
-            reason = "could not be moved live: it is announced again when that event has left"
+            reason = "could not be moved live: it is announced again when that event has ended"
             waiting.append(Waiting(what=step.name, reason=reason))
     return tuple(waiting)
 

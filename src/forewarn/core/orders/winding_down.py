@@ -45,7 +45,7 @@ def begin(draft: Draft, order: OrderId, *, by: str, why: str) -> None:
 def waiting(order: Order) -> tuple[Waiting, ...]:
     """Return that an order winds down, if it does."""
     why = order.terms.winding_down
-    ends = f"ends once what has started is over: {why}"
+    ends = f"ends after all work that has started: {why}"
     return (Waiting(what=f"order {order.id}", reason=ends),) if why else ()
 
 

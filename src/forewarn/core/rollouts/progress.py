@@ -56,7 +56,7 @@ def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime
 def _finishing(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
     """Return the orders that must end before the abort is complete."""
     failed = (*trouble(rollout, orders), *stuck(rollout, orders))
-    reason = "what has started is finished before the rollout is aborted"
+    reason = "started work is finished before the rollout is aborted"
     busy = (
         Waiting(what=orders[id_].host or "", reason=reason)
         for wave in unfinished(rollout)

@@ -78,6 +78,4 @@ def test_a_dropped_hold_is_recorded_in_its_scope() -> None:
     holds.refuse(made.draft, ON_HOST, "host host-1 does not exist")
     (record,) = made.draft.changes().records
     assert (record.kind, record.host, record.by) == (Kind.HOLD_REFUSED, "host-1", "ops")
-    assert record.reason == (
-        "host host-1: audit; it is not kept, and holds nothing: host host-1 does not exist"
-    )
+    assert record.reason == ("host host-1: audit; it was dropped: host host-1 does not exist")

@@ -167,7 +167,7 @@ def test_a_host_that_its_hook_cannot_uncordon_stays_cordoned_and_says_what_to_do
     there.advance(order.id)
     assert host_state(there) is HostState.CORDONED
     assert given_up(there, order).why == (
-        "cancelled; host host-1 stays cordoned, for its hook has not uncordoned it (no route): do that by "
+        "cancelled; host host-1 stays cordoned: its hook has not uncordoned it (no route): do that by "
         "hand, then `forewarn host uncordon host-1`"
     )
 
@@ -192,8 +192,8 @@ def test_a_host_with_unfinished_work_stays_cordoned_when_its_order_is_abandoned(
     reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
     over = there.advance(order.id)
     kept = (
-        "host host-1 stays cordoned, for the work on it was begun and is not finished: "
-        "look at it, finish or undo that, then `forewarn host uncordon host-1`"
+        "host host-1 stays cordoned: the work on it has begun and is not finished: "
+        "check it, finish or undo that, then `forewarn host uncordon host-1`"
     )
     assert (over.open, over.why) == (False, f"abandoned by olga; {kept}")
     host = there.draft.hosts[HostName("host-1")]
@@ -305,7 +305,7 @@ def test_an_unhealthy_host_stays_cordoned_when_its_order_is_abandoned() -> None:
     ill(there, order)
     over = interventions.abandon(there.draft, order.id, by="olga")
     kept = (
-        "host host-1 stays cordoned, for it is not well (3 of 4 fans turn): look at it, "
+        "host host-1 stays cordoned: it is not healthy (3 of 4 fans turn): check it, "
         "then `forewarn host uncordon host-1`"
     )
     assert (over.open, host_state(there)) == (False, HostState.CORDONED)
@@ -321,7 +321,7 @@ def test_a_cancelled_health_hook_leaves_the_host_cordoned() -> None:
     reports.step_cancelled(there.draft, AttemptId(order.id, "host/health", 1))
     over = there.advance(order.id)
     assert (over.open, host_state(there)) == (False, HostState.CORDONED)
-    assert "host host-1 stays cordoned, for it is not known to be well: look at it" in over.why
+    assert "host host-1 stays cordoned: it is not known to be healthy: check it" in over.why
 
 
 def test_machines_do_not_return_to_a_host_that_its_hook_cannot_uncordon() -> None:
@@ -379,6 +379,6 @@ def test_a_host_that_its_driver_cannot_uncordon_stays_cordoned() -> None:
     interventions.cancel(there.draft, order.id, by="olga")
     reports.step_failed(there.draft, AttemptId(order.id, "host/uncordon", 1), why="no")
     there.advance(order.id)
-    assert "for driver nova has not uncordoned it (no): do that by hand" in unmarked(
+    assert "driver nova has not uncordoned it (no): do that by hand" in unmarked(
         given_up(there, order).why
     )

@@ -149,7 +149,7 @@ def test_an_order_is_being_abandoned_while_a_step_runs() -> None:
     assert fleet.waits(order.id) == [
         f"order {order.id}: being abandoned by ops: ends once the work on web-1 is called off or over"
     ]
-    assert fleet.history(Kind.ORDER_ABANDONING) == ["its driver is asked to call off what runs: web-1"]
+    assert fleet.history(Kind.ORDER_ABANDONING) == ["its driver is asked to cancel running steps: web-1"]
     assert len(fleet.events()) == 1
 
 
@@ -242,14 +242,14 @@ def test_an_order_without_running_steps_is_cancelled_or_ends_by_itself() -> None
 
 def test_only_a_failed_order_can_be_retried() -> None:
     fleet = Fleet(machine("web-0"))
-    with pytest.raises(Conflict, match="is announced: only one that failed can be retried"):
+    with pytest.raises(Conflict, match="is announced: only a failed order can be retried"):
         retry(fleet, fleet.maintain())
 
 
 def test_a_closed_order_cannot_be_retried_or_abandoned() -> None:
     fleet = Fleet(machine("web-0"))
     order = abandon(fleet, failed(fleet))
-    with pytest.raises(Conflict, match="is failed, and over: only one that failed"):
+    with pytest.raises(Conflict, match="is failed, and over: only a failed order"):
         retry(fleet, order)
     with pytest.raises(Conflict, match="is failed, and over: there is nothing to abandon"):
         abandon(fleet, order)

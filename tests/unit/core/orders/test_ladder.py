@@ -69,7 +69,7 @@ def test_a_machine_that_cannot_move_live_is_redeployed_with_its_own_notice() -> 
     assert lowered.lowered_from is Work.FREEZE
     assert fleet.machine("a-0").state is MachineState.RUNNING
     assert [event.type for event in fleet.events()] == [EventType.FREEZE]
-    assert "a-0: could not be moved live: it is announced again when that event has left" in fleet.waits(
+    assert "a-0: could not be moved live: it is announced again when that event has ended" in fleet.waits(
         order.id
     )
     fleet.pass_(2 * MINUTE)
@@ -134,7 +134,7 @@ def test_a_resting_machine_waits_until_the_shared_event_has_ended() -> None:
     for _ in range(2):
         fail(fleet, order, "web-0")
     fleet.pass_(6 * MINUTE)
-    why = "web-0: could not be moved live: it is announced again when that event has left"
+    why = "web-0: could not be moved live: it is announced again when that event has ended"
     assert why in fleet.waits(order.id)
     assert [each.name for each in fleet.running(order.id)] == ["web-1"]
     fleet.finish(order.id)

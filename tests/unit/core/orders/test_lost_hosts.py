@@ -106,7 +106,7 @@ def test_waiting_for_a_lost_host_grants_the_full_time_again() -> None:
 
 def test_only_a_lost_host_can_be_waited_for() -> None:
     there, _ = worked_on()
-    with pytest.raises(Conflict, match="is cordoned: only one that is lost is waited for"):
+    with pytest.raises(Conflict, match="is cordoned: only a lost host can be waited for"):
         wait(there)
 
 

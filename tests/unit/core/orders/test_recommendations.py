@@ -40,9 +40,7 @@ def test_a_recommendation_is_scheduled_for_half_an_hour_without_a_step() -> None
     assert (event.type, event.status) == ("SpotRebalanceRecommendation", EventStatus.SCHEDULED)
     assert event.not_before == NOON + 30 * MINUTE
     assert (order.state, order.steps) == (OrderState.ANNOUNCED, ())
-    assert fleet.waits(order.id) == [
-        f"{event.id}: a recommendation, nothing is done; it leaves at 2026-01-05T12:30:00Z"
-    ]
+    assert fleet.waits(order.id) == [f"{event.id}: only a recommendation; it ends at 2026-01-05T12:30:00Z"]
 
 
 def test_a_recommendation_ends_after_half_an_hour() -> None:
@@ -83,7 +81,7 @@ def test_approving_a_recommendation_changes_nothing() -> None:
 def test_a_recommendation_cannot_be_deferred() -> None:
     fleet = spot("web-0")
     fleet.order("web-0", HINT)
-    with pytest.raises(Conflict, match="is a recommendation: nothing comes that could be put off"):
+    with pytest.raises(Conflict, match="is a recommendation: it cannot be put off"):
         lifecycle.defer(fleet.draft, only(fleet), by=MachineName("web-0"), wanted=MINUTE, policy=fleet.policy)
 
 

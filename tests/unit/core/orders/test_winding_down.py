@@ -99,7 +99,7 @@ def test_running_moves_end_and_the_others_are_cancelled() -> None:
     (event,) = fleet.events()
     assert [each.name for each in event.resources] == ["web-0", "web-1"]
     assert event.status is EventStatus.STARTED
-    assert fleet.waits(order.id) == [f"order {order.id}: ends once what has started is over: {WHY}"]
+    assert fleet.waits(order.id) == [f"order {order.id}: ends after all work that has started: {WHY}"]
     assert host_state(fleet) is HostState.CORDONED
 
 
@@ -370,7 +370,7 @@ def test_a_hook_that_failed_before_the_work_waits_for_a_person(retried: bool) ->
         assert outcome(fleet, order)[0] is OrderState.CANCELLED
     else:
         interventions.abandon(fleet.draft, order.id, by="ops")
-        assert "stays cordoned, for the work on it was begun and is not finished" in outcome(fleet, order)[1]
+        assert "stays cordoned: the work on it has begun and is not finished" in outcome(fleet, order)[1]
 
 
 def test_machines_do_not_return_to_a_finished_host() -> None:

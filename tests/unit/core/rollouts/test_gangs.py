@@ -90,7 +90,9 @@ def test_a_group_limits_how_many_machines_are_frozen_at_once() -> None:
     states = [freeze(fleet, f"host-{n}").state for n in (1, 2, 3)]
     assert states == [OrderState.ANNOUNCED, OrderState.ANNOUNCED, OrderState.QUEUED]
     (third,) = (order for order in fleet.draft.orders.values() if order.host == "host-3")
-    assert fleet.waits(third.id) == ["web: lets 2 be frozen at once, and 2 are or soon will be"]
+    assert fleet.waits(third.id) == [
+        "web: permits 2 freezes at once, and 2 of its machines are frozen or soon will be"
+    ]
     assert third.waiting[0].group == WEB
 
 

@@ -136,7 +136,7 @@ def test_started_work_is_finished_before_an_abort_is_complete() -> None:
     assert busy.open
     assert said(busy.waiting) == [
         "host-1: order 1 failed: retry or abandon it",
-        "host-2: what has started is finished before the rollout is aborted",
+        "host-2: started work is finished before the rollout is aborted",
     ]
     over_ = settled(aborting, order(1, OrderState.FAILED), done(2), done(3))
     assert (over_.state, over_.ended_at, over_.abandoned) == (RolloutState.ABORTED, NOW, (host(1),))
