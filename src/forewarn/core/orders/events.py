@@ -136,8 +136,8 @@ def defer(
             granted = f"until {format_time(later)}: {format_span(given)} later{asked}"
             draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=granted)
         deferral = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
-        mine = deferral if other.id == event.id else other.deferred
-        draft.put_event(replace(other, not_before=later, deferred=mine))
+        deferred = deferral if other.id == event.id else other.deferred
+        draft.put_event(replace(other, not_before=later, deferred=deferred))
 
 
 def _deferred_until(
@@ -212,8 +212,8 @@ def remove_machine(draft: Draft, event: Event, machine: MachineId, *, why: str) 
 def announced_steps(event: Event, steps: Iterable[Step]) -> tuple[Step, ...]:
     """Return the steps that an event announces. A later event may announce another step of a machine."""
     named = {resource.machine for resource in event.resources}
-    mine = (step for step in steps if step.machine in named and WORKS[step.work].event is event.type)
-    return tuple(step for step in mine if step.again_at is None or event.announced_at >= step.again_at)
+    announced = (step for step in steps if step.machine in named and WORKS[step.work].event is event.type)
+    return tuple(step for step in announced if step.again_at is None or event.announced_at >= step.again_at)
 
 
 def may_start_at(draft: Draft, event: Event) -> datetime:

@@ -100,8 +100,8 @@ def _with_moves(draft: Draft, order: Order, stage: Stage, machines: Sequence[Mac
     announced: set[str] = set()
     if stage in order.stages:
         index = order.stages.index(stage)
-        mine = (event for event in draft.events_of(order.id) if event.stage == index)
-        announced = {resource.machine for event in mine for resource in event.resources}
+        listed = (event for event in draft.events_of(order.id) if event.stage == index)
+        announced = {resource.machine for event in listed for resource in event.resources}
     known = {step.machine: step for step in stage.steps}
     kept = {
         step.machine: step

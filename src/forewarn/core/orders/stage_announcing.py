@@ -181,8 +181,8 @@ def announce_latecomers(draft: Draft, order: Order, index: int, policy: Policy) 
         return order
     machines = {step.machine for step in late}
     for later in range(index + 1, len(order.stages)):
-        mine = [step for step in order.stages[later].steps if step.machine in machines]
-        order = move_prechecks.ask(draft, order, later, mine, policy)
+        planned = [step for step in order.stages[later].steps if step.machine in machines]
+        order = move_prechecks.ask(draft, order, later, planned, policy)
     after = (step for stage in order.stages[index + 1 :] for step in stage.steps)
     late = tuple(step for step in after if step.machine in machines)
     if move_prechecks.waiting(draft, order, late, policy):

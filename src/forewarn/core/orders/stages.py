@@ -177,9 +177,11 @@ def with_joined(stage: Stage, steps: Iterable[Step]) -> Stage:
 
 def fits(stage: Stage, step: Step, policy: GroupPolicy) -> bool:
     """Return whether a step can join a stage without a second update domain of its group."""
-    mine = [each for each in stage.steps if each.group == step.group and each.state is not StepState.MOOT]
-    alike = all(each.update_domain == step.update_domain for each in mine)
-    return alike or policy.lets_together(len(mine) + 1, step.work)
+    same_group = [
+        each for each in stage.steps if each.group == step.group and each.state is not StepState.MOOT
+    ]
+    alike = all(each.update_domain == step.update_domain for each in same_group)
+    return alike or policy.lets_together(len(same_group) + 1, step.work)
 
 
 def affected_machines(draft: Draft, order: Order) -> Iterable[Machine]:
