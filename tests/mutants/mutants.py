@@ -535,12 +535,12 @@ def stale_events_are_never_withdrawn(real: Real, *_: Any) -> datetime:
 # Rule 13: fencing first
 
 
-@mutant("core.orders.fencing:is_fenced", FENCING, rule="13")
+@mutant("core.model.order:Order.is_fenced", FENCING, rule="13")
 def a_failed_host_needs_no_fence(real: Real, order: Order) -> bool:
     return True
 
 
-@mutant("core.orders.fencing:is_fenced", FENCING, rule="13")
+@mutant("core.model.order:Order.is_fenced", FENCING, rule="13")
 def a_fence_that_was_begun_is_enough(real: Real, order: Order) -> bool:
     return real(order) or bool(order.running_host_steps)
 

@@ -128,7 +128,7 @@ def test_a_hold_of_memory_that_cannot_be_kept_is_recorded_and_shown_until_it_is_
     unsaved.save()
     (record,) = [each for each in service.history() if each.kind == Kind.HOLD_REFUSED]
     assert (record.by, record.host) == ("test", "host-9")
-    assert 'it is not kept, and holds nothing: host "host-9" does not exist' in record.reason
+    assert 'it was dropped: host "host-9" does not exist' in record.reason
     kept, refused = api("GET", "/v1/holds").json()["holds"]
     assert (kept["id"], kept["refused"], refused["id"]) == (right.id, None, wrong.id)
     assert 'host "host-9" does not exist' in refused["refused"]

@@ -912,7 +912,7 @@ def test_aborting_leaves_started_work_to_finish(service: Service) -> None:
     service.advance(minutes=16)
     aborting = service.rollouts.abort(rollout.id, by="ops")
     assert aborting.rollout.state is RolloutState.RUNNING
-    assert said(service, rollout) == ["host-1: what has started is finished before the rollout is aborted"]
+    assert said(service, rollout) == ["host-1: started work is finished before the rollout is aborted"]
     with pytest.raises(Conflict, match="is being aborted"):
         service.rollouts.pause(rollout.id, by="ops")
     service.advance(hours=1)

@@ -162,7 +162,7 @@ class Timing:
     def check(self, what: str, *, now: datetime) -> None:
         """Refuse work that no window will ever have room for."""
         if self.announce_at(now) is None:
-            remedy = "give a deadline, say that it takes less, or change the windows"
+            remedy = "set a deadline, shorten the expected work, or change the windows"
             raise Invalid(f"{what}: {self._no_room()}: {remedy}")
 
     def _no_room(self) -> str:

@@ -212,12 +212,10 @@ def with_obstacles(
     emptied: Sequence[Emptying], found: Mapping[tuple[HostName, MachineName], str]
 ) -> tuple[Emptying, ...]:
     """Add the refusals of drivers to the obstacles."""
-
-    def more(one: Emptying) -> tuple[Obstacle, ...]:
-        mine = (key for key in found if key[0] == one.host)
-        return tuple(Obstacle(machine=machine, reason=found[host, machine]) for host, machine in mine)
-
-    return tuple(replace(one, obstacles=(*one.obstacles, *more(one))) for one in emptied)
+    more: dict[HostName, list[Obstacle]] = {}
+    for (host, machine), reason in found.items():
+        more.setdefault(host, []).append(Obstacle(machine=machine, reason=reason))
+    return tuple(replace(one, obstacles=(*one.obstacles, *more.get(one.host, ()))) for one in emptied)
 
 
 HALF_OF_A_RACK = (
