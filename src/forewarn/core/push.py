@@ -54,7 +54,7 @@ def pushable(kinds: Collection[Kind]) -> frozenset[Kind]:
     return frozenset(kinds)
 
 
-def has_to_send(webhook: Webhook, record: Record) -> bool:
+def must_deliver(webhook: Webhook, record: Record) -> bool:
     """Whether a record must still be delivered to a webhook."""
     if record.number <= webhook.delivered or record.kind in NEVER_PUSHED:
         return False

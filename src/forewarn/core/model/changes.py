@@ -118,7 +118,7 @@ def _numbered(values: tuple[Numbered, ...], after: int) -> tuple[Numbered, ...]:
     )
 
 
-def with_woken(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Group]) -> Changes:
+def with_affected(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Group]) -> Changes:
     """Add the groups and hosts to look at; `base` is the state before, `groups` the groups now."""
     return replace(
         changes,

@@ -73,7 +73,7 @@ class ArmedDomain:
 
     def plus(self, event: Event) -> "ArmedDomain":
         """Add an event, if it is armed."""
-        if not keeps_others_away(event):
+        if not blocks_other_domains(event):
             return self
         return ArmedDomain(
             events=self.events + 1,
@@ -84,7 +84,7 @@ class ArmedDomain:
 
     def minus(self, event: Event) -> "ArmedDomain":
         """Subtract an event, if it was armed."""
-        if not keeps_others_away(event):
+        if not blocks_other_domains(event):
             return self
         return ArmedDomain(
             events=self.events - 1,
@@ -94,7 +94,7 @@ class ArmedDomain:
         )
 
 
-def keeps_others_away(event: Event) -> bool:
+def blocks_other_domains(event: Event) -> bool:
     """Whether an event keeps other update domains of its group from being armed."""
     return event.listed and event.armed and not event.hint
 
