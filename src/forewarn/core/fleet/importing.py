@@ -156,16 +156,9 @@ class _Import:
         if known is None:
             return Candidate(found=each, present=None)
         keeps = self._terms.kept(known.source, TAKEN)
-        if self._is_announced(known):
+        if any(machines.listed_events(self._draft, known)):
             keeps |= _ANNOUNCED
         return Candidate(found=each, present=self._spec(known), keeps=keeps)
-
-    def _is_announced(self, machine: Machine) -> bool:
-        return any(
-            event.listed and any(named.machine == machine.id for named in event.resources)
-            for event in self._draft.events.values()
-            if event.group == machine.group
-        )
 
     def _dispute_fields(self, each: Candidate, known: Machine, fields: FoundFields) -> None:
         kept = self._terms.kept(known.source, TAKEN)

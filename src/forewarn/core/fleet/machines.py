@@ -1,6 +1,6 @@
 """Adding, changing, moving and removing one machine."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from forewarn.core.basic_types import (
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.orders import departures
@@ -211,12 +212,19 @@ def _group_for(draft: Draft, spec: MachineSpec, machine: MachineId) -> GroupName
 
 
 def _refuse_while_announced(draft: Draft, machine: Machine) -> None:
+    for event in listed_events(draft, machine):
+        raise Conflict(
+            f'machine "{machine.name}" is named in event {event.id}: '
+            "it cannot be renamed or regrouped until that is over"
+        )
+
+
+def listed_events(draft: Draft, machine: Machine) -> Iterator[Event]:
+    """Yield the listed events that name a machine."""
     for event in draft.events.values():
-        if event.listed and any(named.machine == machine.id for named in event.resources):
-            raise Conflict(
-                f'machine "{machine.name}" is named in event {event.id}: '
-                "it cannot be renamed or regrouped until that is over"
-            )
+        known = event.listed and event.group == machine.group
+        if known and any(named.machine == machine.id for named in event.resources):
+            yield event
 
 
 def differences(before: Machine, after: Machine) -> Iterable[str]:
