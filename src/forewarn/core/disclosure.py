@@ -35,9 +35,9 @@ A_PROJECT = "another project"
 A_DRIVER = "platform"
 ANOTHER_GUEST = "another project's guest"
 # The placeholder for a reason to wait that concerns other projects only.
-OF_OTHERS = Waiting(what="the platform", reason="waits for something that is not of your project")
+OF_OTHERS = Waiting(what="the platform", reason="waits for something outside your project")
 # The placeholder for work outside forewarn.
-DONE_OUTSIDE = "waits for those who run the hosts to do it"
+DONE_OUTSIDE = "waits for the operators of the hosts to do the work"
 
 # The placeholder for a driver's text.
 TOLD_OPERATORS = "its driver has told the operators why"

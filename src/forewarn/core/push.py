@@ -50,7 +50,7 @@ def pushable(kinds: Collection[Kind]) -> frozenset[Kind]:
     """Return the kinds that a webhook asks for; refuse kinds that are never pushed."""
     never = sorted(NEVER_PUSHED & set(kinds))
     if never:
-        raise Invalid(f"kinds: {never[0]} is never pushed: follow the stream for it")
+        raise Invalid(f"kinds: {never[0]} is never pushed: read it from the stream")
     return frozenset(kinds)
 
 

@@ -37,7 +37,10 @@ NEVER_REFUSED = {"now", "dry_run", "rehearsal"}
             "seconds: expected at most 400 d, got 900 d",
             "DURATION: expected at most 400 d, got 900 d",
         ),
-        ("project: a user is of one project: say which", "--project: a user is of one project: say which"),
+        (
+            "project: a user's token belongs to one project: name it",
+            "--project: a user's token belongs to one project: name it",
+        ),
         ('machine "web-9" does not exist', 'machine "web-9" does not exist'),
         (
             "projects.shop.windows[0].length: expected a time",
