@@ -1,6 +1,6 @@
 """Importing a fleet: the fleet follows a source, and declarations of people stay.
 
-A machine is identified by its vm-id. What a source imported follows it: fields, host and removal. In things
+A machine is identified by its vm-id. Imported things follow their source: fields, host and removal. In things
 that people declare, a source changes only the fields that the caller allows; each other difference is a
 conflict, which is shown. The host of a running machine always follows the source.
 """
