@@ -12,7 +12,7 @@ from typing import Any
 
 from forewarn.core.basic_types import DEFAULT_PROJECT, GroupName, MachineId, ProjectName
 from forewarn.core.draft import Draft
-from forewarn.core.fleet.found_machines import Candidate, places
+from forewarn.core.fleet.found_machines import Candidate, locate
 from forewarn.core.fleet.import_terms import ImportConflicts
 from forewarn.core.model.declaration import GroupSpec, HostSpec, MachineSpec, group_spec, host_spec
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost
@@ -78,7 +78,7 @@ def _groups_of(found: FoundFleet, draft: Draft) -> Mapping[MachineId, GroupName]
     said: dict[MachineId, set[GroupName | None]] = defaultdict(set)
     for each in found.machines:
         said[each.vm_id].add(each.group)
-    present, _ = places(found.machines, draft.machines)
+    present, _ = locate(found.machines, draft.machines)
     said.update((each.vm_id, {each.group}) for each in present)
     agreed = ((id_, next(iter(groups))) for id_, groups in said.items() if len(groups) == 1)
     return {id_: group for id_, group in agreed if group is not None}

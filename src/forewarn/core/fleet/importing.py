@@ -19,7 +19,7 @@ from forewarn.core.basic_types import (
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines, sightings
 from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
-from forewarn.core.fleet.found_machines import TAKEN, Candidate, FoundFields, differing, fit_name, places
+from forewarn.core.fleet.found_machines import TAKEN, Candidate, SpecBuilder, changed_fields, fit_name, locate
 from forewarn.core.fleet.import_terms import ImportConflicts, ImportTerms
 from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, SeenMachine
 from forewarn.core.model.declaration import MachineSpec
@@ -68,14 +68,14 @@ class _Import:
 
     def plan(self) -> ImportPlan:
         gone = self._missing()
-        present, place_notes = places(self._found.machines, self._draft.machines)
+        present, location_notes = locate(self._found.machines, self._draft.machines)
         present = self._in_own_projects([each for each in present if self._is_wanted(each)])
         hosts = found_hosts(self._draft, self._found, self._conflicts)
         candidates = [self._candidate(each) for each in present]
         leaving = {*gone, *(each.vm_id for each in present)}
         others = [self._spec(each) for id_, each in self._draft.machines.items() if id_ not in leaving]
         groups = FoundGroups(self._draft, self._found, candidates, others, self._conflicts)
-        self._plan_machines(candidates, groups, FoundFields(others, groups.project_of))
+        self._plan_machines(candidates, groups, SpecBuilder(others, groups.project_of))
         used = self._in_use(gone)
         return ImportPlan(
             part=FleetPart(
@@ -88,7 +88,7 @@ class _Import:
                 removed_hosts=self._left_hosts(used),
             ),
             conflicts=tuple(self._conflicts.lines),
-            notes=(*self._notes, *place_notes),
+            notes=(*self._notes, *location_notes),
             removes=len(gone),
             of=sum(each.source == self._terms.source for each in self._draft.machines.values()),
         )
@@ -132,7 +132,7 @@ class _Import:
         return taken
 
     def _plan_machines(
-        self, candidates: Sequence[Candidate], groups: FoundGroups, fields: FoundFields
+        self, candidates: Sequence[Candidate], groups: FoundGroups, fields: SpecBuilder
     ) -> None:
         wanted = fields.specs(candidates, source=self._terms.source)
         for each in candidates:
@@ -144,7 +144,7 @@ class _Import:
                 continue
             if each.present is None:
                 self._machines.append(DeclaredMachine(spec=spec, known=None, running=each.found.running))
-            elif list(differing(each.present, spec)):
+            elif list(changed_fields(each.present, spec)):
                 self._machines.append(DeclaredMachine(spec=spec, known=spec.vm_id))
         self._notes += [*fields.notes, *_without_address(candidates, wanted)]
 
@@ -160,7 +160,7 @@ class _Import:
             keeps |= _ANNOUNCED
         return Candidate(found=each, present=self._spec(known), keeps=keeps)
 
-    def _dispute_fields(self, each: Candidate, known: Machine, fields: FoundFields) -> None:
+    def _dispute_fields(self, each: Candidate, known: Machine, fields: SpecBuilder) -> None:
         kept = self._terms.kept(known.source, TAKEN)
         for name, value in fields.disputed(each, source=self._terms.source):
             if name in kept:

@@ -112,9 +112,9 @@ def _undeclared(known: Mapping[Name, Host | Group | Project], wanted: Collection
 
 def cut(whole: FleetPart, base: Slice, *, at_once: int) -> list[FleetPart]:
     """Split changes into parts of about `at_once` objects; dependent changes stay together."""
-    if _things(whole) <= at_once:
+    if _size(whole) <= at_once:
         return [] if whole == FleetPart() else [whole]
-    parts = _Parts(at_once)
+    parts = _PartBuilder(at_once)
     deep = {each.name for each in whole.groups if _is_deep(base.groups.get(each.name), each)}
     parts.add(1, defaults=(whole.defaults,) if whole.defaults else (), projects=whole.projects)
     for host in whole.hosts:
@@ -122,7 +122,7 @@ def cut(whole: FleetPart, base: Slice, *, at_once: int) -> list[FleetPart]:
     parts.add_each("groups", (each for each in whole.groups if each.name not in deep))
     parts.add_each("removed_machines", whole.removed_machines)
     parts.add_each("seen", whole.seen)
-    for groups, changed in _together(whole, base, deep):
+    for groups, changed in _dependent_changes(whole, base, deep):
         parts.add(len(groups) + len(changed), groups=groups, machines=changed)
     # Ordered by host, because a part loads the hosts that it names.
     new = (each for each in whole.machines if each.known is None)
@@ -133,7 +133,7 @@ def cut(whole: FleetPart, base: Slice, *, at_once: int) -> list[FleetPart]:
     return parts.all()
 
 
-def _things(part: FleetPart) -> int:
+def _size(part: FleetPart) -> int:
     return sum(len(things) for each in fields(part) if isinstance(things := getattr(part, each.name), tuple))
 
 
@@ -191,7 +191,7 @@ def _is_deep(known: Group | None, wanted: GroupSpec) -> bool:
     return known is not None and any(getattr(known, name) != getattr(wanted, name) for name in deep)
 
 
-def _together(
+def _dependent_changes(
     whole: FleetPart, base: Slice, deep: set[GroupName]
 ) -> Iterator[tuple[tuple[GroupSpec, ...], tuple[DeclaredMachine, ...]]]:
     """Group changed machines and deeply changed groups by what must change together."""
@@ -225,7 +225,7 @@ def _connected(links: Iterable[tuple[Node, Node]]) -> Iterable[list[Node]]:
     return ordered.values()
 
 
-class _Parts:
+class _PartBuilder:
     """Parts that are filled one after another."""
 
     def __init__(self, at_once: int) -> None:
