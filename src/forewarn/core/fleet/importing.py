@@ -8,14 +8,7 @@ conflict, which is shown. The host of a running machine always follows the sourc
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from forewarn.core.basic_types import (
-    BY_PEOPLE,
-    GroupKind,
-    GroupName,
-    HostName,
-    HostState,
-    MachineId,
-)
+from forewarn.core.basic_types import BY_PEOPLE, GroupKind, GroupName, HostName, HostState, MachineId
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines, sightings
 from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names

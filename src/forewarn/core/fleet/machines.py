@@ -117,12 +117,7 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
         _refuse_while_announced(draft, known)
         draft.wake(departures.touching(draft, known.id))  # their reasons to wait may be gone
     changed = replace(
-        known,
-        name=spec.name,
-        group=group,
-        project=spec.project,
-        source=spec.source,
-        **_traits(spec),
+        known, name=spec.name, group=group, project=spec.project, source=spec.source, **_traits(spec)
     )
     if changed == known:
         return known

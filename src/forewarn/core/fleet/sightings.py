@@ -9,14 +9,7 @@ says so for the proof of notice.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from forewarn.core.basic_types import (
-    OTHER_HANDS,
-    HostState,
-    Kind,
-    MachineId,
-    MachineState,
-    StepState,
-)
+from forewarn.core.basic_types import OTHER_HANDS, HostState, Kind, MachineId, MachineState, StepState
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines
 from forewarn.core.fleet.parts import SeenMachine, StepStates
