@@ -190,7 +190,7 @@ def test_a_bad_field_of_a_machine_is_named(key: str, value: object, message: str
         ("web 0", f'machines[0] "web 0": name: {NAME}"web 0"'),
         ("", f'machines[0] "": name: {NAME}""'),
         (7, f"machines[0]: name: {NAME}7"),
-        ("DB", 'machines[1] "db": name: expected one of its own, but machines[0] "DB" has it too'),
+        ("DB", 'machines[1] "db": name: expected a unique one, but machines[0] "DB" has it too'),
     ],
 )
 def test_a_bad_name_of_a_machine_is_named(name: object, message: str) -> None:

@@ -178,7 +178,7 @@ class SpecBuilder:
                 return replace(spec, network=network, address=address)
         taken = ", ".join(f"{each}" for each in options)
         owner = self._owners["address", (spec.network, options[0])]
-        self.notes.append(f"machine {spec.name}: address {taken} is not taken: {owner} has it")
+        self.notes.append(f"machine {spec.name}: address {taken} is not imported: {owner} has it")
         return replace(spec, address=None)
 
 

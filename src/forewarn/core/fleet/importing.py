@@ -98,7 +98,7 @@ class _Import:
     def _refusal(self, each: FoundMachine) -> str | None:
         host = None if each.host is None else self._draft.hosts.get(each.host)
         if each.manager is not None and not self._terms.managed:
-            return f"{each.manager} manages it (--managed imports it all the same)"
+            return f"{each.manager} manages it (--managed imports it anyway)"
         if each.running and each.host not in self._answered:
             return f"it is on {each.host}, which the source does not list"
         if host is not None and host.bare_metal:
@@ -118,8 +118,8 @@ class _Import:
             if each.group is not None and each.project is not None and not is_in:
                 owner = owners.setdefault(each.group, each.project)
             if owner != each.project:
-                whose = f"of project {owner}, and it is of {each.project}"
-                self._notes.append(f"machine {each.name}: group {each.group} is not taken: that is {whose}")
+                whose = f"it belongs to project {owner}, the machine to {each.project}"
+                self._notes.append(f"machine {each.name}: group {each.group} is not imported: {whose}")
                 each = replace(each, group=None)
             taken.append(each)
         return taken

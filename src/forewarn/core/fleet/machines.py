@@ -96,7 +96,7 @@ def _id_for(draft: Draft, spec: MachineSpec) -> MachineId:
     if spec.vm_id in draft.machines:
         raise Conflict(
             f'machine "{spec.name}": vm-id: "{draft.machines[spec.vm_id].name}" has {spec.vm_id}: '
-            "give this one its own, or rename that one"
+            "give this machine its own, or rename the other"
         )
     return spec.vm_id
 
@@ -105,7 +105,7 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
     """Change a machine to its declaration, but leave it on its host."""
     if spec.vm_id not in (None, known.id):
         raise Conflict(
-            f'machine "{spec.name}": vm-id: it is {known.id}, and cannot become {spec.vm_id}: '
+            f'machine "{spec.name}": vm-id: it is {known.id} and cannot become {spec.vm_id}: '
             "leave vm-id out, or, if this is another machine, first remove the one there "
             f"(forewarn machine delete {known.name})"
         )
