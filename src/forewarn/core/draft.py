@@ -137,10 +137,9 @@ class Draft:
             case Machine(name=name, project=project, group=group, host=host):
                 return {"project": project, "group": group, "machine": name, "host": host}
             case Event(id=event, group=group, order=order, resources=named):
-                project, machine = self.groups[group].project, named[0].name if len(named) == 1 else None
+                machine = named[0].name if len(named) == 1 else None
                 return {
-                    "project": project,
-                    "group": group,
+                    **self._names_of(self.groups[group]),
                     "machine": machine,
                     "event": event,
                     "order": order,

@@ -110,10 +110,11 @@ class SpecBuilder:
 
     def disputed(self, each: Candidate, *, source: str) -> Iterator[tuple[str, object]]:
         """Yield the fields that differ from the source but stay, with the value of the source."""
-        wanted = self._plain(replace(each, keeps=()), source)
-        if not _keeps(replace(each, keeps=()), naming=True):
+        free = replace(each, keeps=())
+        wanted = self._plain(free, source)
+        if not _keeps(free, naming=True):
             wanted = replace(wanted, name=MachineName(fit_name(each.found.name)))
-        if not _keeps(replace(each, keeps=()), naming=False):
+        if not _keeps(free, naming=False):
             wanted = replace(wanted, address=each.found.addresses[0])
         for name, value in changed_fields(each.present or wanted, wanted):
             # The project of a group applies to its machines.
