@@ -492,7 +492,7 @@ def a_project_cancels_a_platform_order(real: Real, *_: Any, **__: Any) -> None:
     return
 
 
-@mutant("core.redaction:without_operators_words", "unit/core/test_disclosure.py", rule="9")
+@mutant("core.redaction:redact_operator_texts", "unit/core/test_disclosure.py", rule="9")
 def a_project_reads_an_operators_text(real: Real, text: str) -> str:
     return text
 

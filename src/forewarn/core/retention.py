@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from forewarn.core.basic_types import EventId, OrderId
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.push import Webhook, has_to_send
+from forewarn.core.push import Webhook, must_deliver
 
 # How often old records are looked for, so the history mentions their deletion at most once a day.
 EVERY = timedelta(days=1)
@@ -41,7 +41,7 @@ def removable(records: Iterable[Record], needed: Needed) -> tuple[int, ...]:
         for record in records
         if record.order not in orders
         and not _is_of_rollout(needed.rollouts, record)
-        and not any(has_to_send(webhook, record) for webhook in needed.webhooks)
+        and not any(must_deliver(webhook, record) for webhook in needed.webhooks)
     )
 
 

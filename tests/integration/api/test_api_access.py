@@ -508,7 +508,7 @@ def test_a_token_expires_by_service_time(service: Service, api: Api) -> None:
     [
         ({"name": "a b", "role": "viewer"}, "name: expected a name of"),
         ({"name": "x", "role": "root"}, "role: expected viewer, user or operator"),
-        ({"name": "x", "role": "user"}, "project: a user is of one project"),
+        ({"name": "x", "role": "user"}, "project: a user's token belongs to one project"),
         ({"name": "x", "role": "user", "project": "c"}, "project: expected one of the projects"),
         (
             {"name": "x", "role": "viewer", "expires_seconds": 0},

@@ -22,9 +22,9 @@ from forewarn.core.disclosure import (
     TOLD_OPERATORS,
     Disclosure,
     Names,
+    candidate_words,
     said_by_driver,
     words,
-    words_in,
 )
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Event, Postponement
@@ -244,13 +244,13 @@ def test_a_projects_own_name_is_never_redacted() -> None:
 
 
 def test_every_name_is_among_the_candidate_words() -> None:
-    assert {"kvm-1", "kvm-2", "bob"} <= set(words_in('"kvm-1": to kvm-2.example, by bob.'))
-    assert {"kvm-1-bmc", "kvm-1", "kvm", "1-bmc"} <= set(words_in("kvm-1-bmc"))
+    assert {"kvm-1", "kvm-2", "bob"} <= set(candidate_words('"kvm-1": to kvm-2.example, by bob.'))
+    assert {"kvm-1-bmc", "kvm-1", "kvm", "1-bmc"} <= set(candidate_words("kvm-1-bmc"))
     assert {"bob", "kvm-1"} <= words([record(by="bob", reason="host kvm-1 failed"), "text"])
 
 
 def test_candidates_within_a_word_are_no_longer_than_names() -> None:
-    found = set(words_in(f"kvm-1.{'x' * 64}"))
+    found = set(candidate_words(f"kvm-1.{'x' * 64}"))
     assert {"kvm-1", "x" * 64} <= found
     assert f"1.{'x' * 64}" not in found
 

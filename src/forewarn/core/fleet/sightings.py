@@ -9,14 +9,7 @@ says so for the proof of notice.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from forewarn.core.basic_types import (
-    OTHER_HANDS,
-    HostState,
-    Kind,
-    MachineId,
-    MachineState,
-    StepState,
-)
+from forewarn.core.basic_types import OTHER_HANDS, HostState, Kind, MachineId, MachineState, StepState
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines
 from forewarn.core.fleet.parts import SeenMachine, StepStates
@@ -110,9 +103,6 @@ def _update(draft: Draft, machine: Machine, seen: SeenMachine, *, by: str) -> No
 def _is_announced(draft: Draft, machine: Machine) -> bool:
     """Whether a listed event announces work on the machine at this time."""
     return any(
-        event.listed
-        and not event.hint
-        and (event.started_at is not None or event.not_before <= draft.now)
-        and any(named.machine == machine.id for named in event.resources)
-        for event in draft.events.values()
+        not event.hint and (event.started_at is not None or event.not_before <= draft.now)
+        for event in machines.listed_events(draft, machine)
     )
