@@ -255,7 +255,7 @@ def test_a_server_that_keeps_its_own_time_is_left_to_it(tmp_path: Path) -> None:
         assert "If nobody approves, it takes about 17 s from then on." in ran.stdout
         refused = site.rehearse("user-restart", "--machine", "web-0=front-0", "--speed", "9")
         assert refused.returncode == 1
-        assert "the server's clock is x60, and keeps its own time: leave --speed out" in refused.stderr
+        assert "--speed needs a manual clock, and the server's clock is x60" in refused.stderr
 
 
 def test_what_is_interrupted_is_called_off(site: Site) -> None:
@@ -267,7 +267,7 @@ def test_what_is_interrupted_is_called_off(site: Site) -> None:
     assert "it was interrupted" in out.text
     (order,) = site.orders()
     assert order["state"] == "cancelled"
-    assert f"order {order['id']} is called off" in out.text
+    assert f"order {order['id']} is cancelled" in out.text
 
 
 def test_what_somebody_else_ends_is_called_off_and_reported(site: Site) -> None:
@@ -333,7 +333,7 @@ def token(site: Site, *given: str) -> str:
             "project shop is not for rehearsals: declare `rehearsal = true` in [projects.shop] of the fleet",
         ),
         ("spot-eviction", (), "none", 'project "none" does not exist'),
-        ("spot-eviction", (), None, "say in which project with --project; those for rehearsals: lab"),
+        ("spot-eviction", (), None, "name a project with --project; projects for rehearsals: lab"),
         ("user-restart", (), "lab", 'project lab has no machine "web-0": --machine web-0=NAME says which'),
         (
             "user-restart",
@@ -351,7 +351,7 @@ def token(site: Site, *given: str) -> str:
             "host-update",
             ("--machine", "web-0=front-1"),
             "lab",
-            "host shared carries machines of shop too, and an order on a host touches all of them",
+            "host shared also carries machines of shop, and an order on a host affects all its machines",
         ),
         (
             "rolling-host-update",

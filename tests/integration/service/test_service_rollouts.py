@@ -113,7 +113,7 @@ def test_what_belongs_to_work_on_hosts_is_refused_elsewhere(service: Service) ->
             service.roll("host-1", terms=terms)
     with pytest.raises(Invalid, match="host_work: expected"):
         service.roll("host-1", work=Work.HOST, terms=RolloutTerms(host_driver="nobody"))
-    with pytest.raises(Invalid, match="whole: a host that is worked on itself always is"):
+    with pytest.raises(Invalid, match="whole: always the case for work on the host itself"):
         service.roll("host-1", work=Work.HOST, terms=RolloutTerms(whole=True))
 
 

@@ -145,9 +145,7 @@ def test_seeing_needs_an_event() -> None:
 def test_a_guest_that_gets_no_sound_answer_after_the_faults_has_not_recovered() -> None:
     faults = '[[steps]]\nat = "50s"\nfault = {kind="503", for="30s"}'
     told = outcome(scenario("recovered = true", faults), guest())
-    assert told.failures == (
-        "web-0 should have gone on to the end, but got no sound answer after the faults",
-    )
+    assert told.failures == ("web-0 should have recovered, but got no valid answer after the faults",)
     account = guest()
     account.last_sound = after(81)
     assert outcome(scenario("recovered = true", faults), account).held

@@ -217,8 +217,11 @@ timeout = 2
         ('url = "http://a/"', "probe[0]: name: expected a name, but it is missing"),
         ('name = "a"', "probe[0]: expected either url or command"),
         ('name = "a"\nurl = "http://a/"\ncommand = ["x"]', "probe[0]: expected either url or command"),
-        ('name = "a"\nurl = "ftp://a/"', "probe[0]: url: expected a URL, as http://127.0.0.1:8000/health"),
-        ('name = "a"\nurl = "http://a/"\nevery = 0', "probe[0]: every: expected more than no time"),
+        (
+            'name = "a"\nurl = "ftp://a/"',
+            "probe[0]: url: expected a URL, such as http://127.0.0.1:8000/health",
+        ),
+        ('name = "a"\nurl = "http://a/"\nevery = 0', "probe[0]: every: expected a positive time"),
         (
             'name = "a"\nurl = "http://a/"\nthroughout = true\nback-within = 5',
             "probe[0]: expected either throughout or back-within",
