@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.rehearsals.open_rehearsals import OpenRehearsal, OpenRehearsals, Rehearsal
+from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, Rehearsal
 from forewarn.core.basic_types import Action, OrderState, ProjectName
 from forewarn.core.errors import Conflict, NotFound, Unavailable, Uncertain
-from forewarn.core.rehearsal_rules import Fault, FaultKind
+from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.store.opening import database
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.sql import Store, open_store
@@ -154,12 +154,12 @@ def test_an_end_of_itself_that_was_not_answered_is_recorded_once(service: Servic
 def test_a_saved_rehearsal_is_answered_even_if_the_store_fails_after_the_commit(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, begin = Store.read, OpenRehearsals.begin
+    read, renew = Store.read, OpenRehearsals.renew
     is_saved = False
 
-    def begin_and_fail_later(self: OpenRehearsals, project: ProjectName, opened: OpenRehearsal) -> None:
+    def renew_and_fail_later(self: OpenRehearsals, saved: KeptRehearsal) -> None:
         nonlocal is_saved
-        begin(self, project, opened)
+        renew(self, saved)
         is_saved = True
 
     def fail(self: Store) -> AbstractContextManager[Snapshot]:
@@ -167,7 +167,7 @@ def test_a_saved_rehearsal_is_answered_even_if_the_store_fails_after_the_commit(
             raise Unavailable("the database does not answer")
         return read(self)
 
-    monkeypatch.setattr(OpenRehearsals, "begin", begin_and_fail_later)
+    monkeypatch.setattr(OpenRehearsals, "renew", renew_and_fail_later)
     monkeypatch.setattr(Store, "read", fail)
     assert play(service) == SPOILED
     assert is_saved
