@@ -1,4 +1,4 @@
-"""What a rehearsal reports, and when it is not as expected."""
+"""Reports of rehearsals, and their failures."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -87,7 +87,7 @@ def test_a_report_says_what_a_guest_did_and_when() -> None:
     }
 
 
-def test_who_never_approves_uses_the_notice_up_to_the_start() -> None:
+def test_without_an_approval_the_notice_lasts_until_the_start() -> None:
     told = outcome(scenario("saw = true"), guest(), event(started=910))
     assert told.guests[0].events[0].used_seconds == 900
 
@@ -129,7 +129,7 @@ def test_an_event_without_notice_need_not_be_approved() -> None:
         ),
     ],
 )
-def test_what_is_not_as_expected_is_said(
+def test_unmet_expectations_are_failures(
     expect: str, account: Account, facts: EventFacts, failure: str
 ) -> None:
     told = outcome(scenario(expect), account, facts)
