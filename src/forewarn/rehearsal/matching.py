@@ -48,7 +48,10 @@ async def match_machines(
         for role in required_machines(scenario)
     }
     names = {role: machine.name for role, machine in found.items()}
-    _check_once(names)
+    for role, name in names.items():
+        twice = [other for other in names if names[other] == name and other != role]
+        if twice:
+            raise Conflict(f"machine {name} cannot play both {role} and {twice[0]}")
     _check_evicted(scenario, found)
     hosts = {host: _carrier(scenario, host, found) for host in hosts_of(scenario)}
     await _check_hosts(api, hosts.values())
@@ -68,13 +71,6 @@ async def _check_rights(api: OperatorApi, scenario: Scenario) -> None:
             except Conflict:
                 raise Conflict(f"{scenario.name} orders {order}, which takes an operator's token") from None
             return
-
-
-def _check_once(names: Mapping[str, str]) -> None:
-    for role, name in names.items():
-        twice = [other for other in names if names[other] == name and other != role]
-        if twice:
-            raise Conflict(f"machine {name} cannot play both {role} and {twice[0]}")
 
 
 def _check_evicted(scenario: Scenario, found: Mapping[str, MachineAnswer]) -> None:

@@ -87,19 +87,13 @@ class ScenarioTime:
 class _AgentObserver:
     def __init__(self, note: Callable[[timedelta, str, str], None]) -> None:
         self._note = note
-        self._elapsed: Callable[[], timedelta] = timedelta
+        self.elapsed: Callable[[], timedelta] = timedelta
 
     def opened(
         self, opening: RehearsalSetup, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
     ) -> None:
         """Keep the clock of the scenario. The agents know where to poll."""
-        self._elapsed = elapsed
-
-    def scenario_time(self, *, speed: float) -> "ScenarioTime":
-        """Return the current pair of times."""
-        return ScenarioTime(
-            now=SystemClock().now(), elapsed_seconds=self._elapsed().total_seconds(), speed=speed
-        )
+        self.elapsed = elapsed
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Pass it on."""
@@ -112,13 +106,15 @@ def rehearse_agent(
     """Play a scenario with agents that use a config, with temporary journals."""
     with tempfile.TemporaryDirectory(prefix="forewarn-agent-") as folder:
         journals = {name: Path(folder) / f"{name}.journal" for name in scenario.expect.machines}
-        command = _command(config, Path(folder), speed=clock_of(scenario.clock).speed, killed=killed)
+        speed = clock_of(scenario.clock).speed
+        command = _command(config, Path(folder), speed=speed, killed=killed)
         # The config of the agent determines whether it approves.
         expect = replace(scenario.expect, approved=None, within=None)
         played = with_command(with_neighbours(replace(scenario, expect=expect)), command)
         observer = _AgentObserver(note)
         report = rehearse(RehearsalRequest(scenario=played), observer)
-        time = observer.scenario_time(speed=clock_of(scenario.clock).speed)
+        elapsed = observer.elapsed().total_seconds()
+        time = ScenarioTime(now=SystemClock().now(), elapsed_seconds=elapsed, speed=speed)
         return _reported(report, journals, load(config), time, killing=killed)
 
 

@@ -168,7 +168,8 @@ class ScenarioRunner:
         if elapsed > self._scenario.limit:
             self.troubles.append(f"it was not over within {self._scenario.limit}")
             return True
-        if waiting or any(_is_on(step, elapsed) for step in self._scenario.steps):
+        faults = self._scenario.fault_steps
+        if waiting or any(step.lasts is not None and elapsed < at + step.lasts for at, step in faults):
             return False
         return all(state in OVER for state in self._orders.values())
 
@@ -270,11 +271,6 @@ class ScenarioRunner:
         began = self._clock.began or self._clock.now()
         faults = [began + at + (step.lasts or timedelta()) for at, step in self._scenario.fault_steps]
         return max([began, *faults, *(each.ended_at for each in self._events.values() if each.ended_at)])
-
-
-def _is_on(step: ScenarioStep, elapsed: timedelta) -> bool:
-    does = step.does
-    return isinstance(does, FaultStep) and does.lasts is not None and elapsed < step.at + does.lasts
 
 
 def _facts(event: EventAnswer, first: EventAnswer) -> EventFacts:

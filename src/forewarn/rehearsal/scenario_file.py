@@ -47,7 +47,10 @@ def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario
         _guest(value, f"guests[{index}]", fleet) for index, value in enumerate(tables.get("guests", ()))
     )
     probes = tuple(_probe(value, f"probe[{index}]") for index, value in enumerate(tables.get("probe", ())))
-    _check_names(probes)
+    names = [probe.name for probe in probes]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise Invalid(f'probe[{index}]: name: "{name}" is the name of another')
     return Scenario(
         **{"about": "", **head},
         fleet=fleet,
@@ -260,12 +263,6 @@ def _probe(value: object, where: str) -> Probe:
     if given.pop("throughout", False) and "back_within" in given:
         raise Invalid(f"{where}: expected either throughout or back-within")
     return Probe(**given)
-
-
-def _check_names(probes: Sequence[Probe]) -> None:
-    for index, probe in enumerate(probes):
-        if probe.name in [other.name for other in probes[:index]]:
-            raise Invalid(f'probe[{index}]: name: "{probe.name}" is the name of another')
 
 
 def _expectation(table: Mapping[str, object], fleet: FleetSpec, steps: Sequence[ScenarioStep]) -> Expectation:
