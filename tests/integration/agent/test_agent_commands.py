@@ -375,7 +375,7 @@ def test_an_event_that_was_taken_for_over_and_went_on_is_a_failure(
     entries: list[Entry] = [taken, left, *[taken] * again]
     sight = replace(before(notice=900.0), ended_seconds=ended)
     found = list(early_recoveries(entries, sight, time))
-    assert [each.partition(" at ")[0] for each in found] == ["it took the Reboot for over"] * early
+    assert [each.partition(" at ")[0] for each in found] == ["it recovered from the Reboot"] * early
 
 
 # Seconds of this computer pass between any two of these.
@@ -399,7 +399,7 @@ def test_a_rehearsal_fails_if_the_agent_recovered_while_the_event_went_on(tmp_pa
     (tmp_path / "vanishing.toml").write_text(VANISHING)
     ran = run(tmp_path, "agent", "rehearse", "./vanishing.toml", "--no-kill", "--config", path)
     assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "web-0: it took the Reboot for over at" in " ".join(ran.stdout.split())
+    assert "web-0: it recovered from the Reboot at" in " ".join(ran.stdout.split())
 
 
 def test_a_rehearsal_of_a_deletion_passes(tmp_path: Path) -> None:
