@@ -1,4 +1,4 @@
-"""What both clients share: where the endpoint is, what time it is there, and how a call becomes steps."""
+"""The base of both clients: the endpoint, the server's time, and calls as steps of a driver."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class EndpointClient:
-    """What a client has that does not depend on how it waits."""
+    """The part of a client that does not depend on threads or asyncio."""
 
     def __init__(
         self,
@@ -40,20 +40,20 @@ class EndpointClient:
 
     @property
     def last_answered(self) -> float | None:
-        """When the endpoint last answered a poll, on the monotonic clock; None if it never did."""
+        """When the endpoint last answered a poll, on the monotonic clock; None if it never has."""
         return self._calls.last_answered
 
     def server_now(self) -> datetime:
-        """Return the server's time; this machine's own before the first answer."""
+        """Return the time of the server; before the first answer, the time of this machine."""
         time = self._calls.server_time
         return self._clock.now() if time is None else time.now(self._monotonic())
 
     def seconds_left(self, event: Event) -> float | None:
-        """Reckon by the server's time how long until an event may start; None if the event does not say."""
+        """Return the seconds until an event may start, by the time of the server; None if not known."""
         return event.seconds_left(self.server_now())
 
     def clock_skew(self) -> timedelta | None:
-        """Return how far this machine's clock is ahead of the server's; None before the first answer."""
+        """Return how far the clock of this machine is ahead of the server; None before the first answer."""
         time = self._calls.server_time
         return None if time is None else self._clock.now() - time.now(self._monotonic())
 
@@ -75,7 +75,7 @@ class EndpointClient:
         return self._steps(self._calls.instance(within=self._persistence))
 
     def _steps(self, call: Call[Result]) -> Steps[Result]:
-        """Make a call: send its requests, each after its pause."""
+        """Send the requests of a call, each after its pause."""
         try:
             request = next(call)
             while True:

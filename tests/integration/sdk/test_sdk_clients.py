@@ -133,7 +133,7 @@ def test_a_fleet_may_tell_machines_their_name_alone_or_nothing(connect: Connect)
     off = EndpointSettings(rate=0, instance=InstanceMetadata.OFF)
     with (
         talking(connect, settings=off) as (_, client),
-        pytest.raises(Unavailable, match="Give its name"),
+        pytest.raises(Unavailable, match="Set its name"),
     ):
         client.instance()
 
@@ -174,7 +174,7 @@ def test_a_caller_that_asks_too_often_waits_as_long_as_it_is_told(connect: Conne
             except Unavailable as error:
                 said = str(error)
                 break
-    assert "429: this machine asks too often" in said
+    assert "429: this machine sends too many requests" in said
     assert time.pauses[-11:] == GIVING_UP
 
 
@@ -284,7 +284,7 @@ def test_an_answer_without_end_is_not_read_to_its_end(connect: Connect) -> None:
     with (
         scripted(endless + more * 8) as wrong,
         connect(wrong.url, persistence=0) as client,
-        pytest.raises(Unavailable, match="without end"),
+        pytest.raises(Unavailable, match="the answer is too long"),
     ):
         client.events()
 
@@ -295,21 +295,21 @@ def test_a_header_without_end_is_not_waited_for(connect: Connect, monkeypatch: p
     with (
         dripping() as url,
         connect(url, persistence=0) as client,
-        pytest.raises(Unavailable, match="it takes too long to answer"),
+        pytest.raises(Unavailable, match="the answer takes too long"),
     ):
         client.events()
 
 
 @BOTH
 def test_nobody_there_is_said_with_the_address(connect: Connect) -> None:
-    says = re.escape("at http://127.0.0.1:1: nothing listens there")
+    says = re.escape("at http://127.0.0.1:1: the connection failed")
     with connect("127.0.0.1:1", persistence=0) as client, pytest.raises(Unavailable, match=says):
         client.events()
 
 
 @BOTH
 def test_a_name_that_nobody_has_is_said_to_be_that(connect: Connect) -> None:
-    says = re.escape("at http://nobody.invalid: no host of that name can be found (")
+    says = re.escape("at http://nobody.invalid: the host name cannot be resolved (")
     with connect("nobody.invalid", persistence=0) as client, pytest.raises(Unavailable, match=says):
         client.events()
 
@@ -432,7 +432,7 @@ def test_no_endpoint_is_an_error_that_says_where_it_was_looked_for(kind: str) ->
         "FOREWARN_ENDPOINT: not set",
         f"{NOWHERE}: ",
         "/run/empty: no option 245",
-        "Say where it is",
+        "Set its address",
     ):
         assert line in said
     assert len(caught.value.looked) == 4
@@ -441,7 +441,7 @@ def test_no_endpoint_is_an_error_that_says_where_it_was_looked_for(kind: str) ->
 
 @KINDS
 def test_a_wrong_variable_is_named(kind: str) -> None:
-    with pytest.raises(NoEndpoint, match="SCHEDULEDEVENTSIP: 'a b' is no address"):
+    with pytest.raises(NoEndpoint, match="SCHEDULEDEVENTSIP: 'a b' is not the address"):
         discovered(kind, around(environ={"SCHEDULEDEVENTSIP": "a b"}))
 
 

@@ -273,7 +273,7 @@ def test_an_endpoint_with_a_certificate_is_asked_if_that_is_trusted(
     shown.load_cert_chain(certificate, certificate.with_name("key.pem"))
     if trusts:
         context = ssl.create_default_context(cafile=str(certificate))
-        monkeypatch.setattr(endpoint_urls, "trusted", lambda url: context)
+        monkeypatch.setattr(endpoint_urls, "tls_context", lambda url: context)
     with saying(answer(200, document(7)), tls=shown) as (url, _), connect(url, persistence=0) as client:
         if trusts:
             assert client.events().incarnation == 7

@@ -62,10 +62,10 @@ def test_what_stays_is_refused_with_what_to_do(status: int) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b'{ "error": "Not found. Invalid version requested" }', "does not offer this api-version"),
+        (b'{ "error": "Not found. Invalid version requested" }', "does not support this api-version"),
         (
             b'{"error":{"code":"NotFound","message":"nothing at /x; /openapi.json lists what there is"}}',
-            "no metadata endpoint but an API for operators",
+            "this is the operator API, not a metadata endpoint",
         ),
     ],
 )
@@ -73,7 +73,7 @@ def test_a_404_that_will_stay_one_is_refused(body: bytes, said: str) -> None:
     error = failure(404, body)
     assert isinstance(error, Refused)
     assert said in str(error)
-    assert "It says: " in str(error)
+    assert "Its message: " in str(error)
     assert "{" not in str(error)
 
 
@@ -94,7 +94,7 @@ def test_the_endpoint_may_say_when_to_come_again(header: str, seconds: float | N
 
 
 def test_what_the_endpoint_asks_for_is_told_as_it_said_it() -> None:
-    assert str(failure(429, retry_after="3600")).endswith("It asks to be left alone for 3600 s")
+    assert str(failure(429, retry_after="3600")).endswith("It asks for a pause of 3600 s")
 
 
 @given(

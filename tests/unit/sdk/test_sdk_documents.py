@@ -162,13 +162,13 @@ def test_a_duration_is_a_number_however_written(seconds: object) -> None:
     [
         (b"", "an empty answer"),
         (b" \r\n", "an empty answer"),
-        (b"<html>Sign in</html>", "no JSON: <html>Sign in"),
-        (b"[]", "no JSON object"),
+        (b"<html>Sign in</html>", "not JSON: <html>Sign in"),
+        (b"[]", "not a JSON object"),
         (b'{"DocumentIncarnation":1}', "without Events"),
-        (b'{"DocumentIncarnation":1,"Events":{}}', "no list"),
+        (b'{"DocumentIncarnation":1,"Events":{}}', "not a list"),
         (b'{"DocumentIncarnation":"new","Events":[]}', "not a number"),
         (b'{"Events":[]}', "not a number"),
-        (b"[" * 100_000, "no JSON"),
+        (b"[" * 100_000, "not JSON"),
     ],
 )
 def test_what_is_no_document_says_why(body: bytes, says: str) -> None:
@@ -179,15 +179,15 @@ def test_what_is_no_document_says_why(body: bytes, says: str) -> None:
 @pytest.mark.parametrize(
     ("odd", "says", "id_"),
     [
-        (7, "no JSON object", ""),
+        (7, "not a JSON object", ""),
         ({}, "without EventId", ""),
-        ({"EventId": 7}, "eventid is 7, not a text", ""),
+        ({"EventId": 7}, "eventid is 7, not a string", ""),
         ({"EventId": "B", "NotBefore": "tomorrow"}, "NotBefore is 'tomorrow'", "B"),
         ({"EventId": "B", "NotBefore": 7}, "NotBefore is 7", "B"),
         ({"EventId": "B", "Resources": [1]}, "not a list of names", "B"),
-        ({"EventId": "B", "EventType": ["Reboot"]}, "not a text", "B"),
-        ({"EventId": "B", "Description": "a \ud800"}, "description is .* half a character", "B"),
-        ({"EventId": "B", "Resources": ["web-\udfff"]}, "Resources is .* half a character", "B"),
+        ({"EventId": "B", "EventType": ["Reboot"]}, "not a string", "B"),
+        ({"EventId": "B", "Description": "a \ud800"}, "description is .* lone surrogate", "B"),
+        ({"EventId": "B", "Resources": ["web-\udfff"]}, "Resources is .* lone surrogate", "B"),
     ],
 )
 def test_an_event_that_cannot_be_read_hides_no_other(odd: object, says: str, id_: str) -> None:

@@ -32,7 +32,7 @@ _HOLDS = HOLDS.select().order_by(tables.holds.c.at, tables.holds.c.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ProjectsAndHolds:
     """All projects, and all holds in force."""
 
     version: str
@@ -40,16 +40,16 @@ class Settings:
     holds: Mapping[str, Hold]
 
 
-def load_settings(tx: OpenTransaction) -> Settings:
+def load_settings(tx: OpenTransaction) -> ProjectsAndHolds:
     """Load all projects and all holds in force.
 
     Every decision needs them, and they rarely change. So the connection caches them with their version, which
     each transaction reads anyway.
     """
-    cached: Settings | None = tx.connection.info.get(_SETTINGS)
+    cached: ProjectsAndHolds | None = tx.connection.info.get(_SETTINGS)
     # A version is never used again, not even after a rollback.
     if cached is None or cached.version != tx.meta.settings_version:
-        cached = Settings(
+        cached = ProjectsAndHolds(
             version=tx.meta.settings_version,
             projects={each.name: each for each in tx.read_all(PROJECTS.read, _PROJECTS)},
             holds={each.id: each for each in tx.read_all(HOLDS.read, _HOLDS)},
