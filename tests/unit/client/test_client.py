@@ -103,13 +103,13 @@ def test_a_refusal_has_the_servers_message_and_status() -> None:
     ids=["html", "another API", "a list", "nested without end"],
 )
 def test_what_does_not_talk_like_a_server_is_none(answer: tuple[int, object]) -> None:
-    with pytest.raises(ServerUnreachable, match="is no forewarn server"):
+    with pytest.raises(ServerUnreachable, match="is not a forewarn server"):
         clock(answer)
 
 
 def test_an_answer_that_lacks_a_key_is_of_a_version_that_is_not_understood() -> None:
     reply = clock((200, {"kind": "manual", "speed": 1.0}))
-    with pytest.raises(AnswerNotUnderstood, match=r"at http://here is of a version .* it sent no 'now'"):
+    with pytest.raises(AnswerNotUnderstood, match=r"at http://here has a version .* its answer has no 'now'"):
         _ = reply.value
 
 
@@ -136,7 +136,7 @@ def test_a_list_is_read_page_by_page() -> None:
 
 def test_a_server_of_another_version_is_not_one_that_a_rehearsal_cannot_reach() -> None:
     api = OperatorApi(client((200, {"kind": "manual", "speed": 1.0})))
-    with pytest.raises(Conflict, match="is of a version"):
+    with pytest.raises(Conflict, match="has a version"):
         asyncio.run(api.call("GET", "/v1/clock", ClockAnswer))
 
 
