@@ -190,7 +190,7 @@ def test_a_group_may_be_a_scale_set_in_which_all_must_approve(fleet: Fleet) -> N
 def test_a_machine_is_made_once(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     assert fleet.machine("web-0") is vm
-    with pytest.raises(ValueError, match="say its group when it is first named"):
+    with pytest.raises(ValueError, match="set its group in the first call"):
         fleet.machine("web-0", group="web")
 
 
@@ -347,10 +347,10 @@ def test_waiting_in_vain_says_what_the_guest_did(fleet: Fleet) -> None:
         event.wait_for_approval(timeout=0)
     with vm.fault("429"):
         poll(vm)
-    with pytest.raises(TimeoutError, match=r"polled once \(1 spoiled by a fault\) and was not told of it"):
+    with pytest.raises(TimeoutError, match=r"polled once \(1 spoiled by a fault\) and did not receive the event"):
         event.wait_for_approval(timeout=0)
     poll(vm)
-    with pytest.raises(TimeoutError, match="was told of it"):
+    with pytest.raises(TimeoutError, match="received the event"):
         event.wait_for_approval(timeout=0)
 
 
@@ -364,7 +364,7 @@ def test_the_log_tells_what_the_test_and_the_guest_did(fleet: Fleet) -> None:
         "test: orders restart of web-0",
         "web-0: polls for the first time",
         f"web-0: sees Reboot of web-0 (Scheduled, event {event.id[:8]})",
-        "test: has turned the clock by 0:02:00",
+        "test: has advanced the clock by 0:02:00",
         f"web-0: approves event {event.id[:8]}",
     ]
     assert fleet.log[-1].startswith("  2 m 00 s")

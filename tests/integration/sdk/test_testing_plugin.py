@@ -85,7 +85,7 @@ def test_it_hands_over_before_it_is_evicted(forewarn):
 def test_it_ignores_a_restart(forewarn):
     vm = forewarn.machine("spot-0", priority="spot")
     with Application(vm.endpoint) as application:
-        with pytest.raises(TimeoutError, match="spot-0 has polled"):
+        with pytest.raises(TimeoutError, match="spot-0 polled"):
             vm.restart().wait_for_approval(timeout=2)
         assert application.open == ["a", "b"]
 """
@@ -141,7 +141,7 @@ def test_a_test_that_fails_says_what_the_guests_did(installed: pytest.Pytester) 
             "*Captured forewarn*",
             "*0 m 00 s  test: orders restart of web-0",
             "*0 m 00 s  web-0: sees Reboot of web-0 (Scheduled, event *",
-            "*1 m 00 s  test: has turned the clock by 0:01:00",
+            "*1 m 00 s  test: has advanced the clock by 0:01:00",
         ]
     )
 
@@ -229,7 +229,7 @@ def test_a_run_that_does_not_use_it_imports_nothing_of_it(
 def test_the_fixture_is_listed_with_what_it_is(installed: pytest.Pytester) -> None:
     result = installed.runpytest_subprocess("-q", "--fixtures")
     result.stdout.fnmatch_lines(
-        ["forewarn -- *", "*Give a fleet of this test's own*", "forewarn_session [[]session scope[]] -- *"]
+        ["forewarn -- *", "*Yield a fleet of the test's own*", "forewarn_session [[]session scope[]] -- *"]
     )
 
 
