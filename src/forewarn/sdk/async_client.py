@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from functools import partial
 from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
 from forewarn.sdk.discovery import Discovery, Surroundings, surroundings
-from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
+from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.endpoint_client import EndpointClient
 from forewarn.sdk.guest_calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, OnTrouble
 from forewarn.sdk.guest_errors import Closed
@@ -19,23 +20,7 @@ Result = TypeVar("Result")
 
 
 class AsyncGuestClient(EndpointClient):
-    """`GuestClient` for asyncio; cancelling a task ends its request."""
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        api_version: str = NEWEST_VERSION,
-        persistence: float = PERSISTENCE_SECONDS,
-        timeout: float | None = None,
-        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        monotonic: Callable[[], float] = monotonic,
-    ) -> None:
-        """Take the arguments of `GuestClient`; `pause` is awaited."""
-        super().__init__(
-            url, api_version=api_version, persistence=persistence, timeout=timeout, monotonic=monotonic
-        )
-        self._pause = pause
+    """`GuestClient` for asyncio, whose `pause` is awaited; cancelling a task ends its request."""
 
     @classmethod
     def discover(
@@ -44,18 +29,17 @@ class AsyncGuestClient(EndpointClient):
         persistence: float = PERSISTENCE_SECONDS,
         timeout: float | None = None,
         around: Surroundings | None = None,
-        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        pause: Callable[[float], Awaitable[object]] | None = None,
         monotonic: Callable[[], float] = monotonic,
     ) -> "Discovering":
         """Find the endpoint of this machine, for `await` or `async with`; see `GuestClient.discover`."""
-        settings: dict[str, Any] = {"persistence": persistence, "timeout": timeout, "pause": pause}
-        settings["monotonic"] = monotonic
+        connect = partial(cls, persistence=persistence, timeout=timeout, pause=pause, monotonic=monotonic)
 
         async def discovered() -> AsyncGuestClient:
             usual = (around or surroundings()).default_url
-            async with cls(usual, **settings) as scout:
+            async with connect(usual) as scout:
                 found = await scout.look(around)
-            return cls(found.url, **settings)
+            return connect(found.url)
 
         return Discovering(discovered())
 
@@ -93,6 +77,9 @@ class AsyncGuestClient(EndpointClient):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     async def _run(self, steps: Steps[Result]) -> Result:
         return await asyncio_driver.run(steps, pause=self._pause)

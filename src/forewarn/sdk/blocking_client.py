@@ -1,13 +1,13 @@
 """The client for programs that use threads."""
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from forewarn.clock import monotonic
 from forewarn.sdk.discovery import Discovery, Surroundings, surroundings
-from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
+from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.endpoint_client import EndpointClient
 from forewarn.sdk.guest_calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, OnTrouble
 from forewarn.sdk.guest_errors import Closed
@@ -26,28 +26,6 @@ class GuestClient(EndpointClient):
     client.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        api_version: str = NEWEST_VERSION,
-        persistence: float = PERSISTENCE_SECONDS,
-        timeout: float | None = None,
-        pause: Callable[[float], object] | None = None,
-        monotonic: Callable[[], float] = monotonic,
-    ) -> None:
-        """Take the URL of the endpoint, and for how many seconds a call is retried.
-
-        `timeout` is the longest wait for an answer in seconds, not counting the time for which the server
-        holds a request. By default, the first answer may take as long as Azure needs to enable the feature.
-        `pause` waits between requests and `monotonic` reads the clock; tests replace both.
-        """
-        super().__init__(
-            url, api_version=api_version, persistence=persistence, timeout=timeout, monotonic=monotonic
-        )
-        self._closing = threading.Event()
-        self._pause = pause or self._closing.wait
-
     @classmethod
     def discover(
         cls,
@@ -65,11 +43,10 @@ class GuestClient(EndpointClient):
         seconds, and then raises `NoEndpoint`, which lists the places.
         """
         usual = (around or surroundings()).default_url
-        settings: dict[str, Any] = {"persistence": persistence, "timeout": timeout, "pause": pause}
-        settings["monotonic"] = monotonic
-        with cls(usual, **settings) as scout:
+        connect = partial(cls, persistence=persistence, timeout=timeout, pause=pause, monotonic=monotonic)
+        with connect(usual) as scout:
             found = scout.look(around)
-        return cls(found.url, **settings)
+        return connect(found.url)
 
     def look(self, around: Surroundings | None = None) -> Discovery:
         """Look for an endpoint, and return what was found in each place."""
@@ -109,6 +86,9 @@ class GuestClient(EndpointClient):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _sleep(self, seconds: float) -> object:
+        return self._closing.wait(seconds)
 
     def _run(self, steps: Steps[Result]) -> Result:
         return blocking_driver.run(steps, pause=self._pause)

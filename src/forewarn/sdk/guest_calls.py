@@ -54,13 +54,12 @@ class GuestCalls:
         # Threads share these without a lock: each assignment replaces a whole value, never with None.
         self._document: Document | None = None  # the last one
         self.server_time: ServerTime | None = None
-        self.last_answered: float | None = None  # with a document, or with "unchanged"
+        # When a document or "unchanged" last came. After that, an answer does not take two minutes.
+        self.last_answered: float | None = None
 
     def events(self, *, now: float, within: float = PERSISTENCE_SECONDS) -> Call[Document]:
         """Get the document."""
-        request = self.poll(now=now)
-        document = yield from self._persist(request, self.read_document, within=within)
-        return document
+        return (yield from self._persist(self.poll(now=now), self.read_document, within=within))
 
     def approve(self, ids: tuple[str, ...], *, now: float, within: float = PERSISTENCE_SECONDS) -> Call[None]:
         """Approve events. A repeated approval counts once."""
@@ -76,8 +75,7 @@ class GuestCalls:
             query={"api-version": INSTANCE_VERSION},
             seconds=self._timeout or ANSWER_SECONDS,
         )
-        instance = yield from self._persist(request, _read_instance, within=within)
-        return instance
+        return (yield from self._persist(request, _read_instance, within=within))
 
     def poll(self, *, now: float, etag: str | None = None, wait: int | None = None) -> GuestRequest:
         """Return a request for the document."""
@@ -97,10 +95,6 @@ class GuestCalls:
             raise Unavailable(reply.why)
         self.server_time = reply.server_time or self.server_time
         return reply
-
-    def answered(self, answer: HttpAnswer) -> None:
-        """Note that the endpoint knows this machine, so that its next answer will not take two minutes."""
-        self.last_answered = answer.received
 
     def read(self, answer: HttpAnswer) -> NewDocument | Unchanged:
         """Read the answer to a poll, or raise its error."""
@@ -124,7 +118,7 @@ class GuestCalls:
     def read_document(self, answer: HttpAnswer) -> Document:
         """Read the answer to a request without an ETag."""
         read = self.read(answer)
-        self.answered(answer)
+        self.last_answered = answer.received
         if isinstance(read, NewDocument):
             return read.document
         raise Unavailable("the endpoint answers that nothing has changed, to a request without an ETag")
@@ -208,7 +202,7 @@ class DocumentWatch:
         return max(self._calls.pause_after(self._failures, error, now=now), rest)
 
     def _recovered(self, answer: HttpAnswer) -> None:
-        self._calls.answered(answer)
+        self._calls.last_answered = answer.received
         if self._failures and self._trouble is not None:
             self._trouble(None)
         self._failures = 0
