@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from forewarn.sdk.documents import NEWEST_VERSION, Document, glimpse, parse_document
+from forewarn.sdk.documents import NEWEST_VERSION, Document, excerpt, parse_document
 from forewarn.sdk.guest_errors import Refused, Unavailable
 from forewarn.sdk.transport.exchange import HttpAnswer
 
@@ -110,8 +110,8 @@ def _error_message(body: bytes) -> str:
     if isinstance(error, dict):
         error = error.get("message")
     if isinstance(error, str):
-        return glimpse(error.encode(errors="replace"), length=ERROR_LENGTH)
-    return glimpse(body) if body.strip() else ""
+        return excerpt(error.encode(errors="replace"), length=ERROR_LENGTH)
+    return excerpt(body) if body.strip() else ""
 
 
 def backoff(failures: int, *, named: float | None = None, left: float | None = None) -> float:

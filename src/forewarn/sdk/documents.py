@@ -25,7 +25,7 @@ PREVIEW_VERSION = "2024-07-09"
 UNDERSCORED_VERSION = "2017-03-01"
 
 # How many characters of an unreadable answer to show.
-GLIMPSE = 60
+EXCERPT_LENGTH = 60
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -115,10 +115,10 @@ def parse_document(body: bytes, *, version: str = NEWEST_VERSION) -> Document:
     """Parse a document, whatever its content type."""
     whole = _members(_json(body), "the answer")
     if "events" not in whole:
-        raise Unreadable(f"a document without Events: {glimpse(body)}")
+        raise Unreadable(f"a document without Events: {excerpt(body)}")
     events = whole["events"]
     if not isinstance(events, list):
-        raise Unreadable(f"Events is not a list: {glimpse(body)}")
+        raise Unreadable(f"Events is not a list: {excerpt(body)}")
     incarnation = _number(whole.get("documentincarnation"))  # some endpoints write numbers as strings
     if incarnation is None:
         shown = _shown(whole.get("documentincarnation"))
@@ -141,7 +141,7 @@ def _id_of(value: object) -> str:
         return ""
 
 
-def glimpse(body: bytes, *, length: int = GLIMPSE) -> str:
+def excerpt(body: bytes, *, length: int = EXCERPT_LENGTH) -> str:
     """Return the beginning of an answer, for messages."""
     text = body[: length * 4].decode(errors="replace")
     shown = on_one_line(text).strip()
@@ -155,7 +155,7 @@ def _json(body: bytes) -> object:
         # Some answers begin with a byte order mark.
         return json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        raise Unreadable(f"an answer that is not JSON: {glimpse(body)}") from None
+        raise Unreadable(f"an answer that is not JSON: {excerpt(body)}") from None
 
 
 def _members(value: object, what: str) -> Mapping[str, Any]:
@@ -263,4 +263,4 @@ def parse_moment(text: str) -> datetime | None:
 
 
 def _shown(value: object) -> str:
-    return glimpse(repr(value).encode(errors="replace"))
+    return excerpt(repr(value).encode(errors="replace"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-from forewarn.sdk.documents import glimpse
+from forewarn.sdk.documents import excerpt
 from forewarn.sdk.guest_errors import Unreadable
 
 
@@ -41,9 +41,9 @@ def parse_instance(body: bytes) -> Instance:
     try:
         parsed = json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        raise Unreadable(f"instance metadata that is not JSON: {glimpse(body)}") from None
+        raise Unreadable(f"instance metadata that is not JSON: {excerpt(body)}") from None
     if not isinstance(parsed, dict) or not isinstance(parsed.get("name"), str) or not parsed["name"]:
-        raise Unreadable(f"instance metadata without a name: {glimpse(body)}")
+        raise Unreadable(f"instance metadata without a name: {excerpt(body)}")
     texts = {each.name: each.metadata.get("azure", each.name) for each in fields(Instance)}
     values: dict[str, Any] = {ours: _text(parsed.get(theirs)) for ours, theirs in texts.items()}
     return Instance(**values | {"tags": MappingProxyType(_tags(parsed))})

@@ -117,7 +117,7 @@ def test_before_the_server_starts_waits_have_no_limit(clock: Clock) -> None:
 def test_calls_fail_fast_while_the_database_does_not_answer(deadlines: Deadlines, database: Database) -> None:
     database.lives = False
     steps = begin(deadlines)
-    deadlines.fell_silent()
+    deadlines.fail_fast()
     with pytest.raises(Silent):
         hear(steps, 0)
     with pytest.raises(Unavailable, match="fleet does not answer; nothing was done by this call"):
@@ -138,7 +138,7 @@ def test_a_failed_prober_is_restarted(deadlines: Deadlines, database: Database) 
     broken = Broken()
     deadlines.supervisor = Supervisor(pace=RestartPace(first=0))
     deadlines.arm(broken.ask, ping=database.ask)
-    deadlines.fell_silent()
+    deadlines.fail_fast()
     until(lambda: deadlines.trouble is None, what="the prober to be answered")
     assert deadlines.supervisor.restarts()["prober"] == 1
 
@@ -147,10 +147,10 @@ def test_without_a_thread_for_the_prober_calls_use_the_database_again(
     deadlines: Deadlines, database: Database
 ) -> None:
     with no_thread():
-        deadlines.fell_silent()
+        deadlines.fail_fast()
     assert deadlines.trouble is None
     deadlines.check()
-    deadlines.fell_silent()
+    deadlines.fail_fast()
     until(lambda: deadlines.trouble is None, what="the prober to be answered")
     assert database.asked == 1
 
@@ -158,7 +158,7 @@ def test_without_a_thread_for_the_prober_calls_use_the_database_again(
 def test_a_locked_database_can_be_read(deadlines: Deadlines, database: Database) -> None:
     database.lives = False
     steps = begin(deadlines)
-    deadlines.fell_silent("is being written by another process", reads_too=False)
+    deadlines.fail_fast("is being written by another process", reads_too=False)
     assert hear(steps, 0) is None
     deadlines.check(reading=True)
     with pytest.raises(Unavailable, match="is being written by another process"):
