@@ -270,7 +270,7 @@ def test_that_an_event_was_seen_only_after_it_had_started_is_remarked(
     [
         ("--endpoint", "foo", "expected a URL that begins with http:// or https://"),
         ("--endpoint", "ftp://a", "expected a URL that begins with http:// or https://"),
-        ("--endpoint", "http://a b", "'http://a b' is no address of an endpoint"),
+        ("--endpoint", "http://a b", "'http://a b' is not the address of an endpoint"),
         (
             "--endpoint",
             "http://a/b",

@@ -125,7 +125,7 @@ def test_a_token_that_cannot_be_sent_is_refused_without_being_shown(tmp_path: Pa
     refused = run(tmp_path, "clock", "show", environment={"FOREWARN_TOKEN": token})
     assert refused.returncode == 1
     assert refused.stderr == (
-        "forewarn: the token has characters that no token has: check FOREWARN_TOKEN or --token\n"
+        "forewarn: the token has invalid characters: check FOREWARN_TOKEN or --token\n"
     )
 
 
@@ -174,7 +174,7 @@ def test_with_a_certificate_the_operator_api_speaks_tls(tmp_path: Path, certific
         environment = {"FOREWARN_SERVER": url, "FOREWARN_TOKEN": secret}
         distrusted = run(tmp_path, "clock", "show", environment=environment)
         assert distrusted.returncode == 3
-        assert f"The certificate that {url} shows is not trusted" in distrusted.stderr
+        assert f"The certificate of {url} is not trusted" in distrusted.stderr
         assert "Set FOREWARN_CA to a file" in distrusted.stderr
         assert "No server answers" not in distrusted.stderr
         trusted = run(tmp_path, "clock", "show", environment=environment | {"FOREWARN_CA": "cert.pem"})
