@@ -23,7 +23,7 @@ from forewarn.wire.azure import VERSIONS, write_document
 Asked: TypeAlias = Poll | Approve | Defer
 OK = 200
 PLAIN = "text/plain"
-# What the ledger says about a document that is correct except for its events or its incarnation.
+# The ledger's description of a document that is correct except for its events or its incarnation.
 MISLEADING = {
     FaultKind.VANISHED: "a document without its events",
     FaultKind.BORN_STARTED: "a document without its scheduled events",
