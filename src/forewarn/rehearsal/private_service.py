@@ -36,7 +36,7 @@ class PrivateService:
 
     async def open_endpoint(self, name: str, *, port: int = 0) -> str:
         """Open an endpoint for a machine, by default on a free port; return its URL."""
-        return await self.guest.open_listener(await self.machine_id(name), name=name, port=port)
+        return await self.guest.listeners.open_listener(await self.machine_id(name), port, name=name)
 
 
 @asynccontextmanager

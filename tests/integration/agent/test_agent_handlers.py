@@ -218,7 +218,7 @@ def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_tol
         assert f"drain: prepare failed: exit code 1: {last}" in harness.said, harness.said[-4:]
         told = [line for line in harness.said if line.startswith("drain | ")]
         assert len(told) == 1002
-        (left_out,) = [int(line.split()[2].strip("(")) for line in told if "left out" in line]
+        (left_out,) = [int(line.split()[2].strip("(")) for line in told if "more bytes" in line]
         # What is written while the keeper shortens the file is not counted, however much that is.
         assert 15_000_000 < left_out < 30_000_000
         assert told[-1] == f"drain | {last}"
@@ -581,7 +581,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     ("agent", "user", "said"),
     [
         (0, "nobody", None),
-        (12345, "nobody", "run the agent as root, or run it as nobody and leave `user` out"),
+        (12345, "nobody", "run the agent as root, or run it as nobody and omit `user`"),
         (12345, "root", "run the agent as root"),
     ],
 )
@@ -621,7 +621,7 @@ def test_a_user_whom_nobody_knows_is_a_failure(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(tmp_path, "")
         (one,) = handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
-        assert one.does.problems() == ["user: there is no user no-such-user in this machine"]
+        assert one.does.problems() == ["user: user no-such-user does not exist on this machine"]
         harness = AgentHarness(tmp_path, one)
         harness.start()
         await harness.show(event())

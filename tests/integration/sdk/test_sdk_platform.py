@@ -199,4 +199,4 @@ def test_an_unavailable_handler_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "agent.toml").write_text(handler)
     ran = elsewhere(tmp_path, "agent", "check", "--config", "agent.toml")
     assert ran.returncode == 2, ran.stdout + ran.stderr
-    assert "on Windows programs run as the user whom the agent runs as: leave it out" in ran.stdout
+    assert "on Windows, programs always run as the user of the agent: leave it out" in ran.stdout
