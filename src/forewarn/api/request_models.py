@@ -11,7 +11,8 @@ from inspect import getdoc
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, dataclass_transform
 
 from forewarn.core.errors import Invalid
-from forewarn.wire.fields import Field, Schema, inside
+from forewarn.wire.fields import Field, Schema
+from forewarn.wire.invalid_field import within_field
 from forewarn.wire.texts import shown
 
 
@@ -56,14 +57,14 @@ class RequestModel:
         """Read all fields; Invalid names the first wrong one."""
         values = {}
         for each in fields(cls):
-            with inside(f"{where}{each.name}"):
+            with within_field(f"{where}{each.name}"):
                 if each.name in written:
                     values[each.name] = each.metadata["field"](written[each.name])
                 elif each.default is MISSING:
                     raise Invalid("this is missing")
         for key in written:
             if key not in cls.__dataclass_fields__:
-                with inside(f"{where}{key}"):
+                with within_field(f"{where}{key}"):
                     raise Invalid(f"there is no such {cls.NOUN}")
         return cls(**values)
 

@@ -87,7 +87,7 @@ def test_every_other_page_is_refused_whatever_the_request_says_of_itself(
 
 def test_whoever_has_forgotten_the_setting_is_told_of_it(ask: Api) -> None:
     told = ask("GET", "/healthz", headers={"Host": "ops.example", "Origin": "https://ops.example"})
-    assert "set it in [operator] origins" in told.json()["error"]["message"]
+    assert "set its URL in [operator] origins" in told.json()["error"]["message"]
     told = ask("GET", "/healthz", headers={"Host": "ops.example", "Origin": "http://evil.example"})
     assert "proxy" not in told.json()["error"]["message"]
 

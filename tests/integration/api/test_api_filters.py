@@ -69,7 +69,7 @@ def test_machines_are_read_by_their_names_and_those_that_nothing_has_are_passed_
     many = "&".join(f"name=machine-{number}" for number in range(501))
     answer = api("GET", f"/v1/machines?{many}", headers=bearer(OPERATOR))
     assert answer.status_code == 400
-    assert "name: expected at most 500 of them, got 501" in answer.text
+    assert "name: expected at most 500 items, got 501" in answer.text
     assert api("GET", "/v1/machines?begins=%25", headers=bearer(OPERATOR)).status_code == 400
 
 

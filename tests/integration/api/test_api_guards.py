@@ -92,7 +92,7 @@ OUTSIDE = '{"action": "freeze", "driver": "external", "heartbeat_seconds": 86401
         ("POST", "/v1/machines/web-0/freeze", "[]", "body"),
         ("POST", "/v1/machines/web-0/freeze", '{"reasn": ""}', "reasn: there is no such key in the body"),
         ("POST", "/v1/machines/web-0/freeze", '{"reason": "\\ud800"}', "reason: expected one line"),
-        ("POST", "/v1/machines/web-0/freeze", '{"reason": 7}', "reason: expected a text, got 7"),
+        ("POST", "/v1/machines/web-0/freeze", '{"reason": 7}', "reason: expected a string, got 7"),
         ("POST", "/v1/hosts/host-1/maintenance", "", "the body: this is missing"),
         ("POST", "/v1/hosts/host-1/maintenance", "{}", "action: this is missing"),
         ("POST", "/v1/clock/advance", '{"seconds": NaN}', "seconds: expected a finite number"),
@@ -103,7 +103,7 @@ OUTSIDE = '{"action": "freeze", "driver": "external", "heartbeat_seconds": 86401
             '{"seconds": 1e9}',
             "seconds: expected at most 400 d, got 11574 d",
         ),
-        ("POST", "/v1/holds", '{"reason": ""}', "reason: expected something, got nothing"),
+        ("POST", "/v1/holds", '{"reason": ""}', "reason: expected at least one character, got an empty string"),
         ("POST", "/v1/holds", f'{{"reason": "{"x" * 1001}"}}', "at most 1000 characters, got 1001"),
         ("POST", "/v1/webhooks", f'{{{HOOK}, "kinds": ["event-schedule"]}}', "did you mean event-scheduled?"),
         (

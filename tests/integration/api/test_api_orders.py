@@ -215,10 +215,10 @@ def test_update_domains_that_would_restart_together_are_named(service: Service, 
     ("body", "why"),
     [
         ({"mode": "fly"}, "mode: expected evacuate or in-place"),
-        ({"mode": "in-place", "returning": True}, "returning: in place no machine leaves"),
+        ({"mode": "in-place", "returning": True}, "returning: not with mode in-place"),
         ({"host_work": "nobody"}, "host_work: expected"),
         ({"heartbeat_seconds": 9, "driver": "simulated"}, "heartbeat_seconds: expected only"),
-        ({"notice_seconds": 9}, "notice_seconds: expected only beside an emergency"),
+        ({"notice_seconds": 9}, "notice_seconds: expected only with emergency"),
     ],
 )
 def test_work_on_a_host_that_cannot_be_done_so_is_refused(api: Api, body: dict[str, Any], why: str) -> None:

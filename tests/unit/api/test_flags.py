@@ -2,7 +2,6 @@
 
 import pytest
 
-from forewarn.api.order_bodies import MachineOrderBody, MaintenanceBody
 from forewarn.api.endpoints import (
     clock_endpoints,
     hold_endpoints,
@@ -10,6 +9,7 @@ from forewarn.api.endpoints import (
     token_endpoints,
     webhook_endpoints,
 )
+from forewarn.api.order_bodies import MachineOrderBody, MaintenanceBody
 from forewarn.cli.session import FLAGS, in_flags
 
 BODIES = (

@@ -15,8 +15,8 @@ from forewarn.api.limits import (
     CallerTable,
     CallLimit,
     CallRefusals,
-    LimitExceeded,
     LimitedCaller,
+    LimitExceeded,
     caller_at,
 )
 

@@ -29,12 +29,9 @@ from forewarn.core.model.declaration import (
 )
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.project import Project
+from forewarn.wire.declarations import read_group, read_host, read_machine, read_one_project
 from forewarn.wire.fleet import (
     read_fleet,
-    read_group,
-    read_host,
-    read_machine,
-    read_one_project,
     write_fleet,
 )
 
@@ -136,7 +133,7 @@ def test_an_id_is_compared_without_its_case() -> None:
     assert read_fleet(fleet).machines[1].vm_id == "4c4c4544-0051-4b10-8052-c8c04f4d4e32"
     fleet["machines"][1]["vm-id"] = "web-0"
     assert refusal(fleet) == (
-        'machines[1] "db": vm-id: expected a UUID, as 4c4c4544-0051-4b10-8052-c8c04f4d4e32, got "web-0"'
+        'machines[1] "db": vm-id: expected a UUID such as 4c4c4544-0051-4b10-8052-c8c04f4d4e32, got "web-0"'
     )
 
 
@@ -158,8 +155,8 @@ NAME = "expected a name of 1 to 64 letters, digits, dots, underscores and hyphen
     [
         ("host", "host-9", "host: expected one of the hosts, got 'host-9'"),
         ("host", 7, f"host: {NAME}7"),
-        ("mac", "52:54", 'mac: expected a MAC address, as 52:54:00:12:34:56, got "52:54"'),
-        ("mac", 525400, "mac: expected a MAC address, as 52:54:00:12:34:56, got 525400"),
+        ("mac", "52:54", 'mac: expected a MAC address such as 52:54:00:12:34:56, got "52:54"'),
+        ("mac", 525400, "mac: expected a MAC address such as 52:54:00:12:34:56, got 525400"),
         ("group", "shop", "group: expected one of the groups, got 'shop'"),
         ("update-domain", 3, "update-domain: expected 0 to 2, got 3"),
         ("update-domain", -1, "update-domain: expected a whole number from 0 to 9999, got -1"),
@@ -170,7 +167,7 @@ NAME = "expected a name of 1 to 64 letters, digits, dots, underscores and hyphen
         ("port", 65536, "port: expected a whole number from 1 to 65535, got 65536"),
         ("priority", "low", 'priority: expected regular or spot, got "low"'),
         ("tags", ["a"], "tags: expected a table of texts, got a list"),
-        ("tags", {"a": 1}, "tags: a: expected one line of at most 256 characters, got 1"),
+        ("tags", {"a": 1}, "tags.a: expected one line of at most 256 characters, got 1"),
         ("size", "a\nb", 'size: expected one line of at most 256 characters, got "a\\nb"'),
         ("project", "shop", 'project: expected "default", the project of its group, got "shop"'),
         ("adress", "10.0.0.1", "adress: there is no such field; did you mean address?"),
@@ -210,12 +207,12 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
     [
         ([], "expected a table, got a list"),
         ({"machine": []}, "machine: there is no such field; did you mean machines?"),
-        ({"machines": {}}, "machines: expected a list, as [[machines]] before each machine, got a table"),
+        ({"machines": {}}, "machines: expected a list such as [[machines]] before each machine, got a table"),
         (
             {"machines": ["web-0"]},
-            'machines[0]: expected a table, as [[machines]] with name = "web-0" below it, got "web-0"',
+            'machines[0]: expected a table such as [[machines]] with name = "web-0" below it, got "web-0"',
         ),
-        ({"hosts": ["a"]}, "hosts: expected a table, as [hosts.host-1], got a list"),
+        ({"hosts": ["a"]}, "hosts: expected a table such as [hosts.host-1], got a list"),
         ({"hosts": {"a b": {}}}, f'hosts.a b: {NAME}"a b"'),
         (
             {"hosts": {"a": {"rack": 1}}},
@@ -272,12 +269,12 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         (
             {"groups": {"web": {"kind": "scale-set", "policy": {"notice": "soon"}}}},
-            'groups.web: policy.notice: expected a time from 0 s to 30 d, as 90 or 15m, got "soon"',
+            'groups.web: policy.notice: expected a time from 0 s to 30 d, such as 90 or 15m, got "soon"',
         ),
         ({"hosts": {"a": {"at-once": 0}}}, "hosts.a: at-once: expected a whole number from 1 to 100, got 0"),
         (
             {"hosts": {"a": {"uri": "kvm-1"}}},
-            'hosts.a: uri: expected a URI, as qemu+ssh://host-1/system, got "kvm-1"',
+            'hosts.a: uri: expected a URI such as qemu+ssh://host-1/system, got "kvm-1"',
         ),
         (
             {"hosts": {"a": {"uri": "https://root:secret@kvm-1/"}}},

@@ -15,7 +15,7 @@ from forewarn.core.model.declaration import HostDrivers, HostSpec, host_spec
 from forewarn.core.model.host import Host
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.batch import Transaction
-from forewarn.wire import fleet
+from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import DriverAnswer, HostWithMachinesAnswer, ListedHostAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
@@ -150,7 +150,7 @@ def list_drivers(reads: CallerReading) -> Page[DriverAnswer]:
 
 declaration_router = ApiRouter("fleet")
 
-HostDeclaration = Annotated[Mapping[str, Any], RawBodyInput(fleet.HOST_CHANGES)]
+HostDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.HOST_CHANGES)]
 
 
 @declaration_router.call(
@@ -167,7 +167,7 @@ async def put_host(
 
     def change(present: HostSpec | None) -> HostSpec:
         condition.check(f'host "{name}"', None if present is None else fleet.write_host(present))
-        return fleet.read_host(body, name=name, present=present)
+        return declarations.read_host(body, name=name, present=present)
 
     def put(tx: Transaction) -> WithStatus[HostWithMachinesAnswer]:
         new = service.fleet.puts.put_host(tx, HostName(name), change, by=caller)

@@ -30,7 +30,7 @@ from forewarn.core.fleet.machines import spec_of
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.batch import ScopedTransaction, Transaction
-from forewarn.wire import fleet
+from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import MachineAnswer
@@ -41,7 +41,7 @@ router = ApiRouter("machines")
 # So many names of the maximum length fit into a request line.
 MOST_NAMES = 500
 
-Declaration = Annotated[Mapping[str, Any], RawBodyInput(fleet.MACHINE_CHANGES)]
+Declaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.MACHINE_CHANGES)]
 
 
 @request_model
@@ -116,7 +116,7 @@ async def put_machine(
 
     Another `host` records that the machine was moved there. Another `name` renames it.
     """
-    declared = fleet.read_machine(body, name=name, present=None)
+    declared = declarations.read_machine(body, name=name, present=None)
     project = query.project
     if "project" in body:
         _check_same(project or declared.project, declared.project, "as in the query")
@@ -168,7 +168,7 @@ def _put(service: Services, tx: Transaction, wanted: _MachinePut, *, by: str) ->
         )
         # Without a project in its declaration, a new machine belongs to the project of the query.
         given = {"project": project, **body} if created and project else body
-        return fleet.read_machine(given, name=name, present=present)
+        return declarations.read_machine(given, name=name, present=present)
 
     if project is not None and isinstance(body.get("group"), str):
         _check_same(reads.views.group(body["group"]).project, project, "the project of its group")

@@ -22,7 +22,7 @@ from forewarn.core.model.declaration import GroupSpec, group_spec
 from forewarn.core.model.group import Group
 from forewarn.core.model.project import Project
 from forewarn.store.batch import Transaction
-from forewarn.wire import fleet
+from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import GroupAnswer, ProjectAnswer
 from forewarn.wire.projects import write_project
@@ -69,8 +69,8 @@ def _shown_group(group: Group, *, status: int = 200) -> WithStatus[GroupAnswer]:
 
 declaration_router = ApiRouter("fleet")
 
-GroupDeclaration = Annotated[Mapping[str, Any], RawBodyInput(fleet.GROUP_CHANGES)]
-ProjectDeclaration = Annotated[Mapping[str, Any], RawBodyInput(fleet.PROJECT_CHANGES)]
+GroupDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.GROUP_CHANGES)]
+ProjectDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.PROJECT_CHANGES)]
 
 _ERRORS = (404, 409, 413)
 
@@ -94,7 +94,7 @@ async def put_group(
         declaration = None if present is None else fleet.write_group(present)
         about = "" if present is None else f"in project {present.project}"
         condition.check(f'group "{name}"', declaration, about=about)
-        return fleet.read_group(body, name=name, present=present)
+        return declarations.read_group(body, name=name, present=present)
 
     def put(tx: Transaction) -> WithStatus[GroupAnswer]:
         new = service.fleet.puts.put_group(tx, GroupName(name), change, by=caller)
@@ -129,7 +129,7 @@ async def put_project(
 
     def change(present: Project | None) -> Project:
         condition.check(f'project "{name}"', None if present is None else write_project(present))
-        return fleet.read_one_project(body, name=name, present=present)
+        return declarations.read_one_project(body, name=name, present=present)
 
     def put(tx: Transaction) -> WithStatus[ProjectAnswer]:
         new = service.fleet.puts.put_project(tx, own, change, by=caller)

@@ -123,11 +123,11 @@ class OrderAnswer(ApiAnswer):
 
     @classmethod
     def of(cls, order: Order, *views: object) -> Self:
-        """Show an order. Attributes of the views give the fields that the order lacks."""
+        """Show an order. Attributes of a view take precedence."""
         return cls.like(
+            *views,  # first: the terms have a `notice` of another kind
             order,
             order.terms,
-            *views,
             machine=order.machine_name,
             waiting_until=first_end(order.waiting),
         )
