@@ -99,7 +99,7 @@ class LimitExceeded(HTTPException):
 
 
 class _Usage:
-    """What a caller has used of its limits."""
+    """The usage of one caller."""
 
     __slots__ = ("calls", "due", "streams")
 

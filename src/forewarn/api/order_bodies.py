@@ -101,7 +101,7 @@ class HostOrderBody(OrderBody):
 class MaintenanceBody(HostOrderBody):
     """Maintenance of all machines of a host."""
 
-    action: Work = field(choice(MAINTENANCE_WORK), "What is done to each machine.")
+    action: Work = field(choice(MAINTENANCE_WORK), "Work on each machine.")
     deadline: datetime | None = nullable(*DEADLINE)
     expected_seconds: float | None = nullable(*EXPECTED)
     whole: bool = field(*WHOLE, default=False)

@@ -22,9 +22,10 @@ _OF_GROUPS, _OF_MACHINES = ("kind", "project"), ("name", "project")
 PROJECT_CHANGES = fields.changes_schema(PROJECT)
 HOST_CHANGES = fields.changes_schema(HOST)
 MACHINE_CHANGES = fields.changes_schema(MACHINE, but=_OF_MACHINES)
-GROUP_CHANGES = fields.changes_schema(
-    {**GROUP, "policy": replace(GROUP["policy"], schema=fields.changes_schema(POLICY))}, but=_OF_GROUPS
+_POLICY_CHANGES = replace(GROUP["policy"], schema=fields.changes_schema(POLICY)).about(
+    "Rules for the events of the group. Omitted rules stay as they are."
 )
+GROUP_CHANGES = fields.changes_schema({**GROUP, "policy": _POLICY_CHANGES}, but=_OF_GROUPS)
 
 # Fields of an answer that are not part of the declaration.
 _SHOWN = frozenset({"state", "enabled", "last_seen"})

@@ -75,7 +75,7 @@ def test_a_machine_can_be_renamed_by_putting_another_name(api: Api) -> None:
     [
         ({"hosts": "host-1"}, "hosts: there is no such field; did you mean host?"),
         ({"port": 0}, "port: expected a whole number from 1 to 65535, got 0"),
-        ({"state": "stopped"}, "state: this is shown, not declared: leave it out"),
+        ({"state": "stopped"}, "state: this field is read-only: leave it out"),
         ({"host": "nowhere"}, "host: expected one of the hosts, got 'nowhere'"),
         ({"host": "host1"}, "host: expected one of the hosts, got 'host1'; did you mean host-1?"),
         ({"group": "webb"}, "group: expected one of the groups, got 'webb'; did you mean web?"),

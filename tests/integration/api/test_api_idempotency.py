@@ -84,7 +84,8 @@ def test_a_key_that_was_used_for_something_else_is_refused(api: Api, path: str, 
 def test_a_key_is_of_visible_characters_and_not_too_long(api: Api, key: str) -> None:
     sent = {"Idempotency-Key": key.encode("latin-1")}
     refused = api("POST", RESTART, headers=sent)
-    assert error_of(refused) == (400, "Idempotency-Key: expected one key of 1 to 255 visible ASCII characters")
+    message = "Idempotency-Key: expected one key of 1 to 255 visible ASCII characters"
+    assert error_of(refused) == (400, message)
     assert orders(api) == []
     assert post(api, RESTART, key="~" * 255).status_code == 202
 

@@ -36,7 +36,9 @@ def test_a_heartbeat_moves_on_what_a_filter_leaves_out(service: Service) -> None
         assert follower.records == []
 
 
-def test_a_stream_is_closed_when_its_client_reads_nothing(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stream_is_closed_when_its_client_reads_nothing(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
     first = service.records.newest() + 1
     save(service.store, records=tuple(record(first + n, reason="x" * 200) for n in range(MANY)))
     with serving(app_of(service, settings=ApiSettings(patience=0.1))) as url:

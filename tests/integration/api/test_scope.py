@@ -104,14 +104,15 @@ def test_a_transaction_on_everything_is_refused_to_a_projects_people(service: Se
 
 def test_a_call_that_a_projects_people_may_make_never_has_a_transaction_on_everything() -> None:
     theirs = [route for route in ENDPOINTS if route.right in RIGHTS[Role.USER]]
-    reaches = {
+    scopes = {
         route.operation: each.scope
         for route in theirs
         for each in route.inputs.values()
         if isinstance(each, TransactionInput)
     }
-    assert {name for name, reach in reaches.items() if reach is not TransactionScope.CALLER} == {"begin_session"}
-    assert {"restart_machine", "approve_event", "cancel_order", "add_webhook"} <= reaches.keys()
+    wider = {name for name, scope in scopes.items() if scope is not TransactionScope.CALLER}
+    assert wider == {"begin_session"}
+    assert {"restart_machine", "approve_event", "cancel_order", "add_webhook"} <= scopes.keys()
 
 
 @pytest.mark.parametrize("scope", [EVERYTHING, Scope(caller=A), EVERYTHING.narrowed(B)])

@@ -54,7 +54,12 @@ x = 1  # A comment
 key = "event-id"
 error = f"event {key} is not known here"
 ''',
-        ["Say it once.\n\nThen stop.", "A comment", "of one line\nand another\nnoqa: F401", "event … is not known here"],
+        [
+            "Say it once.\n\nThen stop.",
+            "A comment",
+            "of one line\nand another\nnoqa: F401",
+            "event … is not known here",
+        ],
     ),
     "a.js": (
         """// One comment

@@ -278,8 +278,8 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         (
             {"hosts": {"a": {"uri": "https://root:secret@kvm-1/"}}},
-            "hosts.a: uri: expected no password in it: keep that where the driver finds it by itself, "
-            "as a key file",
+            "hosts.a: uri: expected no password in the URI: use another credential of the driver, such as a "
+            "key file",
         ),
         (
             {"projects": {"default": {"subscription-id": "x"}}},

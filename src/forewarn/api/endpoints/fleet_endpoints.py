@@ -49,7 +49,7 @@ class FleetQuery(Query):
 
 @request_model
 class SummaryQuery(Query):
-    """What to count."""
+    """The scope of a summary."""
 
     project: ProjectName | None = nullable(PROJECT, "Count only this project.")
 

@@ -37,7 +37,7 @@ class FaultBody(Body):
     number: int = field(
         whole(minimum=0, maximum=LARGEST), "Identifies the fault, so that `calls` is counted across requests."
     )
-    kind: FaultKind = field(one_of(FaultKind), "What the guest endpoint does wrong.")
+    kind: FaultKind = field(one_of(FaultKind), "Fault of the guest endpoint.")
     machines: tuple[MachineName, ...] = field(
         several(MACHINE, most=1000), "Machines that see the fault. Default: all.", default=()
     )

@@ -77,7 +77,7 @@ class RolloutBody(OrderBody):
     hosts: tuple[HostName, ...] | None = field(
         HOSTS, "Hosts in this order, or `all`: every host that has not failed."
     )
-    action: RolloutAction = field(choice(tuple(RolloutAction)), "What is done to each host.")
+    action: RolloutAction = field(choice(tuple(RolloutAction)), "Work on each host.")
     mode: ServiceMode | None = nullable(MODE[0], f"{_SERVICE_ONLY}{MODE[1]}")
     returning: bool = field(RETURNING[0], f"{_SERVICE_ONLY}{RETURNING[1]}", default=False)
     host_work: str | None = nullable(HOST_WORK[0], f"{_SERVICE_ONLY}{HOST_WORK[1]}")

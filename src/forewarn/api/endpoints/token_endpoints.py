@@ -47,7 +47,7 @@ class TokenBody(Body):
     """A new token."""
 
     name: str = field(NAME, "Unique name of the token. Records show it in `by`.")
-    role: Role = field(one_of(Role), "What the token may do.")
+    role: Role = field(one_of(Role), "Role of the token: `operator`, `user` or `viewer`.")
     project: ProjectName | None = nullable(
         PROJECT, "The only project that the token can access. Required for a user. Operators have none."
     )

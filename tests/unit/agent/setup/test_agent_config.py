@@ -187,7 +187,9 @@ def test_a_field_inside_a_line_is_found_by_what_is_around_it() -> None:
 
 def test_a_table_that_there_is_not_is_refused_with_its_line() -> None:
     assert refusal('[agent]\n\n[[handler]]\nname = "a"').startswith("agent.toml line 3: handler: ")
-    assert "line 1: handlers: expected a list such as [[handlers]] before each handler" in refusal("[handlers]\n")
+    assert "line 1: handlers: expected a list such as [[handlers]] before each handler" in refusal(
+        "[handlers]\n"
+    )
 
 
 def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
