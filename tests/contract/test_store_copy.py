@@ -146,16 +146,16 @@ def test_a_file_of_something_else_and_another_programs_database_are_refused(
 def test_what_another_store_has_left_at_the_target_is_not_mixed_in(tmp_path: Path, suffix: str) -> None:
     make(f"sqlite:///{tmp_path / 'forewarn.db'}")
     (tmp_path / f"new.db{suffix}").write_bytes(b"changes of another file")
-    with pytest.raises(Conflict, match=rf"new\.db{suffix} is left of another store"):
+    with pytest.raises(Conflict, match=rf"new\.db{suffix} belongs to another store"):
         copy(f"sqlite:///{tmp_path / 'forewarn.db'}", f"sqlite:///{tmp_path / 'new.db'}", new_lineage="COPY")
-    with pytest.raises(Conflict, match="is left of another store"):
+    with pytest.raises(Conflict, match="belongs to another store"):
         backup(f"sqlite:///{tmp_path / 'forewarn.db'}", tmp_path / "new.db", new_lineage="BACKUP")
     assert not (tmp_path / "new.db").exists()
 
 
 def test_a_store_that_is_served_is_not_copied(way: tuple[str, str]) -> None:
     make(way[0])
-    with hold(way[0]), pytest.raises(Conflict, match="another forewarn serves"):
+    with hold(way[0]), pytest.raises(Conflict, match="another server uses"):
         copy(*way, new_lineage="COPY")
     copy(*way, new_lineage="COPY")  # the target is as empty as before
 
@@ -182,7 +182,7 @@ def test_what_arrives_otherwise_is_no_copy_and_leaves_nothing(way: tuple[str, st
     note = begun.append  # the last to begin is the one that writes
     event.listen(Engine, "begin", note)
     try:
-        with pytest.raises(Unavailable, match="table machines has arrived"):
+        with pytest.raises(Unavailable, match="copy of table machines has"):
             copy(*way, new_lineage="COPY", progress=spoil)
     finally:
         event.remove(Engine, "begin", note)
@@ -194,7 +194,7 @@ def _copied(way: tuple[str, str]) -> bool:
     try:
         copy(*way, new_lineage="COPY")
     except Conflict as refusal:
-        if "another forewarn serves" not in str(refusal):
+        if "another server uses" not in str(refusal):
             raise
         return False
     return True

@@ -85,5 +85,5 @@ def test_files_that_are_not_ours_are_warned_of(
     monkeypatch.setattr(Path, "chmod", refuse)  # root, as whom tests may run, is refused nothing
     with caplog.at_level(logging.WARNING):
         open_store(url, new_id=lambda: "UNUSED").close()
-    assert "others may read" in caplog.text
+    assert "other users may read" in caplog.text
     assert "chmod 600" in caplog.text

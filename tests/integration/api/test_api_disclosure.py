@@ -386,7 +386,7 @@ def test_an_answer_does_not_tell_which_words_are_names_of_hosts(world: World) ->
         world.ask(A_USER, f"POST /v1/orders/{placed['order']['id']}/cancel")
         missing = world.ask(A_USER, f"GET /v1/machines/{word}", status=404)
         assert f'"{word}" does not exist' in missing["error"]["message"]
-        assert "do not see hosts" in refuse_host(world, word)
+        assert "may not see hosts" in refuse_host(world, word)
 
 
 def test_operators_read_what_they_wrote_and_projects_only_that_it_was_written(world: World) -> None:

@@ -67,7 +67,7 @@ def test_a_fleet_that_no_longer_says_who_works_is_told_that_work_waits(api: Api)
     declare(api, default="simulated")
     assert declare(api) == [
         "~ defaults: driver simulated to none: "
-        "where a host says nothing, work waits for somebody's word (external)"
+        "hosts without a driver now use `external`: their work waits for a report"
     ]
     declare(api, default="external")
     assert declare(api) == ["~ defaults: driver external to none"]  # it waits as before
@@ -188,7 +188,7 @@ def test_a_tenant_does_not_say_how_long_who_does_the_work_may_be_silent(service:
 def test_what_waits_for_a_word_is_not_said_to_be_done(api: Api) -> None:
     placed = api("POST", "/v1/machines/a-0/restart", params={"project": "a"}).json()
     assert (placed["event"], placed["order"]["state"]) == (None, "started")
-    assert placed["reason"].endswith("no machine of it polls: begun at once")
+    assert placed["reason"].endswith("no machine of it polls: started immediately")
 
 
 def test_a_rollout_takes_the_driver_of_each_host_unless_it_says_one(service: Service, api: Api) -> None:

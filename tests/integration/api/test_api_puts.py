@@ -125,7 +125,7 @@ def test_what_was_put_is_removed_again(api: Api) -> None:
         ("PUT", "projects/shop", {"time_zone": "Mars"}, 400, "time_zone: expected a name of the IANA"),
         ("DELETE", "hosts/host-1", {}, 409, 'hosts: "host-1" still carries'),
         ("DELETE", "groups/web", {}, 409, 'groups: "web" still has "web-'),
-        ("DELETE", "projects/default", {}, 409, 'project "default" is always there'),
+        ("DELETE", "projects/default", {}, 409, 'project "default" cannot be removed'),
     ],
 )
 def test_what_a_file_could_not_say_is_refused(

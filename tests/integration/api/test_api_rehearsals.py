@@ -215,7 +215,7 @@ def test_a_rehearsal_that_nobody_goes_on_with_ends_by_itself(service: Service, a
     service.real += 2
     service.tick()
     assert api("GET", PATH).status_code == 404
-    assert ends(service) == [("forewarn", "mine: operator has not been heard of for 30 s")]
+    assert ends(service) == [("forewarn", "mine: operator has not renewed it for 30 s")]
 
 
 def test_what_a_person_has_ended_is_not_begun_again_by_whoever_plays_it(service: Service, api: Api) -> None:
@@ -260,7 +260,7 @@ def test_a_rehearsal_that_nobody_goes_on_with_after_a_restart_ends_and_its_order
     assert ends(service) == []
     service.real += 1
     service.tick()
-    assert ends(service) == [("forewarn", "mine: operator has not been heard of for 30 s")]
+    assert ends(service) == [("forewarn", "mine: operator has not renewed it for 30 s")]
     assert api("GET", f"/v1/orders/{order}").json()["order"]["state"] == "cancelled"
     assert restarted(service)("GET", PATH).status_code == 404
 
@@ -300,7 +300,7 @@ def test_other_faults_and_other_times_of_them_are_recorded_in_few_words(service:
         "mine: 503, 503, 503, 503, 503 and 95 more",
         "mine: 503, 503, 503, 503, 503 and 94 more",
         "mine: 503",
-        "mine: no faults any more",
+        "mine: no faults",
     ]
 
 
@@ -421,7 +421,7 @@ def test_a_rehearsal_ends_when_its_project_is_not_for_it_any_more(service: Servi
     service.apply(read_fleet(unmarked))
     service.tick()
     assert api("GET", PATH).status_code == 404
-    assert ends(service) == [("forewarn", "mine: the project is not for rehearsals any more")]
+    assert ends(service) == [("forewarn", "mine: the project is no longer for rehearsals")]
 
 
 def test_one_rehearsal_at_a_time_is_played_in_a_project(api: Api) -> None:

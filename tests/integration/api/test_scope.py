@@ -17,7 +17,7 @@ from forewarn.control.use_case import Reading, ScopedReading, UseCase
 from forewarn.core.access import RIGHTS, Role
 from forewarn.core.errors import NotFound, Refused
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.server.threads.listings import Listings
+from forewarn.server.threads.inventories import DriverInventories
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ScopedSnapshot, Snapshot
 from tests.helpers.database.stores import sqlite_url
@@ -72,7 +72,7 @@ def services(service: Service, scope: Scope) -> Services:
             pushing=Nobody(),
             timekeeper=service.time,
             probes=Health(),
-            inventories=Listings(service.drivers),
+            inventories=DriverInventories(service.drivers),
         ),
         scope,
     )
@@ -98,7 +98,7 @@ def test_a_transaction_on_everything_is_refused_to_a_projects_people(service: Se
         return await services(service, scope).run_whole(type)
 
     assert asyncio.run(open_it(EVERYTHING)) is Transaction
-    with pytest.raises(Refused, match="the people of project a see it alone"):
+    with pytest.raises(Refused, match="limited to project a"):
         asyncio.run(open_it(Scope(caller=A)))
 
 
@@ -130,13 +130,13 @@ def test_what_takes_no_transaction_and_is_of_no_scope_is_out_of_reach_of_a_proje
 ) -> None:
     mine = services(service, Scope(caller=A))
     for name in ("fleet", "answering", "timekeeper", "inventories"):
-        with pytest.raises(Refused, match="the people of project a see it alone"):
+        with pytest.raises(Refused, match="limited to project a"):
             getattr(mine, name)
         assert getattr(services(service, EVERYTHING), name) is not None
 
 
 def test_what_belongs_to_no_project_is_read_by_who_sees_everything(service: Service) -> None:
-    with pytest.raises(Refused, match="the people of project a see it alone"):
+    with pytest.raises(Refused, match="limited to project a"):
         _ = services(service, Scope(caller=A)).reads.fleet
     reached = services(service, EVERYTHING).reads.fleet
     for name in FleetReads.__dataclass_fields__.keys() - {"unsaved_holds"}:  # those are no store's

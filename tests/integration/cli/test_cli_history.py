@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from forewarn.cli.commands import history_commands
 from forewarn.cli.main import app
-from forewarn.cli.nouns import history_commands
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused
 from forewarn.core.basic_types import Action, ProjectName

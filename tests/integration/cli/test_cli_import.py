@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import terminal
+from forewarn.cli.commands import fleet_commands
 from forewarn.cli.main import app
-from forewarn.cli.nouns import fleet_commands
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service
 from tests.helpers.service.listing_driver import IDS, Hypervisor
@@ -55,7 +55,7 @@ def test_the_difference_is_shown_and_imported(hypervisor: Hypervisor) -> None:
     refused = run("fleet", "import", "--from", "libvirt", code=1)
     assert "this would remove 1 of 2 machines that libvirt had; say --yes if so" in refused.output
     gone = run("fleet", "import", "--from", "libvirt", "--yes").stdout.splitlines()
-    assert gone == ["- machine vm-0: destroyed by other hands", "Imported: 1 change."]
+    assert gone == ["- machine vm-0: destroyed outside forewarn", "Imported: 1 change."]
 
 
 def test_lists_say_what_was_imported_from_where(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,8 +128,7 @@ def test_an_import_that_reaches_no_host_is_one_line(hypervisor: Hypervisor) -> N
     hypervisor.silent["kvm01"] = ValueError("odd")
     refused = run("fleet", "import", "--from", "libvirt", "--host", KVM01, code=1)
     assert refused.output == (
-        "forewarn: driver libvirt reaches none of its hosts, and nothing is imported: "
-        "kvm01 (ValueError: odd)\n"
+        "forewarn: driver libvirt reaches none of its hosts; nothing is imported: kvm01 (ValueError: odd)\n"
     )
 
 

@@ -38,7 +38,7 @@ def test_the_first_token_is_made_on_the_store_before_there_is_a_server(tmp_path:
 
 def test_a_store_that_is_made_for_a_token_is_told(tmp_path: Path) -> None:
     first = run(tmp_path, *OPERATOR, "--database", STORE)
-    assert f"There was no store at {tmp_path / 'forewarn.db'}: a new one is made there" in first.stderr
+    assert f"There was no store at {tmp_path / 'forewarn.db'}: this command has created one" in first.stderr
     second = run(tmp_path, "token", "create", "--role", "viewer", "--name", "vera", "--database", STORE)
     assert second.returncode == 0
     assert "no store" not in second.stderr

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
+from forewarn.cli.live.fleet_copy import FleetCopy, WatchFilter
 from forewarn.client.calls import OperatorClient
 from forewarn.core.basic_types import Action, Work
 from forewarn.core.model.record import Record

@@ -132,7 +132,7 @@ def test_many_connections_of_a_proxy_are_no_crowd() -> None:
 @pytest.mark.parametrize(
     ("callers", "file", "said"),
     [
-        ((), "secret", "callers: expected the addresses"),
+        ((), "secret", "callers: expected the source addresses"),
         (("proxy.example",), "secret", "callers 'proxy.example': expected an address"),
         (("10.0.0.2",), None, "secret-file: expected the file"),
         (("10.0.0.2",), "missing", "cannot be read"),

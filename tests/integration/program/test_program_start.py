@@ -50,7 +50,7 @@ def test_it_prints_where_it_is_and_what_to_try(tmp_path: Path) -> None:
         assert program.stop() == 0
         said = program.out.text
     assert (
-        f"guests     {program.guests[0]}, known by their addresses; 14 machines have ports of their own"
+        f"guests     {program.guests[0]}, identified by source address; 14 machines have their own ports"
         in said
     )
     assert f"{ports[0]} to {ports[-1]}" in said

@@ -155,8 +155,8 @@ def test_a_part_that_is_refused_says_how_far_it_got(service: Service) -> None:
     service.put("taken", host="host-2", address=f"10.0.0.{last[-1]}")
     with pytest.raises(Conflict) as refused:
         finish(service, application)
-    assert "another machine has that address. Until there the fleet is applied" in str(refused.value)
-    assert "apply it again to go on" in str(refused.value)
+    assert "another machine has that address. The fleet is applied up to there" in str(refused.value)
+    assert "apply it again to continue" in str(refused.value)
     service.delete("taken")
     service.apply(declared())
     assert len(names(service)) == MANY
@@ -201,7 +201,7 @@ def test_a_second_fleet_is_refused_while_one_is_applied(service: Service) -> Non
         answer = api("PUT", "/v1/fleet", json=write_fleet(declared()))
         assert (answer.status_code, answer.json()["error"]["message"]) == (
             409,
-            "another fleet is being applied: try again when that is done",
+            "another fleet is being applied: try again later",
         )
         assert api("PUT", "/v1/fleet?dry_run=true", json=write_fleet(declared())).status_code == 200
     answer = api("PUT", "/v1/fleet", json=write_fleet(declared()))

@@ -122,16 +122,16 @@ def test_after_a_crash_a_step_is_asked_about_first(service: Service, driver: Scr
 
 def test_what_may_have_been_saved_is_looked_for_and_begun(service: Service, driver: ScriptedDriver) -> None:
     """A connection that is lost while something is saved leaves nobody who would tell of it."""
-    under_way = service.context.under_way
+    outbox = service.context.outbox
     placed = service.order("web-0", Action.RESTART)
     service.fleet.guests.approve(service.machine("web-0").id, [placed.events[0].id], address="")
-    under_way.take()
+    outbox.take()
     service.tick()
     assert waiting(service) == []
-    under_way.lose()
+    outbox.mark_incomplete()
     service.tick()
     assert waiting(service) == ["begin"]
-    under_way.lose()
+    outbox.mark_incomplete()
     service.tick()
     assert waiting(service) == ["begin"]  # still once
 

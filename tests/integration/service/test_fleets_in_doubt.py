@@ -111,7 +111,7 @@ def test_a_part_that_had_not_begun_when_its_caller_was_answered_is_not_saved_any
     api = Api(app_of(service, worker=worker))
     assert api("PUT", "/v1/fleet", json=DECLARED).status_code == 503
     before = service.history()
-    with pytest.raises(Unavailable, match="nobody waits for this fleet any more"):
+    with pytest.raises(Unavailable, match="the caller has stopped waiting"):
         worker.late()
     assert service.history() == before
     assert api("PUT", "/v1/fleet", json=DECLARED).status_code == 200

@@ -1,6 +1,7 @@
 """What operators and groups may ask for beyond the contract: holds, emergencies, policies, work outside."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +26,8 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.sql import Store
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import writing
 from tests.helpers.programs.lost_answers import lost_commit
@@ -152,6 +155,23 @@ def test_a_hold_of_memory_that_was_lifted_before_it_was_refused_is_not_shown(ser
     assert (unsaved.refused, unsaved.in_force) == ((), [])
 
 
+def test_a_hold_is_in_memory_or_known_at_each_moment_while_it_is_saved(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsaved = service.use_cases.unsaved_holds
+    hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=None)
+    read, found = Store.read, list[set[str]]()
+
+    def look(self: Store) -> AbstractContextManager[Snapshot]:
+        found.append({each.id for each in (*unsaved.in_force, *unsaved.known)})
+        return read(self)
+
+    monkeypatch.setattr(Store, "read", look)
+    unsaved.save()
+    assert all(ids == {hold.id} for ids in found)
+    assert (unsaved.in_force, unsaved.known) == ([], [hold])
+
+
 def test_holds_that_could_not_be_read_are_read_the_next_time(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,7 +275,7 @@ def test_guests_may_want_to_be_told_of_a_degraded_host_later_than_people(service
     service.apply(web(GroupPolicy(degrade_notice=timedelta(days=1))))
     placed = service.host_order("host-1", Action.DEGRADE)
     assert placed.events == ()
-    assert placed.order.waiting[0].reason == "guests are told at 2026-01-11T12:00:00Z"
+    assert placed.order.waiting[0].reason == "guests are notified at 2026-01-11T12:00:00Z"
     service.advance(days=6)
     (event,) = service.events("web-0")
     assert event.not_before == START + timedelta(days=7)
@@ -318,7 +338,7 @@ def test_silence_outside_for_too_long_is_a_failure_though_service_time_stands_st
     service.tick()
     failed = service.views.order(order).order
     assert failed.state is OrderState.FAILED
-    assert failed.waiting[0].reason == "failed: nobody has reported for 1 m"
+    assert failed.waiting[0].reason == "failed: the external program has not reported for 1 m"
 
 
 def test_what_nobody_has_taken_up_waits_without_a_limit_also_once_tried_again(service: Service) -> None:
@@ -420,5 +440,5 @@ def test_a_server_that_died_before_others_were_let_begin_lets_them_begin(service
 
 def test_nobody_reports_on_work_that_is_not_theirs(service: Service) -> None:
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
-    with pytest.raises(Conflict, match="nobody else has a say"):
+    with pytest.raises(Conflict, match="it takes no outside reports"):
         service.orders.complete_order(placed.order.id, by="ops")

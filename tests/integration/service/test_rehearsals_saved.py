@@ -1,16 +1,18 @@
 """Rehearsals whose saving fails, or is not answered: guests meet only what is kept."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from forewarn.control.rehearsals.open_rehearsals import Rehearsal
+from forewarn.control.rehearsals.open_rehearsals import OpenRehearsal, OpenRehearsals, Rehearsal
 from forewarn.core.basic_types import Action, OrderState, ProjectName
 from forewarn.core.errors import Conflict, NotFound, Unavailable, Uncertain
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.store.opening import database
-from forewarn.store.sql import open_store
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.sql import Store, open_store
 from forewarn.wire.fleet import read_fleet
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import holding
@@ -147,3 +149,25 @@ def test_an_end_of_itself_that_was_not_answered_is_recorded_once(service: Servic
         service.tick()
     service.tick()
     assert said(service).count("rehearsal-ended") == 1
+
+
+def test_a_saved_rehearsal_is_answered_even_if_the_store_fails_after_the_commit(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, begin = Store.read, OpenRehearsals.begin
+    is_saved = False
+
+    def begin_and_fail_later(self: OpenRehearsals, project: ProjectName, opened: OpenRehearsal) -> None:
+        nonlocal is_saved
+        begin(self, project, opened)
+        is_saved = True
+
+    def fail(self: Store) -> AbstractContextManager[Snapshot]:
+        if is_saved:
+            raise Unavailable("the database does not answer")
+        return read(self)
+
+    monkeypatch.setattr(OpenRehearsals, "begin", begin_and_fail_later)
+    monkeypatch.setattr(Store, "read", fail)
+    assert play(service) == SPOILED
+    assert is_saved

@@ -740,7 +740,7 @@ def test_somebody_else_may_do_the_work_of_a_rollout(service: Service) -> None:
     service.orders.heartbeat(OrderId(order_of(service, service.rollout(rollout), "host-2")))
     service.real += 420
     service.tick()
-    assert "nobody has reported for 7 m" in service.rollout(rollout).why
+    assert "the external program has not reported for 7 m" in service.rollout(rollout).why
 
 
 def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:

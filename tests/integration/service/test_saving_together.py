@@ -153,14 +153,14 @@ def test_work_outside_that_nobody_reports_of_fails_an_order_at_a_time_where_othe
 def test_an_overdue_order_that_cannot_be_failed_keeps_none_of_the_others_waiting(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order, *others = [outside(service, name) for name in ("web-0", "web-1", "web-2")]
+    faulty, *others = [outside(service, name) for name in ("web-0", "web-1", "web-2")]
     service.real += 86_400
     fail = ExternalTimeout.fail
 
-    def fail_some(self: ExternalTimeout, tx: Transaction, late: OrderId, now: datetime, *, why: str) -> None:
-        if late == order:
+    def fail_some(self: ExternalTimeout, tx: Transaction, order: OrderId, now: datetime, *, why: str) -> None:
+        if order == faulty:
             raise RuntimeError("a fault of forewarn's own")
-        fail(self, tx, late, now, why=why)
+        fail(self, tx, order, now, why=why)
 
     monkeypatch.setattr(ExternalTimeout, "fail", fail_some)
     for _ in range(4):
@@ -174,7 +174,7 @@ def test_what_is_due_does_not_wait_for_ever_behind_what_is_started(service: Serv
     service.tick()
     service.clock.set(service.clock.now() + timedelta(minutes=15))
     for _ in range(2):
-        service.context.under_way.lose()  # as if something had been started again and again
+        service.context.outbox.mark_incomplete()  # as if something had been started again and again
         service.engine.tick(service.clock.now(), give_way=lambda: True)
     (event,) = service.events("db")
     assert event.started_at is not None
@@ -193,5 +193,5 @@ def test_an_outage_is_logged_when_it_begins_and_not_at_every_tick(
     for _ in range(5):
         worker.tick()
     assert [line.getMessage() for line in caplog.records] == [
-        "nothing can be saved, polls go on being answered: the database is away"
+        "the store cannot be written; polls are still answered: the database is away"
     ]

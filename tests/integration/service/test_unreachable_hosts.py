@@ -106,7 +106,7 @@ def test_a_host_that_is_not_asked_about_any_more_counts_as_usable(service: Servi
     cut(service)
     reach(service).save({TARGET: Reachability()})
     assert history(service, Kind.HOST_REACHABLE) == [
-        ("host-reachable", TARGET, "its driver is not asked any more")
+        ("host-reachable", TARGET, "its driver no longer tests the connection")
     ]
 
 

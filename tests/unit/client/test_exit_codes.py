@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.exceptions import Exit
 from click.testing import CliRunner
@@ -27,7 +28,8 @@ from forewarn.core.errors import Conflict, Invalid
 def test_an_error_is_a_message_and_a_code(
     error: Exception, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(Exit) as ended, exit_codes():
+    command = click.Command("create", params=[click.Option(["--role"])])
+    with click.Context(command), pytest.raises(Exit) as ended, exit_codes():
         raise error
     assert ended.value.exit_code == code
     assert str(error).partition(": ")[2] in capsys.readouterr().err
@@ -55,10 +57,10 @@ def test_a_program_gets_the_error_as_json(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--json machine lst", "No such command 'lst'. Did you mean 'list'?"),
-        ("machine list --json --grup web", "No such option '--grup'. Did you mean '--group'?"),
-        ("machine list --frobnicate --json", "No such option '--frobnicate'."),
-        ("clock advance soon --json", "Invalid value for DURATION: expected a time such as 90"),
+        ("--json machine lst", "no such command 'lst'. Did you mean 'list'?"),
+        ("machine list --json --grup web", "no such option '--grup'. Did you mean '--group'?"),
+        ("machine list --frobnicate --json", "no such option '--frobnicate'"),
+        ("clock advance soon --json", "DURATION: expected a time such as 90"),
     ],
 )
 def test_what_was_typed_wrong_is_json_too_where_that_is_asked_for(words: str, message: str) -> None:

@@ -117,13 +117,13 @@ def test_what_starts_and_ends_at_once_may_be_judged() -> None:
     ("tamper", "rule"),
     [
         (lambda part: with_event(part, status=EventStatus.STARTED), "notice_is_kept"),
-        (lambda part: with_event(part, status=EventStatus.STARTED), "stages_start_whole"),
+        (lambda part: with_event(part, status=EventStatus.STARTED), "stages_start_completely"),
         (
             lambda part: with_event(part, not_before=of_web(part).not_before - SECOND),
             "events_only_move_forward",
         ),
-        (lambda part: replace(part, events={}), "what_leaves_has_a_record"),
-        (lambda part: with_event(part, resources=of_web(part).resources[:1]), "what_leaves_has_a_record"),
+        (lambda part: replace(part, events={}), "departures_have_a_record"),
+        (lambda part: with_event(part, resources=of_web(part).resources[:1]), "departures_have_a_record"),
         (lambda part: with_event(part, resources=()), "resources_are_of_one_group_and_domain"),
         (
             lambda part: with_event(
@@ -232,7 +232,7 @@ def test_a_step_that_begins_with_no_event_though_its_guests_heard_of_it_is_found
     fair = replace(change(before, after, made), announced=heard)
     assert violations(fair) == []
     found = violations(replace(fair, after=replace(after, events={})))
-    assert any(each.startswith("what_was_announced_stays_announced") for each in found)
+    assert any(each.startswith("announced_work_needs_a_started_event") for each in found)
 
 
 def test_a_start_outside_a_window_and_an_event_over_budget_are_found() -> None:
@@ -242,11 +242,13 @@ def test_a_start_outside_a_window_and_an_event_over_budget_are_found() -> None:
     after = made.saved()
     bound = {DEFAULT_PROJECT: replace(after.projects[DEFAULT_PROJECT], calendar=NIGHT)}
     outside = replace(after, projects=bound)
-    assert "windows_are_heeded" in broken(before, outside, made)
+    assert "windows_are_respected" in broken(before, outside, made)
     at_night = Slew(at=made.now, system=made.now.replace(hour=22) - timedelta(days=1))
-    assert "windows_are_heeded" not in broken(before, replace(outside, slew=at_night), made)
+    assert "windows_are_respected" not in broken(before, replace(outside, slew=at_night), made)
     needs = replace(after.groups[WEB], policy=GroupPolicy(budget=2))
-    assert "budgets_are_heeded" in broken(before, replace(after, groups={**after.groups, WEB: needs}), made)
+    assert "budgets_are_respected" in broken(
+        before, replace(after, groups={**after.groups, WEB: needs}), made
+    )
 
 
 def test_machines_that_are_where_they_cannot_be_are_found() -> None:
@@ -264,7 +266,7 @@ def test_machines_that_are_where_they_cannot_be_are_found() -> None:
     assert misplaced(replace(saved, hosts=failed)) == ["web-2 is running on host-2, which failed"]
     gone = {id_: each for id_, each in saved.machines.items() if each.name != "db-0"}
     (lost,) = misplaced(replace(saved, machines=gone))
-    assert lost.endswith("names db-0, who left the fleet")
+    assert lost.endswith("names db-0, which left the fleet")
 
 
 def test_what_is_overdue_or_waits_for_no_reason_is_found() -> None:
@@ -287,7 +289,7 @@ def test_a_record_explains_what_leaves() -> None:
         made.finish(order)
     made.pass_(90 * SECOND)
     assert made.history(Kind.EVENT_FINISHED) == ["done"] * 2
-    assert "what_leaves_has_a_record" not in broken(saved, made.saved(), made)
+    assert "departures_have_a_record" not in broken(saved, made.saved(), made)
 
 
 def test_the_page_of_rules_names_what_exists() -> None:
@@ -343,7 +345,7 @@ def test_an_event_that_is_armed_without_the_others_of_its_stage_is_found() -> No
     assert broken(before, after, made) == set()
     (db,) = (event for event in after.events.values() if event.group != WEB)
     alone = replace(after, events={**after.events, db.id: replace(db, armed_at=None)})
-    assert broken(before, alone, made) == {"stages_are_armed_whole"}
+    assert broken(before, alone, made) == {"stages_are_armed_completely"}
 
 
 def test_a_not_before_that_moves_without_a_record_is_found() -> None:
@@ -351,7 +353,7 @@ def test_a_not_before_that_moves_without_a_record_is_found() -> None:
     made = unarmed_week()
     before = made.saved()
     moved = with_event(before, not_before=of_web(before).not_before + MINUTE)
-    assert "what_moves_has_a_record" in broken(before, moved, made)
+    assert "moved_times_have_a_record" in broken(before, moved, made)
 
 
 def test_what_is_postponed_and_armed_in_turn_breaks_no_rule() -> None:

@@ -17,7 +17,7 @@ from forewarn.core.model.slice import Slice
 from tests.unit.rules.test_checks import broken
 from tests.unit.slices import Fleet, machine
 
-RULE = "hosts_are_fenced_before_others_take_over"
+RULE = "hosts_are_fenced_before_machines_leave"
 HOST = HostName("host-1")
 
 
@@ -72,7 +72,7 @@ def test_a_machine_that_another_order_moves_off_a_lost_host_is_found() -> None:
 
 
 STAYS = "machines_stay_on_hosts_that_are_not_fenced"
-UP = "nothing_is_brought_up_on_a_failed_host"
+UP = "nothing_starts_on_a_failed_host"
 
 
 def test_a_machine_that_is_recovered_by_a_failure_before_the_last_is_found() -> None:

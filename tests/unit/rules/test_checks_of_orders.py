@@ -71,7 +71,7 @@ def test_a_recommendation_that_starts_or_is_approved_is_found() -> None:
     assert broken(saved, saved, made) == set()
     word = Approval(by="web-0", kind=ApprovedBy.GUEST, at=NOON)
     for wrong in (with_event(saved, status=EventStatus.STARTED), with_event(saved, approvals=(word,))):
-        assert "hints_never_start" in broken(saved, wrong, made)
+        assert "recommendations_never_start" in broken(saved, wrong, made)
 
 
 def test_a_recommendation_that_has_steps_is_found() -> None:
@@ -79,7 +79,7 @@ def test_a_recommendation_that_has_steps_is_found() -> None:
     saved = made.draft.base
     step = stages.step_of(made.machine("web-0"), Work.REBOOT)
     wrong = with_stages(saved, Stage(state=StageState.ANNOUNCED, steps=(step,)))
-    assert broken(saved, wrong, made) == {"hints_never_start"}
+    assert broken(saved, wrong, made) == {"recommendations_never_start"}
 
 
 def test_a_recommendation_is_not_in_the_way_of_another_update_domain() -> None:
@@ -112,7 +112,7 @@ def test_work_on_a_whole_host_that_begins_twice_or_untold_is_found() -> None:
     before, after = started(made)
     assert violations(change(before, after, made)) == []
     (stage,) = only(after).stages
-    rule = "whole_hosts_are_done_in_one_go"
+    rule = "work_on_whole_hosts_begins_once"
     assert rule in broken(before, with_stages(after, stage, stage), made)
     assert rule in broken(before, with_stages(after, replace(stage, steps=stage.steps[:1])), made)
 
@@ -122,7 +122,7 @@ def test_work_on_a_host_that_begins_with_somebody_untold_or_of_two_domains_is_fo
     made.service(mode=ServiceMode.IN_PLACE)
     before, after = started(made)
     assert violations(change(before, after, made)) == []
-    rule = "hosts_are_worked_on_with_everybody_told"
+    rule = "work_on_hosts_is_announced_to_all_machines"
     assert rule not in broken(after, after, made)
     untold = with_event(after, resources=of_web(after).resources[:1])
     assert rule in broken(before, untold, made)
@@ -140,7 +140,7 @@ def test_an_evacuation_of_more_machines_than_may_move_at_once_is_found() -> None
     assert violations(change(before, after, made)) == []
     stage, *more = only(after).stages
     moving = replace(stage, steps=tuple(replace(step, state=StepState.RUNNING) for step in stage.steps))
-    assert "moves_go_a_few_at_a_time" in broken(before, with_stages(after, moving, *more), made)
+    assert "concurrent_moves_are_limited" in broken(before, with_stages(after, moving, *more), made)
 
 
 def test_a_cordon_that_outlives_its_order_is_found() -> None:
@@ -148,7 +148,7 @@ def test_a_cordon_that_outlives_its_order_is_found() -> None:
     made.service()
     saved = made.saved()
     assert violations(change(made.draft.base, saved, made)) == []
-    assert "cordons_are_given_back" in broken(saved, replace(saved, orders={}, events={}), made)
+    assert "cordons_end_with_their_order" in broken(saved, replace(saved, orders={}, events={}), made)
 
 
 def test_a_move_outside_a_window_is_found() -> None:
@@ -156,7 +156,7 @@ def test_a_move_outside_a_window_is_found() -> None:
     made.service()
     before, after = started(made)
     projects = {name: replace(each, calendar=NIGHT) for name, each in after.projects.items()}
-    assert "windows_are_heeded" in broken(before, replace(after, projects=projects), made)
+    assert "windows_are_respected" in broken(before, replace(after, projects=projects), made)
 
 
 def test_an_event_that_starts_while_another_order_works_on_its_machine_is_found() -> None:
@@ -228,9 +228,9 @@ def test_a_start_on_a_blackout_day_is_found_and_one_in_a_window_is_none() -> Non
     made, before, after = at_night()
     assert violations(change(before, after, made)) == []
     made, before, after = at_night(replace(NIGHT, blackout=frozenset({EVENING.date()})))
-    assert broken(before, after, made) == {"windows_are_heeded"}
+    assert broken(before, after, made) == {"windows_are_respected"}
     made, before, after = at_night(now=EVENING - 10 * MINUTE)
-    assert broken(before, after, made) == {"windows_are_heeded"}
+    assert broken(before, after, made) == {"windows_are_respected"}
 
 
 def test_what_users_order_and_emergencies_start_outside_windows() -> None:
@@ -247,4 +247,4 @@ def test_maintenance_that_leaves_a_group_as_many_as_it_needs_breaks_no_budget() 
     assert violations(change(before, after, made)) == []
     group = after.groups[of_web(after).group]
     greedy = replace(after, groups={group.name: replace(group, policy=GroupPolicy(budget=2))})
-    assert broken(before, greedy, made) == {"budgets_are_heeded"}
+    assert broken(before, greedy, made) == {"budgets_are_respected"}

@@ -1,4 +1,4 @@
-"""The fleet as declared."""
+"""A declared fleet, as in a fleet file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -22,14 +22,14 @@ from forewarn.core.model.project import Project
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSpec(MachineTraits):
-    """A machine, as declared."""
+    """A declared machine."""
 
     name: MachineName
-    host: HostName | None = None  # its first one; may be left out for a machine that is known
+    host: HostName | None = None  # its first host; optional for a known machine
     group: GroupName | None = None  # None: standalone
-    project: ProjectName = DEFAULT_PROJECT  # its group's, where it has one
-    vm_id: MachineId | None = None  # None: the one that it has, or one that is made for it
-    source: str = DECLARED  # whose word this is
+    project: ProjectName = DEFAULT_PROJECT  # of its group, if it has one
+    vm_id: MachineId | None = None  # None: its present id, or a new one
+    source: str = DECLARED  # who declares it
 
 
 NO_POLICY = GroupPolicy()
@@ -37,19 +37,19 @@ NO_POLICY = GroupPolicy()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSpec:
-    """A group, as declared."""
+    """A declared group."""
 
     name: GroupName
     kind: GroupKind
     update_domains: int = 1
     project: ProjectName = DEFAULT_PROJECT
     policy: GroupPolicy = NO_POLICY
-    source: str = DECLARED  # whose word this is
+    source: str = DECLARED  # who declares it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSpec:
-    """A host, as declared."""
+    """A declared host."""
 
     name: HostName
     driver: str | None = None
@@ -58,17 +58,17 @@ class HostSpec:
     resources: Mapping[str, HostResource] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     bare_metal: bool = False
-    source: str = DECLARED  # whose word this is
+    source: str = DECLARED  # who declares it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetDefaults:
-    """What holds for every host that declares nothing else."""
+    """The settings of hosts that declare nothing else."""
 
-    driver: str | None = None  # who does the work; None: nothing is said
+    driver: str | None = None  # None: not declared
 
     def driver_of(self, own: str | None) -> str:
-        """Return who does the work on a host that declares this; where nothing is said, somebody outside."""
+        """Return the driver of a host that declares `own`; by default, `external`."""
         return own or self.driver or EXTERNAL
 
 
@@ -77,19 +77,19 @@ NO_DEFAULTS = FleetDefaults()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostDrivers:
-    """Who does the work on which host."""
+    """The driver of each host."""
 
     defaults: FleetDefaults = NO_DEFAULTS
     own: Mapping[HostName, str] = field(default_factory=dict)  # of the hosts that declare one
 
     def of(self, host: HostName) -> str:
-        """Return who does the work on a host."""
+        """Return the driver of a host."""
         return self.defaults.driver_of(self.own.get(host))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSpec:
-    """A whole fleet, as declared."""
+    """A declared fleet."""
 
     projects: tuple[Project, ...] = (Project(name=DEFAULT_PROJECT),)
     groups: tuple[GroupSpec, ...] = ()
@@ -99,10 +99,10 @@ class FleetSpec:
 
 
 def host_spec(host: Host) -> HostSpec:
-    """Return how a host would be declared."""
+    """Return the declaration of a host."""
     return HostSpec(**{each.name: getattr(host, each.name) for each in fields(HostSpec)})
 
 
 def group_spec(group: Group) -> GroupSpec:
-    """Return how a group would be declared."""
+    """Return the declaration of a group."""
     return GroupSpec(**{each.name: getattr(group, each.name) for each in fields(GroupSpec)})

@@ -1,4 +1,4 @@
-"""The fleet, counted: what of it there is, in which state, and what is announced to it."""
+"""Counts of the fleet: machines, hosts, groups and events by state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ class DomainSummary:
 
     update_domain: int
     machines: int
-    states: Mapping[str, int]  # those that some machine is in
+    states: Mapping[str, int]  # without states that no machine is in
     scheduled: int
     started: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummary:
-    """The machines of a group; or, without a name, all standalone machines of a project."""
+    """The machines of a group; without a name, all standalone machines of a project."""
 
     name: GroupName | None
     project: ProjectName
@@ -30,13 +30,13 @@ class GroupSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSummary:
-    """What there is, by its state; None: it belongs to no project, and one project alone is asked for."""
+    """Counts by state; None: the count is of the whole fleet, and one project was asked for."""
 
     machines: int
     states: Mapping[str, int]
-    hosts: Mapping[str, int] | None  # for a project, those that carry a machine of it
+    hosts: Mapping[str, int] | None  # for a project: the hosts that carry its machines
     events: Mapping[str, int]  # listed ones
     orders: Mapping[str, int]  # open ones
     rollouts: Mapping[str, int] | None  # open ones
     holds: int | None
-    groups: tuple[GroupSummary, ...]  # by name, and after them the standalone machines of each project
+    groups: tuple[GroupSummary, ...]  # by name, then the standalone machines of each project

@@ -18,7 +18,7 @@ from forewarn.core.basic_types import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineTraits:
-    """What is declared of a machine beside its name and where it belongs."""
+    """The declared properties of a machine except its name and place."""
 
     update_domain: int = 0
     fault_domain: int = 0
@@ -34,7 +34,7 @@ class MachineTraits:
     os: str = ""
     mobility: Mobility = Mobility.COLD
     resources: Mapping[str, float] = field(default_factory=dict)  # what it takes of its host
-    labels: Mapping[str, str] = field(default_factory=dict)  # what it asks of its host
+    labels: Mapping[str, str] = field(default_factory=dict)  # the labels that its host must have
 
 
 TRAITS = tuple(each.name for each in fields(MachineTraits))
@@ -48,13 +48,13 @@ class Machine(MachineTraits):
     name: MachineName
     project: ProjectName
     group: GroupName
-    host: HostName | None  # None: evicted, and not started again
-    last_host: HostName | None = None  # of one that is on none: where it was, and its hypervisor may have it
-    bound_for: HostName | None = None  # where it is being moved to
+    host: HostName | None  # None: evicted and not started again
+    last_host: HostName | None = None  # if it is on no host: the previous one, which may still define it
+    bound_for: HostName | None = None  # the host that it moves to
     state: MachineState = MachineState.RUNNING
-    source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
+    source: str = DECLARED  # a person, a fleet file, or the driver that imported it
 
     @property
     def destination(self) -> HostName | None:
-        """The host that is to carry it: where it is counted when others look for one."""
+        """The host whose load it counts for: the one that it moves to, or the one that it is on."""
         return self.host if self.bound_for is None else self.bound_for

@@ -1,4 +1,4 @@
-"""What people may do with an order that was placed: cancel it, retry it, abandon it, or stop it by a hold."""
+"""Cancel, retry or abandon an order, or stop it by a hold."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from forewarn.core.basic_types import Action, EventStatus, Kind, OrderId, OrderS
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Hold
-from forewarn.core.model.order import Order, Step
+from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.orders import (
     abandonment,
     departures,
@@ -22,11 +22,11 @@ from forewarn.core.policy import Policy
 
 
 def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> Order:
-    """Cancel an order with all its events; refuse once one of them has started."""
+    """Cancel an order with all its events, unless one of them has started."""
     mine = draft.orders[order]
     if not mine.open:
         raise Conflict(f"order {order} is {mine.state}, there is nothing to cancel")
-    _check_kept(mine)
+    _check_not_abandoned(mine)
     if _has_begun(draft, mine):
         raise Conflict(f"order {order} is {mine.state}, too late to cancel")
     if host_work.was_cordoned_by_step(mine):
@@ -38,24 +38,21 @@ def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> 
 
 
 def _has_begun(draft: Draft, order: Order) -> bool:
-    """Return whether something is under way; where machines move, events begin and end by themselves.
-
-    A host has failed, whatever comes of its machines.
-    """
+    """Return whether an event, or a stage other than moves, has started. A host failure always has."""
     started = [index for index, stage in enumerate(order.stages) if stage.state is StageState.STARTED]
-    moving = {index for index in started if stages.is_apart(order.stages[index])}
+    together = any(not stages.starts_per_event(order.stages[index]) for index in started)
     begun = any(event.status is EventStatus.STARTED for event in draft.events_of(order.id))
-    return begun or len(moving) < len(started) or order.action is Action.FAIL
+    return begun or together or order.action is Action.FAIL
 
 
 def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
-    """Carry out the failed steps of an order once more."""
+    """Carry out the failed steps of an order again."""
     mine = draft.orders[order]
     if not mine.open or mine.state is not OrderState.FAILED:
         over = "" if mine.open else ", and over"
         raise Conflict(f"order {order} is {mine.state}{over}: only one that failed can be retried")
-    _check_kept(mine)
-    mine = host_steps.with_steps(stages.with_steps(mine, _tried_again), host_steps.tried_again)
+    _check_not_abandoned(mine)
+    mine = host_steps.with_steps(stages.with_steps(mine, _tried_again), _host_step_tried_again)
     draft.record(Kind.ORDER_RETRIED, mine, by=by)
     draft.put_order(replace(mine, state=OrderState.STARTED))
     return lifecycle.advance(draft, order, policy=policy)
@@ -64,28 +61,32 @@ def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
 def _tried_again(step: Step) -> Step:
     if step.state is not StepState.FAILED:
         return step
-    # A person may have made room.
+    # The operator may have freed capacity, so hosts that refused the machine are asked again.
     return replace(steps.tried_again(step), refused=(), failures=0, failed_on=(), precheck=None)
 
 
-def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
-    """Give up an order that failed or is under way: its events leave, what was not done stays undone.
+def _host_step_tried_again(step: HostStep) -> HostStep:
+    return steps.tried_again(step) if step.state is StepState.FAILED else step
 
-    Drivers are asked to call off what runs; the order closes when nothing of it runs any more.
+
+def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
+    """Abandon an order that failed or is under way: end its events and leave the rest undone.
+
+    Drivers are asked to cancel running steps. The order closes when no step runs any more.
     """
     mine = draft.orders[order]
     if not mine.open:
         raise Conflict(f"order {order} is {mine.state}, and over: there is nothing to abandon")
-    _check_kept(mine)
-    fencing.check_abandoned(draft, mine)
+    _check_not_abandoned(mine)
+    fencing.check_may_abandon(draft, mine)
     if mine.state is not OrderState.FAILED and not mine.driven:
-        # Between two stages, or while its events linger.
+        # Between two stages, or while its events stay listed.
         why = "nothing of it runs: cancel it, or let it end"
         raise Conflict(f"order {order} is {mine.state}, and {why}")
     return abandonment.begin(draft, mine, by=by)
 
 
-def _check_kept(order: Order) -> None:
+def _check_not_abandoned(order: Order) -> None:
     if order.terms.abandoned_by:
         raise Conflict(f"order {order.id} is being {order.given_up} already")
 
@@ -94,28 +95,19 @@ _NOT_OVER = (StepState.WAITING, StepState.RUNNING)
 
 
 def stop(draft: Draft, order: OrderId, hold: Hold) -> bool:
-    """Call an order off that a hold reaches while it is under way; return whether it is."""
+    """Abandon an order that is under way and that a hold applies to; return whether it is."""
     mine = draft.orders[order]
-    if not (_is_under_way(mine) and _is_reached(draft, mine, hold)):
+    # The recovery of a failed host is never stopped: its machines are down.
+    if not mine.open or mine.terms.abandoned_by or mine.action is Action.FAIL:
+        return False
+    started = (stage for stage in mine.stages if stage.state is StageState.STARTED)
+    under_way = any(step.state in _NOT_OVER for stage in started for step in stage.steps)
+    if not under_way and not mine.running_host_steps:
+        return False
+    known = [draft.machines[step.machine] for step in mine.steps if step.machine in draft.machines]
+    hosts = {mine.host, *(machine.host for machine in known)}
+    if not holds.reaching([hold], hosts=hosts, projects={machine.project for machine in known}):
         return False
     terms = replace(mine.terms, stopped_by=hold.id, stopped_because=hold.reason)
     abandonment.begin(draft, draft.put_order(replace(mine, terms=terms)), by=hold.by)
     return True
-
-
-def _is_under_way(order: Order) -> bool:
-    """Return whether steps of it run or may begin at any moment.
-
-    Machines of a failed host are down: bringing them back is not called off.
-    """
-    if not order.open or order.terms.abandoned_by or order.action is Action.FAIL:
-        return False
-    started = (stage for stage in order.stages if stage.state is StageState.STARTED)
-    machines = any(step.state in _NOT_OVER for stage in started for step in stage.steps)
-    return machines or bool(order.running_host_steps)
-
-
-def _is_reached(draft: Draft, order: Order, hold: Hold) -> bool:
-    known = [draft.machines[step.machine] for step in order.steps if step.machine in draft.machines]
-    hosts = {order.host, *(machine.host for machine in known)}
-    return bool(holds.reaching([hold], hosts=hosts, projects={machine.project for machine in known}))

@@ -310,7 +310,7 @@ def test_what_can_never_fit_is_refused_unless_there_is_a_deadline() -> None:
 def test_what_can_never_fit_waits_for_its_deadline_or_for_a_person() -> None:
     (stuck,) = timing(window("14:00", 1)).why_not_announce("host-1", now=MONDAY)
     assert (stuck.what, stuck.stuck) == ("host-1", True)
-    assert stuck.reason.endswith("change the windows, or give it up and begin anew with a deadline")
+    assert stuck.reason.endswith("change the windows, or abandon it and order it again with a deadline")
     patient = timing(window("14:00", 1), deadline=MONDAY + HOUR)
     (waiting,) = patient.why_not_announce("host-1", now=MONDAY)
     assert not waiting.stuck

@@ -1,4 +1,4 @@
-"""What projects declare: windows, blackout days and rehearsals, read and written back."""
+"""Declared projects: windows, blackout days and rehearsals, parsed and written."""
 
 import tomllib
 from datetime import UTC, date, time, timedelta
@@ -33,7 +33,7 @@ def shop(text: str = DECLARED) -> Project:
     return projects["shop"]  # type: ignore[index]
 
 
-def test_a_project_is_read_as_it_is_meant() -> None:
+def test_a_declared_project_is_parsed() -> None:
     read = shop()
     assert read.rehearsal
     assert read.calendar.zone == ZoneInfo("Europe/Berlin")
@@ -45,14 +45,14 @@ def test_a_project_is_read_as_it_is_meant() -> None:
     assert read.calendar.blackout == days
 
 
-def test_a_project_that_declares_nothing_is_open_at_all_times() -> None:
+def test_a_project_without_windows_may_be_disturbed_at_any_time() -> None:
     read = shop("[projects.shop]")
     assert read.calendar.always
     assert read.calendar.zone is UTC
     assert not read.rehearsal
 
 
-def test_what_is_written_is_read_back_the_same() -> None:
+def test_a_written_project_is_parsed_back_unchanged() -> None:
     spec = read_fleet(tomllib.loads(DECLARED))
     written = write_fleet(spec)
     assert read_fleet(written) == spec
@@ -84,7 +84,7 @@ def test_what_is_written_is_read_back_the_same() -> None:
         ({"rehearsal": "yes"}, "rehearsal: expected true or false"),
     ],
 )
-def test_what_is_wrong_is_named(settings: dict[str, object], message: str) -> None:
+def test_an_invalid_project_setting_is_named(settings: dict[str, object], message: str) -> None:
     with pytest.raises(Invalid) as refused:
         read_fleet({"projects": {"shop": settings}})
     assert str(refused.value).startswith(f"projects.shop: {message}")

@@ -351,7 +351,7 @@ def test_an_armed_stage_is_withdrawn_rather_than_wait_for_a_latecomer_that_other
     fleet.draft.put_machine(machine("app-0"))
     fleet.draft.put_machine(machine("web-1", "host-2", domain=1))
     fleet.pass_(MINUTE)
-    assert "app-0: is on host-1 too, and has not been told of this work" in fleet.waits(first.id)
+    assert "app-0: is on host-1 too, and was not notified of this work" in fleet.waits(first.id)
     fleet.pass_(14 * MINUTE)
     # The first order to be looked at gives way; nothing then keeps the other one from its latecomer.
     assert fleet.history(Kind.EVENT_WITHDRAWN) == [
@@ -442,7 +442,7 @@ def test_an_event_that_nobody_could_arm_for_too_long_is_announced_anew() -> None
     order = degrade(fleet)
     fleet.pass_(WEEK + 30 * MINUTE)
     assert fleet.history(Kind.EVENT_WITHDRAWN) == [
-        "could not start within the limit after 12:00:00; announced anew"
+        "could not start within the limit after 12:00:00; announced again"
     ]
     assert only(fleet, order).not_before == fleet.now + WEEK
 

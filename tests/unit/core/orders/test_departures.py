@@ -50,7 +50,7 @@ def test_what_has_begun_is_not_left() -> None:
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
     departures.leave_host(fleet.draft, fleet.machine("web-0"), why="moved")
-    departures.leave_scheduled(fleet.draft, fleet.machine("web-0"), why="moved", keep=order.id)
+    departures.remove_from_scheduled(fleet.draft, fleet.machine("web-0"), why="moved", keep=order.id)
     assert fleet.draft.orders[order.id].steps[0].state is StepState.RUNNING
 
 
@@ -58,7 +58,7 @@ def test_a_machine_that_leaves_what_is_scheduled_takes_its_own_orders_along_but_
     fleet = Fleet(machine("web-0", priority=Priority.SPOT))
     order, host = fleet.order("web-0"), fleet.maintain()
     kept = fleet.order("web-0", Action.EVICT)
-    departures.leave_scheduled(fleet.draft, fleet.machine("web-0"), why="gone", keep=kept.id)
+    departures.remove_from_scheduled(fleet.draft, fleet.machine("web-0"), why="gone", keep=kept.id)
     assert fleet.draft.orders[order.id].state is OrderState.CANCELLED
     assert fleet.draft.orders[host.id].steps[0].state is StepState.MOOT
     assert fleet.draft.orders[kept.id].state is OrderState.ANNOUNCED

@@ -105,7 +105,7 @@ def test_work_outside_says_for_whose_word_it_waits_and_how_it_is_given() -> None
     fleet.pass_(HOUR / 4)
     (waiting,) = fleet.draft.orders[order.id].waiting
     assert waiting.what == "host host-1"
-    assert "nobody has taken it up" in waiting.reason
+    assert "not taken up yet" in waiting.reason
     assert f"`forewarn gate order {order.id} -- COMMAND`" in waiting.reason
     assert f"`forewarn order complete {order.id}`" in waiting.reason
     reports.heartbeat(fleet.draft, order.id, heard_at=fleet.now, policy=fleet.policy)

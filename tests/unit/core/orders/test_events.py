@@ -221,7 +221,7 @@ def test_that_another_than_the_leader_approved_is_said() -> None:
     )
     fleet.maintain()
     events.approve(fleet.draft, only(fleet), approval("web-1"))
-    assert events.awaits(only(fleet)) == "the leader web-0; the word of web-1 does not count"
+    assert events.awaits(only(fleet)) == "the leader web-0; the approval of web-1 does not count"
 
 
 # Deferring
@@ -319,7 +319,7 @@ def test_what_leaves_the_document_has_a_record_that_says_why() -> None:
 def test_a_machine_that_leaves_is_taken_out_of_an_event_with_a_record() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     fleet.maintain()
-    events.take_out(fleet.draft, only(fleet), MachineId("web-1"), why="moved")
+    events.remove_machine(fleet.draft, only(fleet), MachineId("web-1"), why="moved")
     assert [each.name for each in only(fleet).resources] == ["web-0"]
     (left,) = (record for record in fleet.draft.changes().records if record.kind is Kind.EVENT_LEFT)
     assert (left.machine, left.reason) == ("web-1", "moved")
@@ -328,7 +328,7 @@ def test_a_machine_that_leaves_is_taken_out_of_an_event_with_a_record() -> None:
 def test_the_last_machine_takes_its_event_along() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.maintain()
-    events.take_out(fleet.draft, only(fleet), MachineId("web-0"), why="moved")
+    events.remove_machine(fleet.draft, only(fleet), MachineId("web-0"), why="moved")
     assert (fleet.events(), fleet.history(Kind.EVENT_CANCELLED)) == ((), ["moved"])
 
 
@@ -336,7 +336,7 @@ def test_a_machine_that_an_event_does_not_name_changes_nothing() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.maintain()
     before = fleet.draft.changes()
-    events.take_out(fleet.draft, only(fleet), MachineId("web-9"), why="moved")
+    events.remove_machine(fleet.draft, only(fleet), MachineId("web-9"), why="moved")
     assert fleet.draft.changes() == before
 
 

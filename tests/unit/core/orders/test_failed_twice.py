@@ -221,13 +221,13 @@ def test_a_failure_is_looked_at_when_a_machine_leaves_the_fleet_that_was_on_its_
 
 def test_nothing_is_gone_from_a_host_that_has_not_failed() -> None:
     there = fleet()
-    assert not fencing.is_gone(there.draft, None)
-    assert not fencing.is_gone(there.draft, HostName("host-1"))
+    assert not fencing.is_host_fenced(there.draft, None)
+    assert not fencing.is_host_fenced(there.draft, HostName("host-1"))
     there.maintain(action=Action.FAIL)
-    assert not fencing.is_gone(there.draft, HostName("host-1"))
+    assert not fencing.is_host_fenced(there.draft, HostName("host-1"))
     there.maintain(action=Action.FAIL, fenced="its plug is pulled")
-    assert fencing.is_gone(there.draft, HostName("host-1"))
-    assert there.history(Kind.HOST_FENCED) == ["vouched for by test: its plug is pulled"]
+    assert fencing.is_host_fenced(there.draft, HostName("host-1"))
+    assert there.history(Kind.HOST_FENCED) == ["confirmed by test: its plug is pulled"]
 
 
 # A machine that was being moved when its host failed may have arrived

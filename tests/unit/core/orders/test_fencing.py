@@ -160,14 +160,14 @@ def test_somebody_vouches_for_a_host_that_is_failed_already() -> None:
     vouched = vouch(there)
     assert (vouched.id, vouched.terms.fenced) == (order.id, "olga: its plug is pulled")
     assert (fence(there, order).state, recovery(there, order)) == (StepState.MOOT, StepState.RUNNING)
-    assert there.history(Kind.HOST_FENCED) == ["vouched for by olga: its plug is pulled"]
+    assert there.history(Kind.HOST_FENCED) == ["confirmed by olga: its plug is pulled"]
 
 
 def test_somebody_vouches_for_a_host_while_saying_that_it_has_failed() -> None:
     there = fleet()
     order = vouch(there)
     assert (order.host_steps, recovery(there, order)) == ((), StepState.RUNNING)
-    assert there.history(Kind.HOST_FENCED) == ["vouched for by olga: its plug is pulled"]
+    assert there.history(Kind.HOST_FENCED) == ["confirmed by olga: its plug is pulled"]
 
 
 def test_nobody_vouches_where_nothing_waits_for_it() -> None:
@@ -191,7 +191,7 @@ def test_a_host_that_is_restored_meanwhile_is_fenced_all_the_same() -> None:
 def test_a_failure_is_not_given_up_while_its_machines_may_still_run_there() -> None:
     there = fleet()
     order = failed(there)
-    with pytest.raises(Conflict, match=r"vouch for it .+, or restore it, first"):
+    with pytest.raises(Conflict, match=r"confirm that it is off .+, or restore it, first"):
         interventions.abandon(there.draft, order.id, by="olga")
 
 
@@ -357,7 +357,7 @@ def test_a_failure_that_waits_for_an_eviction_is_neither_cancelled_nor_abandoned
     there, eviction, order = evicted_while_failed()
     with pytest.raises(Conflict, match="too late to cancel"):
         interventions.cancel(there.draft, order.id, by="olga")
-    with pytest.raises(Conflict, match="not fenced: vouch for it"):
+    with pytest.raises(Conflict, match="not fenced: confirm that it is off"):
         interventions.abandon(there.draft, order.id, by="olga")
     there.maintain(action=Action.RESTORE)
     order = there.advance(order.id)
@@ -387,8 +387,8 @@ def test_a_driver_that_names_another_host_for_a_fence_is_not_heard_on_that() -> 
 def test_nobody_outside_has_a_say_where_a_driver_does_the_work() -> None:
     there = fleet()
     order = there.maintain()
-    with refused(Conflict, match="carried out by driver simulated: nobody else has a say"):
+    with refused(Conflict, match="carried out by driver simulated: it takes no outside reports"):
         reports.report_done(there.draft, order.id, by="olga", policy=there.policy)
     failure = failed(there)
-    with refused(Conflict, match="carried out by driver simulated: nobody else has a say"):
+    with refused(Conflict, match="carried out by driver simulated: it takes no outside reports"):
         reports.report_done(there.draft, failure.id, by="olga", policy=there.policy)

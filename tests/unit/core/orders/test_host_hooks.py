@@ -128,7 +128,7 @@ def test_a_cancelled_order_has_its_host_let_go_by_the_hook_before_it_is_over() -
     assert (cancelled.state, cancelled.open, there.events()) == (OrderState.CANCELLED, True, ())
     assert running(there, order) == [HostTask.UNCORDON]
     assert there.waits(order.id) == [
-        f"order {order.id}: being cancelled by olga: ends once host host-1 is let go"
+        f"order {order.id}: being cancelled by olga: ends once host host-1 is uncordoned"
     ]
     assert host_state(there) is HostState.CORDONED
     there.finish_host(order.id, HostTask.UNCORDON)
@@ -167,8 +167,8 @@ def test_a_host_that_its_hook_does_not_let_go_stays_cordoned_and_says_what_to_do
     there.advance(order.id)
     assert host_state(there) is HostState.CORDONED
     assert given_up(there, order).why == (
-        "cancelled; host host-1 stays cordoned, for its hook has not let it go (no route): do that by hand, "
-        "then `forewarn host uncordon host-1`"
+        "cancelled; host host-1 stays cordoned, for its hook has not uncordoned it (no route): do that by "
+        "hand, then `forewarn host uncordon host-1`"
     )
 
 
@@ -379,4 +379,6 @@ def test_a_host_that_its_driver_does_not_let_go_stays_cordoned_and_says_so() -> 
     interventions.cancel(there.draft, order.id, by="olga")
     reports.step_failed(there.draft, AttemptId(order.id, "host/uncordon", 1), why="no")
     there.advance(order.id)
-    assert "for driver nova has not let it go (no): do that by hand" in unmarked(given_up(there, order).why)
+    assert "for driver nova has not uncordoned it (no): do that by hand" in unmarked(
+        given_up(there, order).why
+    )

@@ -163,7 +163,7 @@ def test_what_could_not_start_within_half_an_hour_is_withdrawn_and_announced_ane
     assert anew.id != stale.id
     assert (anew.status, anew.not_before) == (EventStatus.SCHEDULED, fleet.now + QUARTER)
     assert fleet.history(Kind.EVENT_WITHDRAWN) == [
-        "could not start within the limit after 12:15:00; announced anew"
+        "could not start within the limit after 12:15:00; announced again"
     ]
 
 
@@ -265,7 +265,7 @@ def test_a_degraded_host_is_announced_as_long_ahead_as_its_guests_ask() -> None:
     week, day = timedelta(days=7), timedelta(days=1)
     fleet = Fleet(machine("web-0"), policies={"web": GroupPolicy(degrade_notice=day)})
     order = fleet.maintain(action=Action.DEGRADE)
-    assert fleet.waits(order.id) == ["host host-1: guests are told at 2026-01-11T12:00:00Z"]
+    assert fleet.waits(order.id) == ["host host-1: guests are notified at 2026-01-11T12:00:00Z"]
     assert order.due_at == NOON + week - day
     fleet.pass_(week - day)
     assert [event.not_before for event in fleet.events()] == [NOON + week]

@@ -77,7 +77,7 @@ def test_a_lost_host_that_comes_back_goes_on_by_itself() -> None:
     there, order = lost()
     there.finish_host(order.id)
     assert state(there) is not HostState.LOST
-    assert "lost to cordoned: word of the work on it has come" in there.history(Kind.HOST_CHANGED)
+    assert "lost to cordoned: a report on the work on it has arrived" in there.history(Kind.HOST_CHANGED)
     there.pass_(2 * MINUTE)
     assert order.id not in there.draft.orders
     assert there.history(Kind.ORDER_DONE) == ["simulated"]
@@ -139,7 +139,7 @@ def test_nothing_else_is_ordered_for_a_lost_host(action: Action) -> None:
 
 def test_a_lost_host_is_restored_once_no_order_is_at_it() -> None:
     there, order = lost()
-    with pytest.raises(Conflict, match="is still at it"):
+    with pytest.raises(Conflict, match="still works on it"):
         there.maintain(action=Action.RESTORE)
     interventions.abandon(there.draft, order.id, by="olga")
     reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
@@ -183,9 +183,9 @@ def test_a_degraded_host_that_was_lost_is_degraded_when_it_is_back() -> None:
 def test_a_host_that_has_left_the_fleet_is_not_lost() -> None:
     there, order = worked_on()
     del there.draft.hosts[HOST]
-    assert lost_hosts.look(there.draft, order, there.policy) == order
+    assert lost_hosts.mark_if_overdue(there.draft, order, there.policy) == order
     assert lost_hosts.due_at(there.draft, order) is None
-    assert lost_hosts.lost(there.draft, order) == ()
+    assert lost_hosts.why_lost(there.draft, order) == ()
 
 
 def test_work_that_is_tried_again_has_as_much_time_as_before() -> None:

@@ -75,7 +75,7 @@ def types(fleet: Fleet) -> list[EventType]:
 def test_a_move_is_announced_when_its_driver_has_agreed() -> None:
     fleet, order = leaving(live())
     assert (types(fleet), asked(fleet, order)) == ([], {"a-0": "host-2"})
-    assert fleet.waits(order.id) == ["a-0: driver libvirt looks whether it can go to host-2"]
+    assert fleet.waits(order.id) == ["a-0: driver libvirt checks whether it can go to host-2"]
     assert fleet.draft.orders[order.id].state is OrderState.QUEUED
     before = fleet.draft.orders[order.id]
     assert fleet.advance(order.id) == before
@@ -269,7 +269,7 @@ def test_a_machine_that_comes_late_joins_when_its_driver_has_agreed() -> None:
     fleet.advance(order.id)
     assert list(asked(fleet, order)) == ["web-1"]
     assert len(fleet.events()) == 1
-    assert any("looks whether it can go to" in why for why in fleet.waits(order.id))
+    assert any("checks whether it can go to" in why for why in fleet.waits(order.id))
     answer(fleet, order)
     assert len(fleet.events()) == 2
 

@@ -235,7 +235,7 @@ def test_guests_are_told_of_a_move_only_if_its_driver_agrees_to_the_named_host(r
     order = move(fleet, live=True, to=HOST_2)
     assert (fleet.events(), fleet.waits(order.id)) == (
         (),
-        ["web-0: driver simulated looks whether it can go to host-2"],
+        ["web-0: driver simulated checks whether it can go to host-2"],
     )
     asked = AttemptId(order.id, MachineId("web-0"), 1)
     move_prechecks.answered(fleet.draft, asked, Work.FREEZE, HOST_2, refused=refused)

@@ -59,7 +59,7 @@ def web(*domains: int, carried: int | None = None, busy: bool = False) -> Room:
 
 
 def chosen(fleet: Draft) -> str | None:
-    return placement.choose(fleet, MINE, but={OWN})
+    return placement.choose(fleet, MINE, excluded={OWN})
 
 
 def test_the_emptiest_host_is_chosen_and_ties_go_by_name() -> None:
@@ -111,7 +111,9 @@ def beside(*homes: str, **rooms: Room) -> str | None:
     }
     fleet.put_host(Host(name=OWN, labels={"rack": "a"}))
     terms = OrderTerms(homes=tuple(map(HostName, homes)))
-    return placement.choose(fleet, MINE, but={OWN}, order=order(1, stages=(stage(*BESIDE),), terms=terms))
+    return placement.choose(
+        fleet, MINE, excluded={OWN}, order=order(1, stages=(stage(*BESIDE),), terms=terms)
+    )
 
 
 def of(group: GroupName, domain: int, *, carried: int = 3, rack: str = "") -> Room:
@@ -160,9 +162,9 @@ def test_a_home_without_room_or_of_too_much_of_an_update_domain_is_none() -> Non
     asked = order(1, terms=OrderTerms(homes=(HostName("b"),)))
     big = replace(MINE, resources={"vcpus": 4})
     small, crowded = draft(a=Room(carried=3), b=Room(free={"vcpus": 3})), Budget(needs=5, members=6)
-    assert placement.choose(small, big, but={OWN}, order=asked) == "a"
+    assert placement.choose(small, big, excluded={OWN}, order=asked) == "a"
     full = draft(budget=crowded, a=Room(carried=3), b=web(0))
-    assert placement.choose(full, MINE, but={OWN}, order=asked) == "a"
+    assert placement.choose(full, MINE, excluded={OWN}, order=asked) == "a"
 
 
 def test_room_at_a_home_is_reserved() -> None:
@@ -171,20 +173,20 @@ def test_room_at_a_home_is_reserved() -> None:
     fleet.put_machine(mine)
     leaving = step("web-0", machine=mine.id, moves=True, work=Work.REDEPLOY)
     asked = order(1, stages=(stage(leaving),), terms=OrderTerms(homes=(HostName("b"),)))
-    assert placement.without_room(fleet, asked, asked.steps) == ()
-    assert placement.reserved(fleet, asked, asked.steps)[mine.id].target == "b"
+    assert placement.machines_without_room(fleet, asked, asked.steps) == ()
+    assert placement.reserve_hosts(fleet, asked, asked.steps)[mine.id].target == "b"
 
 
 def test_a_machine_goes_only_where_its_labels_are() -> None:
     fleet = draft(a=Room(labels={"gpu": "a100"}), b=Room(carried=9, labels={"gpu": "h100"}), c=Room())
     mine = replace(MINE, labels={"gpu": "h100"})
-    assert placement.choose(fleet, mine, but={OWN}) == "b"
+    assert placement.choose(fleet, mine, excluded={OWN}) == "b"
 
 
 def test_a_machine_goes_only_where_there_is_as_much_as_it_takes() -> None:
     fleet = draft(a=Room(free={"vcpus": 3}), b=Room(carried=9, free={"vcpus": 8, "memory": 1}))
     mine = replace(MINE, resources={"vcpus": 4, "gpus": 1})
-    assert [placement.choose(fleet, mine, but={OWN}) for _ in range(3)] == ["b", "b", None]
+    assert [placement.choose(fleet, mine, excluded={OWN}) for _ in range(3)] == ["b", "b", None]
 
 
 @pytest.mark.parametrize("state", sorted(HostState))
@@ -267,11 +269,11 @@ def test_nothing_is_placed_where_the_room_was_not_loaded() -> None:
 
 
 def test_the_driver_where_a_machine_would_go_is_that_of_the_host() -> None:
-    assert placement.driver_where_chosen(draft(), MINE) is None
-    assert placement.driver_where_chosen(draft(a=Room(driver="libvirt")), MINE) == "libvirt"
+    assert placement.driver_of_best_host(draft(), MINE) is None
+    assert placement.driver_of_best_host(draft(a=Room(driver="libvirt")), MINE) == "libvirt"
     loaded = draft(a=Room(driver="libvirt"))
     loaded.put_host(Host(name=HostName("a"), driver="external"))
-    assert placement.driver_where_chosen(loaded, MINE) == "external"
+    assert placement.driver_of_best_host(loaded, MINE) == "external"
 
 
 OFF = replace(MINE, host=None, last_host=HostName("own"))
@@ -292,7 +294,7 @@ def test_a_machine_that_was_off_comes_back_to_its_host_where_that_is_real(
 ) -> None:
     fleet = draft(a=Room(), **more)
     fleet.put_host(Host(name=HostName("own"), driver=driver))
-    assert placement.choose(fleet, OFF, but=()) == where
+    assert placement.choose(fleet, OFF, excluded=()) == where
     assert fleet.room[HostName("a")].carried == (where == "a")
 
 
@@ -301,7 +303,7 @@ def test_it_goes_elsewhere_where_its_host_cannot_take_it() -> None:
         fleet = draft(a=Room(labels={"gpu": "h100"}), **own)
         if host is not None:
             fleet.put_host(host)
-        return placement.choose(fleet, replace(OFF, labels={"gpu": "h100"}), but=but)
+        return placement.choose(fleet, replace(OFF, labels={"gpu": "h100"}), excluded=but)
 
     real = Host(name=HostName("own"), driver="libvirt")
     assert placed(real) == "own"

@@ -151,7 +151,7 @@ def test_nobody_comes_back_to_a_host_that_somebody_has_closed() -> None:
     fleet, order = evacuated(machine("b-0"), returning=True)
     fleet.maintain(action=Action.CORDON)
     fleet.finish_host(order.id)
-    assert fleet.waits(order.id) == ["host host-1: is cordoned: nobody comes back to it"]
+    assert fleet.waits(order.id) == ["host host-1: is cordoned: no machine returns to it"]
     fleet.maintain(action=Action.UNCORDON)
     fleet.advance(order.id)
     assert stages(fleet, order)[-1] == ("return", "announced")
@@ -826,7 +826,7 @@ def test_nobody_begins_to_come_back_once_the_host_is_closed() -> None:
     fleet.maintain(action=Action.CORDON)
     fleet.pass_(10 * MINUTE)
     assert not fleet.running(order.id)
-    assert "host host-1: is cordoned: nobody comes back to it" in fleet.waits(order.id)
+    assert "host host-1: is cordoned: no machine returns to it" in fleet.waits(order.id)
 
 
 def test_a_machine_that_comes_back_waits_while_its_host_is_closed_meanwhile() -> None:
@@ -837,7 +837,7 @@ def test_a_machine_that_comes_back_waits_while_its_host_is_closed_meanwhile() ->
     fleet.maintain(action=Action.CORDON)
     fleet.finish(order.id)
     assert moving(fleet, order) == []
-    assert fleet.waits(order.id) == ["host host-1: is cordoned: nobody comes back to it"]
+    assert fleet.waits(order.id) == ["host host-1: is cordoned: no machine returns to it"]
 
 
 def test_what_has_moved_already_takes_no_slot() -> None:

@@ -7,6 +7,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Stage, Step
 from forewarn.core.orders import departures, stages
+from forewarn.core.orders.steps import all_finished
 from tests.unit.slices import HOUR, Fleet, machine
 
 
@@ -130,6 +131,6 @@ def test_only_announced_and_started_stages_are_active() -> None:
 
 def test_only_what_is_done_or_moot_is_settled() -> None:
     (step,) = steps(machine("web-0"))
-    settled = {state for state in StepState if stages.settled([replace(step, state=state)])}
+    settled = {state for state in StepState if all_finished([replace(step, state=state)])}
     assert settled == {StepState.DONE, StepState.MOOT}
-    assert stages.settled([])
+    assert all_finished([])

@@ -111,7 +111,7 @@ def test_a_whole_host_does_not_start_while_it_carries_who_was_not_told() -> None
     order = fleet.maintain(whole=True)
     fleet.draft.put_machine(machine("web-1", domain=1))
     fleet.pass_(QUARTER)
-    assert fleet.waits(order.id) == ["web-1: is on host-1 too, and has not been told of this work"]
+    assert fleet.waits(order.id) == ["web-1: is on host-1 too, and was not notified of this work"]
     fleet.draft.put_machine(machine("web-1", "host-2", domain=1))
     fleet.advance(order.id)
     assert [step.name for step in fleet.running(order.id)] == ["web-0"]
@@ -133,7 +133,7 @@ def test_a_machine_that_is_leaving_a_whole_host_is_waited_for() -> None:
     leaving = fleet.order("db-0", Action.TERMINATE)
     order = fleet.maintain(whole=True)
     fleet.approve(fleet.events(order.id)[0])
-    assert fleet.waits(order.id) == ["db-0: is on host-1 too, and has not been told of this work"]
+    assert fleet.waits(order.id) == ["db-0: is on host-1 too, and was not notified of this work"]
     fleet.turn()
     departures.leave_fleet(fleet.draft, fleet.machine("db-0"), why="terminated", keep=leaving.id)
     assert fleet.draft.orders[order.id].due_at == fleet.now
@@ -175,4 +175,4 @@ def test_a_whole_host_that_begins_with_who_was_not_told_is_found() -> None:
     found = violations(
         Change(before=before, after=after, records=fleet.records, now=fleet.now, policy=fleet.policy)
     )
-    assert any(each.startswith("whole_hosts_are_done_in_one_go:") for each in found)
+    assert any(each.startswith("work_on_whole_hosts_begins_once:") for each in found)

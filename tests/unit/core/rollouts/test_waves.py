@@ -53,7 +53,7 @@ def test_the_hardest_first_make_fewer_waves() -> None:
         }
     )
     pairs = [f"{side}{number}" for number in range(4) for side in "ab"]
-    assert len(made.as_they_come([HostName(host) for host in pairs])) == 4
+    assert len(made.in_order([HostName(host) for host in pairs])) == 4
     waves = cut(made, *pairs)
     assert sorted(map(sorted, waves)) == [["a0", "a1", "a2", "a3"], ["b0", "b1", "b2", "b3"]]
 
@@ -76,14 +76,14 @@ def test_every_wave_is_allowed_however_it_was_found() -> None:
         )
         waves = made.cut(made.survey.footprints)
         assert made.allow(waves, made.survey.footprints)
-        assert len(waves) <= len(made.as_they_come(list(made.survey.footprints)))
+        assert len(waves) <= len(made.in_order(list(made.survey.footprints)))
 
 
 def test_a_host_that_takes_more_than_can_be_spared_stays_the_first_of_its_wave() -> None:
     made = limits({**{host: {f"x-{host}": [0]} for host in "ab"}, "big": {"web": [0, 0, 0]}}, web=1)
     waves = (Wave(hosts=(HostName("big"), HostName("a"), HostName("b"))),)
     assert made.allow(waves, waves[0].hosts)
-    found = made.hardest_first([HostName("a"), HostName("b"), HostName("big")])
+    found = made.most_constrained_first([HostName("a"), HostName("b"), HostName("big")])
     assert all(made.pick(wave.hosts) == tuple(wave.hosts) for wave in found)
 
 

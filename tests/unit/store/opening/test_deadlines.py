@@ -50,7 +50,7 @@ def database() -> Database:
 def deadlines(clock: Clock, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deadlines]:
     monkeypatch.setattr(module, "PROBE_EVERY", 0)
     made = Deadlines(name="fleet")
-    made.arm(database.ask, lives=database.ask)
+    made.arm(database.ask, ping=database.ask)
     yield made
     made.disarm()
 
@@ -137,7 +137,7 @@ def test_a_prober_that_fails_is_started_again(deadlines: Deadlines, database: Da
 
     broken = Broken()
     deadlines.supervisor = Supervisor(pace=RestartPace(first=0))
-    deadlines.arm(broken.ask, lives=database.ask)
+    deadlines.arm(broken.ask, ping=database.ask)
     deadlines.fell_silent()
     until(lambda: deadlines.trouble is None, what="the prober to be answered")
     assert deadlines.supervisor.restarts()["prober"] == 1
