@@ -4,9 +4,10 @@ Each version is declared as its differences from the one before. Only this modul
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from typing import Any
 
 from forewarn.core.basic_types import EventId, EventStatus, EventType, GroupKind
 from forewarn.core.errors import Invalid
@@ -39,54 +40,32 @@ class Version:
     preview: bool = False  # offered only if a setting enables it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """The differences between a version and the one before. None: no difference."""
-
-    name: str
-    types: tuple[EventType, ...] = ()
-    fields: tuple[str, ...] = ()
-    iaas_prefix: str | None = None
-    needs_header: bool | None = None
-    preview: bool = False  # not generally available
-
-
-DIFFERENCES = (
-    Difference(
-        name="2017-03-01",
-        types=(EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY),
-        fields=("EventId", "EventStatus", "EventType", "ResourceType", "Resources", "NotBefore"),
-        iaas_prefix="_",
-        needs_header=False,
-    ),
-    Difference(name="2017-08-01", iaas_prefix="", needs_header=True),
-    Difference(name="2017-11-01", types=(EventType.PREEMPT,)),
-    Difference(name="2019-01-01", types=(EventType.TERMINATE,)),
-    Difference(name="2019-04-01", fields=("Description",)),
-    Difference(name="2019-08-01", fields=("EventSource",)),
-    Difference(name="2020-07-01", fields=("DurationInSeconds",)),
-    Difference(name="2024-07-09", types=(EventType.SPOT_REBALANCE_RECOMMENDATION,), preview=True),
+_FIRST = Version(
+    name="2017-03-01",
+    types=frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY}),
+    fields=("EventId", "EventStatus", "EventType", "ResourceType", "Resources", "NotBefore"),
+    iaas_prefix="_",
+    needs_header=False,
 )
 
 
-def _versions(differences: Iterable[Difference]) -> tuple[Version, ...]:
-    """Accumulate the differences, oldest first."""
-    versions: list[Version] = []
-    last = Version(name="", types=frozenset(), fields=(), iaas_prefix="", needs_header=True)
-    for step in differences:
-        last = Version(
-            name=step.name,
-            types=last.types | frozenset(step.types),
-            fields=last.fields + step.fields,
-            iaas_prefix=last.iaas_prefix if step.iaas_prefix is None else step.iaas_prefix,
-            needs_header=last.needs_header if step.needs_header is None else step.needs_header,
-            preview=step.preview,
-        )
-        versions.append(last)
-    return tuple(versions)
+def _after(
+    last: Version, name: str, *fields: str, types: frozenset[EventType] = frozenset(), **more: Any
+) -> Version:
+    """Return a version that adds fields and types to the last one."""
+    return replace(last, name=name, fields=last.fields + fields, types=last.types | types, **more)
 
 
-VERSIONS = _versions(DIFFERENCES)
+_2017_08 = _after(_FIRST, "2017-08-01", iaas_prefix="", needs_header=True)
+_2017_11 = _after(_2017_08, "2017-11-01", types=frozenset({EventType.PREEMPT}))
+_2019_01 = _after(_2017_11, "2019-01-01", types=frozenset({EventType.TERMINATE}))
+_2019_04 = _after(_2019_01, "2019-04-01", "Description")
+_2019_08 = _after(_2019_04, "2019-08-01", "EventSource")
+_2020_07 = _after(_2019_08, "2020-07-01", "DurationInSeconds")
+_REBALANCE = frozenset({EventType.SPOT_REBALANCE_RECOMMENDATION})
+_2024_07 = _after(_2020_07, "2024-07-09", types=_REBALANCE, preview=True)
+
+VERSIONS = (_FIRST, _2017_08, _2017_11, _2019_01, _2019_04, _2019_08, _2020_07, _2024_07)
 VERSION_INDEX: Mapping[str, int] = {version.name: index for index, version in enumerate(VERSIONS)}
 
 

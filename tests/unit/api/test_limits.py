@@ -83,7 +83,7 @@ def test_as_many_calls_as_may_be_are_answered_at_once(time: Time) -> None:
     with callers.call(CI):
         with callers.call(CI):
             with pytest.raises(
-                LimitExceeded, match=r"token 'ci' has 2 concurrent requests, .*; \[operator\] calls raises it"
+                LimitExceeded, match=r"token 'ci' has 2 open requests, .*; \[operator\] calls raises it"
             ):
                 callers.call(CI).__enter__()
             with callers.call(BOB), callers.call(CI, is_stream=True):

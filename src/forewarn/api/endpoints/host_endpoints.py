@@ -22,8 +22,6 @@ from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
 router = ApiRouter("hosts")
 
-_ERRORS = (404, 409, 413)
-
 
 @router.call("GET /v1/hosts", "List hosts")
 def list_hosts(page: PageQuery, reads: CallerReading) -> Page[ListedHostAnswer]:
@@ -39,7 +37,7 @@ def list_hosts(page: PageQuery, reads: CallerReading) -> Page[ListedHostAnswer]:
     return Page(kind=ListedHostAnswer, items=shown, next=found.after)
 
 
-@router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))
+@router.call("GET /v1/hosts/{name}", "Show a host")
 def show_host(name: HostInPath, reads: CallerReading) -> WithStatus[HostWithMachinesAnswer]:
     """Return a host with its machines. The ETag is that of its declaration."""
     return _shown(reads.fleet.views, name)
@@ -62,7 +60,7 @@ def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, o
     }
 
 
-@router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=_ERRORS)
+@router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202)
 def maintain_host(
     name: HostInPath, body: MaintenanceBody, service: Service, tx: WholeTx, caller: CallerName
 ) -> OrderWithEventsAnswer:
@@ -73,7 +71,7 @@ def maintain_host(
     return OrderWithEventsAnswer.like(placed)
 
 
-@router.call("POST /v1/hosts/{name}/service", "Service a host", status=202, errors=_ERRORS)
+@router.call("POST /v1/hosts/{name}/service", "Service a host", status=202)
 def service_host(
     name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: ServiceBody | None = None
 ) -> OrderWithEventsAnswer:
@@ -81,7 +79,7 @@ def service_host(
     return _ordered(Action.SERVICE, name, body, service, tx, caller)
 
 
-@router.call("POST /v1/hosts/{name}/fail", "Report a failed host", status=202, errors=_ERRORS)
+@router.call("POST /v1/hosts/{name}/fail", "Report a failed host", status=202)
 def fail_host(
     name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: FailBody | None = None
 ) -> OrderWithEventsAnswer:
@@ -89,7 +87,7 @@ def fail_host(
     return _ordered(Action.FAIL, name, body, service, tx, caller)
 
 
-@router.call("POST /v1/hosts/{name}/wait", "Give a lost host more time", status=202, errors=_ERRORS)
+@router.call("POST /v1/hosts/{name}/wait", "Give a lost host more time", status=202)
 def wait_for_host(
     name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: OrderBody | None = None
 ) -> OrderWithEventsAnswer:
@@ -117,7 +115,6 @@ def _add_order(action: Action, summary: str, description: str) -> None:
         f"POST /v1/hosts/{{name}}/{action}",
         summary,
         status=202,
-        errors=_ERRORS,
         description=description,
         operation_id=f"{action}_host",
     )
@@ -154,7 +151,7 @@ HostDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.HOST_CH
 
 
 @declaration_router.call(
-    "PUT /v1/hosts/{name}", "Create or change a host", errors=_ERRORS, also={201: "The host was created."}
+    "PUT /v1/hosts/{name}", "Create or change a host", also={201: "The host was created."}
 )
 async def put_host(
     name: DeclaredNameInPath,
@@ -176,7 +173,7 @@ async def put_host(
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/hosts/{name}", "Delete a host", errors=_ERRORS)
+@declaration_router.call("DELETE /v1/hosts/{name}", "Delete a host")
 async def delete_host(name: HostInPath, service: Service, caller: CallerName) -> HostWithMachinesAnswer:
     """Remove a host from the fleet. While it carries machines or has an open order: 409."""
 

@@ -73,25 +73,18 @@ class ProjectQuery(Query):
     )
 
 
-@router.call("GET /v1/machines", "List machines", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/machines", "List machines", right=Right.SEE)
 def list_machines(query: MachinesQuery, reads: CallerReading) -> Page[MachineAnswer]:
     """List machines by project and name. The order of names ignores case."""
     found, after = reads.narrowed(query.project).views.machines(
-        MachineFilter(
-            group=query.group,
-            host=query.host,
-            bound_for=query.bound_for,
-            names=frozenset(query.name),
-            begins=query.begins or "",
-            contains=query.contains or "",
-        ),
+        query.build(MachineFilter, project=None, names=frozenset(query.name)),
         after=query.after,
         limit=query.limit,
     )
     return Page(kind=MachineAnswer, items=[_shown(view) for view in found], next=after)
 
 
-@router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(404, 409))
+@router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(409,))
 def show_machine(name: MachineInPath, query: ProjectQuery, reads: CallerReading) -> WithStatus[MachineAnswer]:
     """Return a machine. The ETag is that of its declaration, which includes the host."""
     view = reads.narrowed(query.project).views.machine(name)
@@ -101,7 +94,6 @@ def show_machine(name: MachineInPath, query: ProjectQuery, reads: CallerReading)
 @router.call(
     "PUT /v1/machines/{name}",
     "Create or change a machine",
-    errors=(404, 409, 413),
     also={201: "The machine was created."},
 )
 async def put_machine(
@@ -126,7 +118,7 @@ async def put_machine(
     return WithStatus(_shown(view), 201 if created else 200, _tag(view))
 
 
-@router.call("DELETE /v1/machines/{name}", "Delete a machine", errors=(404, 409))
+@router.call("DELETE /v1/machines/{name}", "Delete a machine")
 async def delete_machine(
     name: MachineInPath, query: ProjectQuery, service: Service, caller: CallerName
 ) -> MachineAnswer:
@@ -200,7 +192,6 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         facts.about,
         right=Right.USE if facts.source is Source.USER else None,
         status=202,
-        errors=(404, 409, 413, 429),
         description=f"{facts.about}. `event` is the notice for guests. If it is null, `reason` tells why.",
         operation_id=f"{action}_machine",
         machine="name",
@@ -241,7 +232,6 @@ for _action, _facts in ON_MACHINES.items():
     "POST /v1/machines/{name}/move",
     ON_MACHINES[Action.MOVE].about,
     status=202,
-    errors=(404, 409, 413),
     machine="name",
 )
 def move_machine(

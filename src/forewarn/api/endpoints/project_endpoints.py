@@ -37,7 +37,7 @@ def list_projects(page: PageQuery, reads: CallerReading) -> Page[ProjectAnswer]:
     return Page(kind=ProjectAnswer, items=[ProjectAnswer.of(project) for project in found], next=after)
 
 
-@router.call("GET /v1/projects/{name}", "Show a project", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/projects/{name}", "Show a project", right=Right.SEE)
 def show_project(name: ProjectInPath, reads: CallerReading) -> WithStatus[ProjectAnswer]:
     """Return a project. The ETag is that of its declaration."""
     return _shown_project(reads.views.project(name))
@@ -50,14 +50,14 @@ def _shown_project(project: Project, *, status: int = 200) -> WithStatus[Project
 group_router = ApiRouter("groups")
 
 
-@group_router.call("GET /v1/groups", "List groups", right=Right.SEE, errors=(404,))
+@group_router.call("GET /v1/groups", "List groups", right=Right.SEE)
 def list_groups(query: ListQuery, reads: CallerReading) -> Page[GroupAnswer]:
     """List groups by name. The groups of standalone machines are not listed."""
     found, after = reads.narrowed(query.project).views.groups(after=query.after, limit=query.limit)
     return Page(kind=GroupAnswer, items=[GroupAnswer.of(group) for group in found], next=after)
 
 
-@group_router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE, errors=(404,))
+@group_router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE)
 def show_group(name: GroupInPath, reads: CallerReading) -> WithStatus[GroupAnswer]:
     """Return a group. The ETag is that of its declaration."""
     return _shown_group(reads.views.group(name))
@@ -72,11 +72,9 @@ declaration_router = ApiRouter("fleet")
 GroupDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.GROUP_CHANGES)]
 ProjectDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.PROJECT_CHANGES)]
 
-_ERRORS = (404, 409, 413)
-
 
 @declaration_router.call(
-    "PUT /v1/groups/{name}", "Create or change a group", errors=_ERRORS, also={201: "The group was created."}
+    "PUT /v1/groups/{name}", "Create or change a group", also={201: "The group was created."}
 )
 async def put_group(
     name: DeclaredNameInPath,
@@ -103,7 +101,7 @@ async def put_group(
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/groups/{name}", "Delete a group", errors=_ERRORS)
+@declaration_router.call("DELETE /v1/groups/{name}", "Delete a group")
 async def delete_group(name: GroupInPath, service: Service, caller: CallerName) -> GroupAnswer:
     """Remove a group from the fleet. While it has machines: 409."""
     return GroupAnswer.of(
@@ -114,7 +112,6 @@ async def delete_group(name: GroupInPath, service: Service, caller: CallerName) 
 @declaration_router.call(
     "PUT /v1/projects/{name}",
     "Create or change a project",
-    errors=_ERRORS,
     also={201: "The project was created."},
 )
 async def put_project(
@@ -138,7 +135,7 @@ async def put_project(
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/projects/{name}", "Delete a project", errors=_ERRORS)
+@declaration_router.call("DELETE /v1/projects/{name}", "Delete a project")
 async def delete_project(
     name: ProjectInPath, request: Request, service: Service, caller: CallerName
 ) -> ProjectAnswer:

@@ -182,7 +182,6 @@ PreparedPlan = Annotated[RolloutPlan | None, PreparedInput()]
     "POST /v1/rollouts",
     "Begin or plan a rollout",
     status=202,
-    errors=(404, 409, 413),
     also={200: "The plan of a dry run."},
     dry_run=_plan_rollout,
     prepare=_prepare_rollout,
@@ -205,13 +204,13 @@ def list_rollouts(query: RolloutsQuery, reads: CallerReading) -> Page[RolloutAns
     return Page(kind=RolloutAnswer, items=[_shown(each) for each in found], next=after)
 
 
-@router.call("GET /v1/rollouts/{id}", "Show a rollout", errors=(404,))
+@router.call("GET /v1/rollouts/{id}", "Show a rollout")
 def show_rollout(id: RolloutInPath, reads: CallerReading, query: RolloutQuery) -> RolloutAnswer:
     """Return a rollout with its waves, and the reasons why it waits."""
     return _shown(reads.fleet.rollouts.rollout(id, expected=query.expected))
 
 
-@router.call("POST /v1/rollouts/{id}/resume", "Resume a rollout", errors=(404, 409, 413))
+@router.call("POST /v1/rollouts/{id}/resume", "Resume a rollout")
 def resume_rollout(
     id: RolloutInPath, service: Service, tx: WholeTx, caller: CallerName, body: ResumeBody | None = None
 ) -> RolloutAnswer:
@@ -224,7 +223,6 @@ def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -
     @router.call(
         f"POST /v1/rollouts/{{id}}/{verb}",
         summary,
-        errors=(404, 409, 413),
         description=description,
         operation_id=f"{verb}_rollout",
     )

@@ -70,7 +70,7 @@ async def show_caller(caller: KnownCaller) -> CallerAnswer:
     return CallerAnswer.of(caller)
 
 
-@router.call("POST /v1/tokens", "Create a token", status=201, errors=(409, 413))
+@router.call("POST /v1/tokens", "Create a token", status=201)
 def create_token(
     body: TokenBody, request: Request, service: Service, tx: WholeTx, caller: CallerName
 ) -> NewTokenAnswer:
@@ -85,7 +85,7 @@ def create_token(
     return NewTokenAnswer(token=TokenAnswer.like(token), secret=secret)
 
 
-@router.call("POST /v1/tokens/{name}/revoke", "Revoke a token", errors=(404,))
+@router.call("POST /v1/tokens/{name}/revoke", "Revoke a token")
 def revoke_token(
     name: TokenInPath, request: Request, service: Service, tx: WholeTx, caller: CallerName
 ) -> RevokedTokenAnswer:
@@ -169,9 +169,7 @@ def begin_session(
     return NewSessionAnswer(session=shown, secret=begun.secret)
 
 
-@session_router.call(
-    "DELETE /v1/session", "Sign out", right=Right.SEE, errors=(404,), respond=_send_no_cookie
-)
+@session_router.call("DELETE /v1/session", "Sign out", right=Right.SEE, respond=_send_no_cookie)
 async def end_session(request: Request, service: Service, identified: IdentifiedCaller) -> SessionAnswer:
     """End the session of the cookie in this request. Copies of the cookie become invalid too."""
     await service.run_unscoped(lambda tx: service.sessions.sign_out(tx, identified))
