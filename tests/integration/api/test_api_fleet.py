@@ -80,7 +80,7 @@ def test_a_machine_can_be_renamed_by_putting_another_name(api: Api) -> None:
         ({"host": "host1"}, "host: expected one of the hosts, got 'host1'; did you mean host-1?"),
         ({"group": "webb"}, "group: expected one of the groups, got 'webb'; did you mean web?"),
         ({"project": "other", "group": "web"}, 'project: expected "default"'),
-        ({"tags": {"a": 1}}, "tags: a: expected one line"),
+        ({"tags": {"a": 1}}, "tags.a: expected one line"),
     ],
 )
 def test_a_bad_machine_is_refused_by_field(api: Api, body: dict[str, object], message: str) -> None:

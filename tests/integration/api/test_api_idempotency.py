@@ -203,7 +203,7 @@ def test_an_answer_that_is_too_large_is_not_kept_but_nothing_is_done_twice(
     first = post(api, RESTART)
     assert first.status_code == 202
     status, message = error_of(post(api, RESTART))
-    assert (status, "the answer was too large" in message) == (409, True)
+    assert (status, "too large to save" in message) == (409, True)
     assert orders(api) == [first.json()["order"]["id"]]
 
 

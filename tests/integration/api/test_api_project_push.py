@@ -264,7 +264,7 @@ def test_whoever_revokes_the_last_operators_token_is_told(service: Service, api:
     service.tokens.create(life, by="test")
     assert as_(api, OPERATOR, "POST", "/v1/tokens/otto/revoke")["warnings"] == []
     (warning,) = as_(api, OPERATOR, "POST", "/v1/tokens/olga/revoke")["warnings"]
-    assert "no operator's token is left" in warning
+    assert "no operator token is left" in warning
     assert "--database" in warning
 
 
