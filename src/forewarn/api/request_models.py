@@ -42,8 +42,9 @@ def nullable(reader: Field[T], about: str = "") -> T | None:
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def request_model(kind: type[T]) -> type[T]:
     """Make a class a dataclass of its declared fields."""
+    # No slots, so that a body can inherit fields of several classes.
     # Requests are neither compared nor printed. `eq` and `repr` take a third of the time to make the class.
-    return dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)(kind)
+    return dataclass(frozen=True, kw_only=True, eq=False, repr=False)(kind)
 
 
 @request_model

@@ -293,10 +293,10 @@ async def _arguments(request: Request, handler: Handler, given: Mapping[str, Any
 
 
 class ApiRouter:
-    """Collects the endpoints of one tag."""
+    """Collects the endpoints of a module."""
 
     def __init__(self, tag: str) -> None:
-        """Take the tag that groups the endpoints in the OpenAPI document."""
+        """Take the tag that groups the endpoints in the OpenAPI document. A call can have another tag."""
         self.routes: list[ApiRoute] = []
         self._tag = tag
 
@@ -306,7 +306,7 @@ class ApiRouter:
         `more` are fields of `EndpointInfo`. By default, users of a project may not call an endpoint: it may
         access more than their project.
         """
-        info = EndpointInfo(tag=self._tag, summary=summary, **more)
+        info = EndpointInfo(**{"tag": self._tag, "summary": summary, **more})
         default = Right.SURVEY if call.startswith("GET ") else Right.RUN
 
         def declare(handler: H) -> H:

@@ -166,8 +166,6 @@ def _declared(body: Mapping[str, Any]) -> FleetSpec:
     return fleet.read_fleet(body["fleet"] if body.keys() == {"fleet"} else body)
 
 
-import_router = ApiRouter("fleet")
-
 _MOST_FIELDS = 20
 
 IMPORT: Fields = {
@@ -192,7 +190,7 @@ _REQUIRED = {"from": "the name of a driver"}
 ImportBody = Annotated[Mapping[str, Any], RawBodyInput(object_schema(IMPORT, _REQUIRED))]
 
 
-@import_router.call("POST /v1/fleet/import", "Import machines from a driver")
+@router.call("POST /v1/fleet/import", "Import machines from a driver")
 async def import_fleet(
     body: ImportBody, request: Request, service: Service, caller: CallerName
 ) -> ImportAnswer:

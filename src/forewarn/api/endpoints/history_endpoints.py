@@ -149,8 +149,6 @@ def _number(text: str) -> int:
     return int(text)
 
 
-promise_router = ApiRouter("promises")
-
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 
@@ -171,7 +169,7 @@ class PromisesQuery(ListQuery):
     month: str | None = nullable(MONTH, "Only this month in UTC, such as `2026-11`.")
 
 
-@promise_router.call("GET /v1/promises", "List promises of notice", right=Right.SEE)
+@router.call("GET /v1/promises", "List promises of notice", right=Right.SEE, tag="promises")
 def list_promises(query: PromisesQuery, reads: CallerReading) -> Page[PromiseAnswer]:
     """Return, by project and month, how many machines got their notice in time, late or never.
 
@@ -181,9 +179,6 @@ def list_promises(query: PromisesQuery, reads: CallerReading) -> Page[PromiseAns
         month=query.month, after=query.after, limit=query.limit
     )
     return Page(kind=PromiseAnswer, items=[PromiseAnswer.like(each) for each in found], next=after)
-
-
-calendar_router = ApiRouter("events")
 
 
 @request_model
@@ -201,7 +196,7 @@ class CalendarResponse(Response):
     media_type = "text/calendar"
 
 
-@calendar_router.call("GET /v1/calendar.ics", "Subscribe to events", right=Right.SEE)
+@router.call("GET /v1/calendar.ics", "Subscribe to events", right=Right.SEE, tag="events")
 def show_calendar(query: CalendarQuery, reads: CallerReading, caller: KnownCaller) -> CalendarResponse:
     """Return the current events as an iCalendar feed."""
     coming = reads.narrowed(query.project).views.coming()

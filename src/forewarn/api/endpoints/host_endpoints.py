@@ -135,24 +135,17 @@ def _ordered(
     return OrderWithEventsAnswer.like(service.fleet.hosts.order_host(tx, name, action, request))
 
 
-driver_router = ApiRouter("drivers")
-
-
-@driver_router.call("GET /v1/drivers", "List drivers")
+@router.call("GET /v1/drivers", "List drivers", tag="drivers")
 def list_drivers(reads: CallerReading) -> Page[DriverAnswer]:
     """List drivers by name: those that are installed, and those that hosts name but are not installed."""
     found = reads.fleet.views.drivers()
     return Page(kind=DriverAnswer, items=[DriverAnswer.like(each) for each in found])
 
 
-declaration_router = ApiRouter("fleet")
-
 HostDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.HOST_CHANGES)]
 
 
-@declaration_router.call(
-    "PUT /v1/hosts/{name}", "Create or change a host", also={201: "The host was created."}
-)
+@router.call("PUT /v1/hosts/{name}", "Create or change a host", also={201: "The host was created."})
 async def put_host(
     name: DeclaredNameInPath,
     body: HostDeclaration,
@@ -173,7 +166,7 @@ async def put_host(
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/hosts/{name}", "Delete a host")
+@router.call("DELETE /v1/hosts/{name}", "Delete a host")
 async def delete_host(name: HostInPath, service: Service, caller: CallerName) -> HostWithMachinesAnswer:
     """Remove a host from the fleet. While it carries machines or has an open order: 409."""
 

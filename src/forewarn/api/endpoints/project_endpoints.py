@@ -47,17 +47,14 @@ def _shown_project(project: Project, *, status: int = 200) -> WithStatus[Project
     return WithStatus(ProjectAnswer.of(project), status, tag_of(write_project(project)))
 
 
-group_router = ApiRouter("groups")
-
-
-@group_router.call("GET /v1/groups", "List groups", right=Right.SEE)
+@router.call("GET /v1/groups", "List groups", right=Right.SEE, tag="groups")
 def list_groups(query: ListQuery, reads: CallerReading) -> Page[GroupAnswer]:
     """List groups by name. The groups of standalone machines are not listed."""
     found, after = reads.narrowed(query.project).views.groups(after=query.after, limit=query.limit)
     return Page(kind=GroupAnswer, items=[GroupAnswer.of(group) for group in found], next=after)
 
 
-@group_router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE)
+@router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE, tag="groups")
 def show_group(name: GroupInPath, reads: CallerReading) -> WithStatus[GroupAnswer]:
     """Return a group. The ETag is that of its declaration."""
     return _shown_group(reads.views.group(name))
@@ -67,14 +64,12 @@ def _shown_group(group: Group, *, status: int = 200) -> WithStatus[GroupAnswer]:
     return WithStatus(GroupAnswer.of(group), status, tag_of(fleet.write_group(group_spec(group))))
 
 
-declaration_router = ApiRouter("fleet")
-
 GroupDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.GROUP_CHANGES)]
 ProjectDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.PROJECT_CHANGES)]
 
 
-@declaration_router.call(
-    "PUT /v1/groups/{name}", "Create or change a group", also={201: "The group was created."}
+@router.call(
+    "PUT /v1/groups/{name}", "Create or change a group", also={201: "The group was created."}, tag="groups"
 )
 async def put_group(
     name: DeclaredNameInPath,
@@ -101,7 +96,7 @@ async def put_group(
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/groups/{name}", "Delete a group")
+@router.call("DELETE /v1/groups/{name}", "Delete a group", tag="groups")
 async def delete_group(name: GroupInPath, service: Service, caller: CallerName) -> GroupAnswer:
     """Remove a group from the fleet. While it has machines: 409."""
     return GroupAnswer.of(
@@ -109,7 +104,7 @@ async def delete_group(name: GroupInPath, service: Service, caller: CallerName) 
     )
 
 
-@declaration_router.call(
+@router.call(
     "PUT /v1/projects/{name}",
     "Create or change a project",
     also={201: "The project was created."},
@@ -135,7 +130,7 @@ async def put_project(
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/projects/{name}", "Delete a project")
+@router.call("DELETE /v1/projects/{name}", "Delete a project")
 async def delete_project(
     name: ProjectInPath, request: Request, service: Service, caller: CallerName
 ) -> ProjectAnswer:
