@@ -27,7 +27,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service.close()
 
 
-def test_a_heartbeat_moves_on_what_a_filter_leaves_out(service: Service) -> None:
+def test_a_heartbeat_advances_past_filtered_records(service: Service) -> None:
     app = app_of(service, settings=ApiSettings(heartbeat=0.05))
     with serving(app) as url, Follower(url, "?kind=clock-jumped") as follower:
         with operator_client(url) as api:

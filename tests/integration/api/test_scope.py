@@ -1,4 +1,4 @@
-"""What a caller can reach: reads that are made for its scope, and transactions of it."""
+"""Reads and transactions are limited to the scope of their caller."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from tests.helpers.service.served import Health, Nobody, Worker
 from tests.helpers.service.tenants import A, B, two_projects
 
 WRITING = (ScopedTransaction, Transaction)
-# What a project's snapshot gives of others: numbers alone, and what the rules need to decide.
+# Queries of a project's snapshot that see others: only numbers, and what the rules need to decide.
 NO_PROJECTS_OWN = {
     *("rules.around", "records.newest", "records.pruning", "work.absences"),
     *("webhooks.count", "work.scheduled_user_orders"),
@@ -36,7 +36,7 @@ OF_WHAT_WAS_FOUND = {
     *("work.projects_of_events", "work.simulated_events"),
     *("work.notices", "work.deferrals"),
 }
-# What must not be shown: `control/disclosing.py` asks for it, and nothing else may.
+# Names to hide. Only `control/disclosing.py` may use this query.
 LOOKED_UP_TO_HIDE = {"fleet.names_among"}
 FOUND_BY_PROJECT = {
     *("fleet.machine", "fleet.machines", "fleet.summary", "fleet.last_seen", "fleet.group", "fleet.groups"),
@@ -46,7 +46,7 @@ FOUND_BY_PROJECT = {
     *("work.listed_events", "work.promises"),
     *("records.history", "records.following", "records.count_following", "webhooks.find", "webhooks.page"),
 }
-# What a project's transaction changes: what was decided, and what was found or made for it.
+# Changes that a project's transaction can make.
 CHANGED_FOR_PROJECT = {
     *("changes.save", "changes.save_notices", "rehearsals.save"),
     *("webhooks.save", "webhooks.remove"),
@@ -83,9 +83,7 @@ def use_cases(of: object) -> dict[str, Reading | ScopedReading]:
 
 
 @pytest.mark.parametrize("scope", [EVERYTHING, Scope(caller=A), EVERYTHING.narrowed(B)])
-def test_what_a_caller_changes_it_changes_in_a_transaction_of_its_scope(
-    service: Service, scope: Scope
-) -> None:
+def test_changes_run_in_a_transaction_with_the_callers_scope(service: Service, scope: Scope) -> None:
     async def opened() -> tuple[type, Scope]:
         return await services(service, scope).run(lambda tx: (type(tx), tx.scope))
 
@@ -93,7 +91,7 @@ def test_what_a_caller_changes_it_changes_in_a_transaction_of_its_scope(
     assert asyncio.run(opened()) == (kind, scope)
 
 
-def test_a_transaction_on_everything_is_refused_to_a_projects_people(service: Service) -> None:
+def test_a_transaction_on_everything_is_refused_to_users_of_projects(service: Service) -> None:
     async def open_it(scope: Scope) -> type:
         return await services(service, scope).run_whole(type)
 
@@ -102,7 +100,7 @@ def test_a_transaction_on_everything_is_refused_to_a_projects_people(service: Se
         asyncio.run(open_it(Scope(caller=A)))
 
 
-def test_a_call_that_a_projects_people_may_make_never_has_a_transaction_on_everything() -> None:
+def test_endpoints_for_users_of_projects_have_no_transaction_on_everything() -> None:
     theirs = [route for route in ENDPOINTS if route.right in RIGHTS[Role.USER]]
     scopes = {
         route.operation: each.scope
@@ -116,7 +114,7 @@ def test_a_call_that_a_projects_people_may_make_never_has_a_transaction_on_every
 
 
 @pytest.mark.parametrize("scope", [EVERYTHING, Scope(caller=A), EVERYTHING.narrowed(B)])
-def test_what_a_caller_reads_is_made_for_its_scope_and_cannot_write(service: Service, scope: Scope) -> None:
+def test_reads_have_the_callers_scope_and_cannot_write(service: Service, scope: Scope) -> None:
     reached = use_cases(services(service, scope).reads)
     assert reached.keys() == {"views", "records", "webhooks", "rehearsals"}
     for each in reached.values():
@@ -125,7 +123,7 @@ def test_what_a_caller_reads_is_made_for_its_scope_and_cannot_write(service: Ser
         assert each.scope == scope
 
 
-def test_what_takes_no_transaction_and_is_of_no_scope_is_out_of_reach_of_a_projects_token(
+def test_services_without_a_scope_are_refused_to_users_of_projects(
     service: Service,
 ) -> None:
     mine = services(service, Scope(caller=A))
@@ -135,7 +133,7 @@ def test_what_takes_no_transaction_and_is_of_no_scope_is_out_of_reach_of_a_proje
         assert getattr(services(service, EVERYTHING), name) is not None
 
 
-def test_what_belongs_to_no_project_is_read_by_who_sees_everything(service: Service) -> None:
+def test_reads_of_the_fleet_need_access_to_everything(service: Service) -> None:
     with pytest.raises(Refused, match="limited to project a"):
         _ = services(service, Scope(caller=A)).reads.fleet
     reached = services(service, EVERYTHING).reads.fleet

@@ -78,7 +78,7 @@ def refusal(fleet: object) -> str:
     return str(caught.value)
 
 
-def test_a_file_is_read_as_it_is_meant() -> None:
+def test_a_file_is_read() -> None:
     assert read_fleet(declared()) == FleetSpec(
         projects=(Project(name=DEFAULT_PROJECT),),
         groups=(GroupSpec(name=GroupName("web"), kind=GroupKind.AVAILABILITY_SET, update_domains=3),),
@@ -101,7 +101,7 @@ def test_a_file_is_read_as_it_is_meant() -> None:
     )
 
 
-def test_an_empty_file_is_a_fleet_of_nothing() -> None:
+def test_an_empty_file_is_an_empty_fleet() -> None:
     assert read_fleet({}) == FleetSpec()
 
 
@@ -287,11 +287,11 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
     ],
 )
-def test_whatever_else_is_wrong_is_named(fleet: object, message: str) -> None:
+def test_other_errors_name_the_field(fleet: object, message: str) -> None:
     assert refusal(fleet) == message
 
 
-def test_one_machine_keeps_what_its_declaration_leaves_out() -> None:
+def test_omitted_fields_of_a_machine_stay() -> None:
     present = read_fleet(declared()).machines[0]
     changed = read_machine({"host": "host-2", "tags": {}}, name="web-0", present=present)
     assert (changed.host, changed.tags, changed.port) == ("host-2", {}, 8301)
@@ -302,13 +302,13 @@ def test_one_machine_can_become_standalone() -> None:
     assert read_machine({"group": None}, name="web-0", present=present).group is None
 
 
-def test_null_clears_what_a_machine_declares() -> None:
+def test_null_resets_a_field_of_a_machine() -> None:
     present = read_fleet(declared()).machines[0]
     changed = read_machine({"port": None, "tags": None}, name="web-0", present=present)
     assert (changed.port, changed.tags, changed.host) == (None, {}, present.host)
 
 
-def test_null_clears_what_a_host_declares() -> None:
+def test_null_resets_a_field_of_a_host() -> None:
     host = read_host(
         {"driver": "external", "uri": "qemu:///system", "at_once": 3, "labels": {"rack": "a"}},
         name="host-1",
@@ -319,7 +319,7 @@ def test_null_clears_what_a_host_declares() -> None:
     assert read_host({}, name="host-1", present=host) == host
 
 
-def test_null_clears_what_a_group_asks_for() -> None:
+def test_null_resets_a_rule_of_a_policy() -> None:
     body = {"kind": "scale-set", "update_domains": 3, "policy": {"notice": "1h", "gang": True}}
     group = read_group(body, name="web", present=None)
     changed = read_group({"update_domains": None, "policy": {"notice": None}}, name="web", present=group)
@@ -330,14 +330,14 @@ def test_null_clears_what_a_group_asks_for() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, []])
-def test_null_and_an_empty_list_clear_the_windows_of_a_project(nothing: object) -> None:
+def test_null_and_an_empty_list_remove_the_windows_of_a_project(nothing: object) -> None:
     body = {"windows": [{"start": "22:00", "length": "4h"}], "blackout": ["2026-12-24"], "rehearsal": True}
     project = read_one_project(body, name="shop", present=None)
     changed = read_one_project({"windows": nothing, "blackout": nothing}, name="shop", present=project)
     assert (changed.calendar.always, changed.rehearsal) == (True, True)
 
 
-def test_null_clears_no_field_that_does_not_exist() -> None:
+def test_null_for_an_unknown_field_is_refused() -> None:
     with pytest.raises(Invalid, match="drivr: there is no such field"):
         read_host({"drivr": None}, name="host-1", present=None)
     with pytest.raises(Invalid, match="window: there is no such field"):

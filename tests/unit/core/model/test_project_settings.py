@@ -66,7 +66,10 @@ def test_a_written_project_is_parsed_back_unchanged() -> None:
         ({"time-zone": "../etc/passwd"}, "time-zone: expected an IANA time zone such as Europe/Berlin"),
         ({"time-zone": 1}, "time-zone: expected an IANA time zone such as Europe/Berlin"),
         ({"windows": "sat"}, "windows: expected a list"),
-        ({"windows": [{"start": "22:00"}]}, "windows[0].length: expected a time such as 4h, but it is missing"),
+        (
+            {"windows": [{"start": "22:00"}]},
+            "windows[0].length: expected a time such as 4h, but it is missing",
+        ),
         ({"windows": [{"length": "4h"}]}, "windows[0].start: expected a time of day such as 22:00"),
         ({"windows": [{"start": "22", "length": "4h"}]}, "windows[0].start: expected a time of day"),
         (
