@@ -36,33 +36,25 @@ from forewarn.api.services import ApiSettings, Services
 from forewarn.durations import Durations
 
 # In the order of the OpenAPI document.
-ROUTERS = (
-    machine_endpoints.router,
-    project_endpoints.group_router,
-    host_endpoints.router,
-    host_endpoints.driver_router,
-    project_endpoints.router,
-    rehearsal_endpoints.router,
-    order_endpoints.router,
-    rollout_endpoints.router,
-    event_endpoints.router,
-    hold_endpoints.router,
-    history_endpoints.calendar_router,
-    history_endpoints.router,
-    history_endpoints.promise_router,
-    stream_endpoints.router,
-    webhook_endpoints.router,
-    fleet_endpoints.router,
-    overview_endpoints.router,
-    fleet_endpoints.import_router,
-    host_endpoints.declaration_router,
-    project_endpoints.declaration_router,
-    clock_endpoints.router,
-    token_endpoints.router,
-    token_endpoints.session_router,
-    probe_endpoints.router,
+MODULES = (
+    machine_endpoints,
+    project_endpoints,
+    host_endpoints,
+    rehearsal_endpoints,
+    order_endpoints,
+    rollout_endpoints,
+    event_endpoints,
+    hold_endpoints,
+    history_endpoints,
+    stream_endpoints,
+    webhook_endpoints,
+    fleet_endpoints,
+    overview_endpoints,
+    clock_endpoints,
+    token_endpoints,
+    probe_endpoints,
 )
-ENDPOINTS = tuple(route for router in ROUTERS for route in router.routes)
+ENDPOINTS = tuple(route for module in MODULES for route in module.router.routes)
 
 
 def create_app(services: Services, settings: ApiSettings | None = None) -> Starlette:

@@ -5,7 +5,7 @@ The Host check stops names that an attacker points here (DNS rebinding). The Ori
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
@@ -35,66 +35,45 @@ _BEHIND_A_PROXY = (
 )
 
 
-class HostMiddleware:
-    """Refuses requests whose Host header is not an address or name of this server."""
+class AddressMiddleware:
+    """Refuses requests with a foreign Host or Origin, and recognizes requests that reached a proxy over TLS.
 
-    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+    The configured origins tell which requests came over TLS. The server ignores `X-Forwarded-Proto`, because
+    any client can send it.
+    """
+
+    def __init__(self, app: ASGIApp, *, names: Collection[str], origins: Collection[str]) -> None:
         self._app = app
-        self._names = frozenset(name.lower() for name in names)
+        addresses = frozenset(authority.with_port(_place(each), "https") for each in origins)
+        self._over_tls = addresses
+        self._names = frozenset({*(name.lower() for name in names), *(name for name, _ in addresses)})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Accept an IP address, localhost or a configured name."""
-        if scope["type"] == "http" and not self._is_known(scope):
+        """Accept the Host headers and origins of this server."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if not self._is_known(scope, headers.getlist("host")):
             message = "the Host header must be an IP address, localhost or set in [operator] names or origins"
             await error_answers.error_response(400, "BadHost", message)(scope, receive, send)
             return
+        host = headers.get("host", "")
+        if authority.with_port(host, "https") in self._over_tls:
+            scope = {**scope, "scheme": "https"}
+        scheme = scope["scheme"]
+        foreign = [each for each in headers.getlist("origin") if not _is_same(each, scheme, host)]
+        if foreign:
+            hint = _BEHIND_A_PROXY if scheme == "http" and foreign[0].startswith("https:") else ""
+            message = f"requests from web pages of {foreign[0][:100]!r} are not accepted{hint}"
+            await error_answers.error_response(403, "Forbidden", message)(scope, receive, send)
+            return
         await self._app(scope, receive, send)
 
-    def _is_known(self, scope: Scope) -> bool:
-        hosts = Headers(scope=scope).getlist("host")
+    def _is_known(self, scope: Scope, hosts: Sequence[str]) -> bool:
         if not hosts and scope.get("http_version") == "1.0":
             return True
         return len(hosts) == 1 and authority.is_expected(hosts[0], self._names)
-
-
-class ProxyTlsMiddleware:
-    """Sets the scheme of requests that reached a proxy over TLS to https.
-
-    The configured origins tell which requests these are. The server ignores `X-Forwarded-Proto`, because any
-    client can send it.
-    """
-
-    def __init__(self, app: ASGIApp, origins: Collection[str]) -> None:
-        self._app = app
-        self._under_tls = frozenset(authority.with_port(_place(each), "https") for each in origins)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Set the scheme if the Host header is a configured origin."""
-        if scope["type"] == "http":
-            host = Headers(scope=scope).get("host", "")
-            if authority.with_port(host, "https") in self._under_tls:
-                scope = {**scope, "scheme": "https"}
-        await self._app(scope, receive, send)
-
-
-class OriginMiddleware:
-    """Refuses requests from web pages of another origin."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Accept a request without an Origin header, or with the origin that it is addressed to."""
-        if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            own = scope["scheme"], headers.get("host", "")
-            foreign = [each for each in headers.getlist("origin") if not _is_same(each, *own)]
-            if foreign:
-                hint = _BEHIND_A_PROXY if own[0] == "http" and foreign[0].startswith("https:") else ""
-                message = f"requests from web pages of {foreign[0][:100]!r} are not accepted{hint}"
-                await error_answers.error_response(403, "Forbidden", message)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
 
 
 class AuthenticationMiddleware:
@@ -231,12 +210,9 @@ def at_this_address(*, names: Collection[str], origins: Collection[str]) -> list
 
     `origins` are the URLs at which browsers reach a proxy that ends TLS: `https://forewarn.example`.
     """
-    known = {*names, *(authority.split(_place(each))[0] for each in origins)}
     return [
         Middleware(UnexpectedErrorMiddleware),
-        Middleware(HostMiddleware, names=known),
-        Middleware(ProxyTlsMiddleware, origins=origins),
-        Middleware(OriginMiddleware),
+        Middleware(AddressMiddleware, names=names, origins=origins),
     ]
 
 

@@ -99,13 +99,13 @@ class LimitExceeded(HTTPException):
 
 
 class _Usage:
-    """What a caller has used of its limits."""
+    """The usage of one caller."""
 
-    __slots__ = ("calls", "due", "streams")
+    __slots__ = ("due", "open")
 
     def __init__(self) -> None:
         self.due = 0.0  # when the caller has its whole burst again
-        self.calls = self.streams = 0
+        self.open = {CallLimit.CALLS: 0, CallLimit.STREAMS: 0}
 
 
 class CallRefusals:
@@ -156,23 +156,17 @@ class CallerTable:
         """Count a request until its response ends; LimitExceeded if the caller has too many."""
         self.admit(caller)
         limits, usage = self._limits[caller.is_local], self._of(caller, self._monotonic())
-        if is_stream:
-            if 0 < limits.streams <= usage.streams:
-                exceeded = f"{caller} has {limits.streams} open streams, the maximum"
-                raise self._refused(CallLimit.STREAMS, exceeded, retry_after=RETRY_STREAM)
-            usage.streams += 1
-        else:
-            if 0 < limits.calls <= usage.calls:
-                exceeded = f"{caller} has {limits.calls} concurrent requests, the maximum"
-                raise self._refused(CallLimit.CALLS, exceeded, retry_after=RETRY_CALL)
-            usage.calls += 1
+        limit = CallLimit.STREAMS if is_stream else CallLimit.CALLS
+        most = limits.streams if is_stream else limits.calls
+        if 0 < most <= usage.open[limit]:
+            what, retry_after = ("open streams", RETRY_STREAM) if is_stream else ("open requests", RETRY_CALL)
+            exceeded = f"{caller} has {most} {what}, the maximum"
+            raise self._refused(limit, exceeded, retry_after=retry_after)
+        usage.open[limit] += 1
         try:
             yield
         finally:
-            if is_stream:
-                usage.streams -= 1
-            else:
-                usage.calls -= 1
+            usage.open[limit] -= 1
 
     def _refused(self, limit: CallLimit, exceeded: str, *, retry_after: int) -> LimitExceeded:
         self._refusals.note(limit, exceeded)
@@ -187,7 +181,7 @@ class CallerTable:
             self._usage = {
                 each: known
                 for each, known in self._usage.items()
-                if known.due > now or known.calls or known.streams
+                if known.due > now or any(known.open.values())
             }
         if len(self._usage) >= MOST_CALLERS and caller.kind == "address":
             caller = OTHERS

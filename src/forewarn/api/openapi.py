@@ -163,7 +163,7 @@ def _responses(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
     content = {"content": sent} if sent else {}
     return {
         str(info.status): {"description": "The request succeeded.", **content},
-        **documented(*info.errors, *((409,) if endpoint.method == "POST" else ())),
+        **documented(*sorted(endpoint.errors)),
         **{str(status): {"description": meaning, **content} for status, meaning in info.also.items()},
     }
 

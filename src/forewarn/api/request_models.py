@@ -11,7 +11,8 @@ from inspect import getdoc
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, dataclass_transform
 
 from forewarn.core.errors import Invalid
-from forewarn.wire.fields import Field, Schema, inside
+from forewarn.wire.fields import Field, Schema
+from forewarn.wire.invalid_field import within_field
 from forewarn.wire.texts import shown
 
 
@@ -41,8 +42,9 @@ def nullable(reader: Field[T], about: str = "") -> T | None:
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def request_model(kind: type[T]) -> type[T]:
     """Make a class a dataclass of its declared fields."""
+    # No slots, so that a body can inherit fields of several classes.
     # Requests are neither compared nor printed. `eq` and `repr` take a third of the time to make the class.
-    return dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)(kind)
+    return dataclass(frozen=True, kw_only=True, eq=False, repr=False)(kind)
 
 
 @request_model
@@ -56,14 +58,14 @@ class RequestModel:
         """Read all fields; Invalid names the first wrong one."""
         values = {}
         for each in fields(cls):
-            with inside(f"{where}{each.name}"):
+            with within_field(f"{where}{each.name}"):
                 if each.name in written:
                     values[each.name] = each.metadata["field"](written[each.name])
                 elif each.default is MISSING:
                     raise Invalid("this is missing")
         for key in written:
             if key not in cls.__dataclass_fields__:
-                with inside(f"{where}{key}"):
+                with within_field(f"{where}{key}"):
                     raise Invalid(f"there is no such {cls.NOUN}")
         return cls(**values)
 

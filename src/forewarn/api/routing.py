@@ -13,7 +13,16 @@ from starlette.routing import Route
 
 from forewarn.api.audit import changes_nothing
 from forewarn.api.error_answers import status_of
-from forewarn.api.inputs import Input, PreparedInput, TransactionInput, inputs_of
+from forewarn.api.inputs import (
+    BodyInput,
+    Input,
+    PathInput,
+    PreparedInput,
+    QueryInput,
+    RawBodyInput,
+    TransactionInput,
+    inputs_of,
+)
 from forewarn.api.request_headers import REPLAYED_HEADER, keyed_call
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
@@ -52,7 +61,7 @@ class EndpointInfo:
     tag: str
     summary: str
     status: int = 200
-    errors: tuple[int, ...] = ()  # statuses of its errors, besides those of all endpoints
+    errors: tuple[int, ...] = ()  # further statuses of its errors
     also: Mapping[int, str] = field(default_factory=dict)  # descriptions of other statuses of the answer
     description: str | None = None  # default: the handler's docstring
     operation_id: str | None = None  # default: the handler's name
@@ -98,6 +107,18 @@ class ApiRoute(Route):
     def answer(self) -> Any:
         """The type of the answer."""
         return self.info.answer or inspect.signature(self.handler).return_annotation
+
+    @property
+    def errors(self) -> set[int]:
+        """The statuses of its errors, besides those of all endpoints."""
+        has_body = any(isinstance(each, BodyInput | RawBodyInput) for each in self.inputs.values())
+        has_names = any(isinstance(each, BodyInput | PathInput | QueryInput) for each in self.inputs.values())
+        return {
+            *self.info.errors,
+            *((404,) if has_names else ()),
+            *((409,) if self.method != "GET" else ()),
+            *((413,) if has_body else ()),
+        }
 
     @property
     def operation(self) -> str:
@@ -272,10 +293,10 @@ async def _arguments(request: Request, handler: Handler, given: Mapping[str, Any
 
 
 class ApiRouter:
-    """Collects the endpoints of one tag."""
+    """Collects the endpoints of a module."""
 
     def __init__(self, tag: str) -> None:
-        """Take the tag that groups the endpoints in the OpenAPI document."""
+        """Take the tag that groups the endpoints in the OpenAPI document. A call can have another tag."""
         self.routes: list[ApiRoute] = []
         self._tag = tag
 
@@ -285,7 +306,7 @@ class ApiRouter:
         `more` are fields of `EndpointInfo`. By default, users of a project may not call an endpoint: it may
         access more than their project.
         """
-        info = EndpointInfo(tag=self._tag, summary=summary, **more)
+        info = EndpointInfo(**{"tag": self._tag, "summary": summary, **more})
         default = Right.SURVEY if call.startswith("GET ") else Right.RUN
 
         def declare(handler: H) -> H:

@@ -124,9 +124,7 @@ def test_a_token_made_beside_a_running_server_counts_at_once(tmp_path: Path) -> 
 def test_a_token_that_cannot_be_sent_is_refused_without_being_shown(tmp_path: Path, token: str) -> None:
     refused = run(tmp_path, "clock", "show", environment={"FOREWARN_TOKEN": token})
     assert refused.returncode == 1
-    assert refused.stderr == (
-        "forewarn: the token has invalid characters: check FOREWARN_TOKEN or --token\n"
-    )
+    assert refused.stderr == ("forewarn: the token has invalid characters: check FOREWARN_TOKEN or --token\n")
 
 
 # Elsewhere than on loopback

@@ -50,7 +50,7 @@ def test_every_endpoint_takes_what_a_request_has(endpoint: ApiRoute) -> None:
         assert not [each for each in found.values() if isinstance(each, BodyInput | RawBodyInput)]
 
 
-def test_what_no_request_has_is_found_when_the_endpoint_is_looked_at() -> None:
+def test_a_parameter_without_an_input_is_an_error() -> None:
     async def handler(limit: int) -> None: ...
 
     with pytest.raises(TypeError, match="no input for a parameter of type <class 'int'>"):

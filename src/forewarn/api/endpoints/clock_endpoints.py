@@ -38,7 +38,7 @@ def _run_to(services: Services, answer: Mapping[str, Any]) -> None:
     services.timekeeper.run_to(read_time(answer["now"]))
 
 
-@router.call("POST /v1/clock/advance", "Advance a manual clock", errors=(409, 413), finish=_run_to)
+@router.call("POST /v1/clock/advance", "Advance a manual clock", finish=_run_to)
 def advance_clock(body: AdvanceBody, service: Service, tx: WholeTx, caller: CallerName) -> ClockAnswer:
     """Advance a manual clock. The response arrives when all work that became due is done.
 

@@ -33,21 +33,14 @@ class EventsQuery(ListQuery):
     )
 
 
-@router.call("GET /v1/events", "List events", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/events", "List events", right=Right.SEE)
 def list_events(query: EventsQuery, reads: CallerReading) -> Page[ListedEventAnswer]:
     """List the events that guests see now, oldest first. With `all`: also past events, newest first.
 
     `since` and `until` together select the events that guests could see between the two times.
     """
     found, after = reads.narrowed(query.project).views.events(
-        EventFilter(
-            past=query.all,
-            begins=query.begins or "",
-            machine=query.machine,
-            host=query.host,
-            since=query.since,
-            until=query.until,
-        ),
+        query.build(EventFilter, past=query.all),
         after=query.after,
         limit=query.limit,
         with_notice=query.notices,
@@ -56,14 +49,14 @@ def list_events(query: EventsQuery, reads: CallerReading) -> Page[ListedEventAns
     return Page(kind=ListedEventAnswer, items=items, next=after)
 
 
-@router.call("GET /v1/events/{id}", "Show an event", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/events/{id}", "Show an event", right=Right.SEE)
 def show_event(id: EventInPath, reads: CallerReading) -> NotedEventAnswer:
     """Return a current or past event, with the notice that each machine got and the measured impact."""
     view = reads.views.event(id)
     return NotedEventAnswer.of(view.event, view)
 
 
-@router.call("POST /v1/events/{id}/approve", "Approve an event", right=Right.USE, errors=(404, 409))
+@router.call("POST /v1/events/{id}/approve", "Approve an event", right=Right.USE)
 def approve_event(id: EventInPath, service: Service, tx: ScopedTx, caller: CallerName) -> EventAnswer:
     """Approve an event as a person, so that it can start before its `not_before`.
 
@@ -72,9 +65,7 @@ def approve_event(id: EventInPath, service: Service, tx: ScopedTx, caller: Calle
     return EventAnswer.of(service.orders.approve_event(tx, id, by=caller))
 
 
-@router.call(
-    "POST /v1/events/{id}/cancel", "Cancel the order of an event", right=Right.USE, errors=(404, 409)
-)
+@router.call("POST /v1/events/{id}/cancel", "Cancel the order of an event", right=Right.USE)
 def cancel_event(id: EventInPath, service: Service, tx: ScopedTx, caller: CallerName) -> EventAnswer:
     """Cancel the order of an event with all its events. After the start this is not possible: 409."""
     return EventAnswer.of(service.orders.cancel_event(tx, id, by=caller))

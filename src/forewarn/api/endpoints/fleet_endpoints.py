@@ -49,12 +49,12 @@ class FleetQuery(Query):
 
 @request_model
 class SummaryQuery(Query):
-    """What to count."""
+    """The scope of a summary."""
 
     project: ProjectName | None = nullable(PROJECT, "Count only this project.")
 
 
-@router.call("GET /v1/summary", "Count the fleet", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/summary", "Count the fleet", right=Right.SEE)
 def show_summary(query: SummaryQuery, reads: CallerReading) -> SummaryAnswer:
     """Return the number of machines by group, update domain and state, and of other resources by state.
 
@@ -79,7 +79,7 @@ def _try_fleet(body: Declaration, reads: CallerReading, caller: CallerName) -> A
     return AppliedFleetAnswer(fleet=fleet.write_fleet(reads.fleet.views.fleet()), changes=changes)
 
 
-@router.call("PUT /v1/fleet", "Apply a fleet", errors=(409, 413), dry_run=_try_fleet)
+@router.call("PUT /v1/fleet", "Apply a fleet", dry_run=_try_fleet)
 async def put_fleet(
     body: Declaration, query: FleetQuery, request: Request, service: Service, caller: CallerName
 ) -> AppliedFleetAnswer:
@@ -110,9 +110,7 @@ def _try_domains(body: DomainsBody, reads: CallerReading, caller: CallerName) ->
     return _fitted(reads.fleet.dry_runs.domains(body.group, by=caller))
 
 
-@router.call(
-    "POST /v1/fleet/domains", "Align update domains with hosts", errors=(404, 409), dry_run=_try_domains
-)
+@router.call("POST /v1/fleet/domains", "Align update domains with hosts", dry_run=_try_domains)
 async def fit_domains(body: DomainsBody, service: Service, caller: CallerName) -> FittedDomainsAnswer:
     """Give all machines of a group on one host the same update domain, so that a rollout needs fewer waves.
 
@@ -168,8 +166,6 @@ def _declared(body: Mapping[str, Any]) -> FleetSpec:
     return fleet.read_fleet(body["fleet"] if body.keys() == {"fleet"} else body)
 
 
-import_router = ApiRouter("fleet")
-
 _MOST_FIELDS = 20
 
 IMPORT: Fields = {
@@ -194,7 +190,7 @@ _REQUIRED = {"from": "the name of a driver"}
 ImportBody = Annotated[Mapping[str, Any], RawBodyInput(object_schema(IMPORT, _REQUIRED))]
 
 
-@import_router.call("POST /v1/fleet/import", "Import machines from a driver", errors=(409, 413, 503))
+@router.call("POST /v1/fleet/import", "Import machines from a driver")
 async def import_fleet(
     body: ImportBody, request: Request, service: Service, caller: CallerName
 ) -> ImportAnswer:

@@ -74,7 +74,7 @@ class HistoryQuery(ListQuery):
     )
 
 
-@router.call("GET /v1/history", "List records", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/history", "List records", right=Right.SEE)
 async def show_history(query: HistoryQuery, service: Service) -> RecordsAnswer:
     """List records, newest first. With `above`: oldest first.
 
@@ -123,15 +123,12 @@ def _search(
 
 def _filter(query: HistoryQuery) -> HistoryFilter:
     after = _read("after", query.after, _number)
-    return HistoryFilter(
-        machine=query.machine,
+    return query.build(
+        HistoryFilter,
+        project=None,
         event=_read("event", query.event, event_id),
         order=_read("order", query.order, order_id),
         kinds=frozenset(kind.value for kind in query.kind),
-        group=query.group,
-        host=query.host,
-        since=query.since,
-        until=query.until,
         below=after if query.above is None else None,
         above=max(query.above, after or 0) if query.above is not None else None,
         limit=query.limit + 1,  # one more tells whether there is a next page
@@ -151,8 +148,6 @@ def _number(text: str) -> int:
         raise Invalid(f"expected the `next` of the previous page, got {text!r}")
     return int(text)
 
-
-promise_router = ApiRouter("promises")
 
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
@@ -174,7 +169,7 @@ class PromisesQuery(ListQuery):
     month: str | None = nullable(MONTH, "Only this month in UTC, such as `2026-11`.")
 
 
-@promise_router.call("GET /v1/promises", "List promises of notice", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/promises", "List promises of notice", right=Right.SEE, tag="promises")
 def list_promises(query: PromisesQuery, reads: CallerReading) -> Page[PromiseAnswer]:
     """Return, by project and month, how many machines got their notice in time, late or never.
 
@@ -184,9 +179,6 @@ def list_promises(query: PromisesQuery, reads: CallerReading) -> Page[PromiseAns
         month=query.month, after=query.after, limit=query.limit
     )
     return Page(kind=PromiseAnswer, items=[PromiseAnswer.like(each) for each in found], next=after)
-
-
-calendar_router = ApiRouter("events")
 
 
 @request_model
@@ -204,7 +196,7 @@ class CalendarResponse(Response):
     media_type = "text/calendar"
 
 
-@calendar_router.call("GET /v1/calendar.ics", "Subscribe to events", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/calendar.ics", "Subscribe to events", right=Right.SEE, tag="events")
 def show_calendar(query: CalendarQuery, reads: CallerReading, caller: KnownCaller) -> CalendarResponse:
     """Return the current events as an iCalendar feed."""
     coming = reads.narrowed(query.project).views.coming()

@@ -88,7 +88,6 @@ def _saved(reads: CallerReading) -> list[HoldAnswer]:
     "POST /v1/holds",
     "Set a hold",
     status=201,
-    errors=(404, 409, 413),
     also={202: "The hold is in effect, but only in memory: the database cannot be written."},
     unsaved=_keep_in_memory,
 )
@@ -115,7 +114,6 @@ def set_hold(body: HoldBody, id: NewHoldId, service: Service, tx: WholeTx, calle
 @router.call(
     "POST /v1/holds/{id}/release",
     "Release a hold",
-    errors=(404,),
     also={202: "The hold is released. It was only in memory."},
     unsaved=_release_in_memory,
 )

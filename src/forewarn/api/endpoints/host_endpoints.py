@@ -15,14 +15,12 @@ from forewarn.core.model.declaration import HostDrivers, HostSpec, host_spec
 from forewarn.core.model.host import Host
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.batch import Transaction
-from forewarn.wire import fleet
+from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import DriverAnswer, HostWithMachinesAnswer, ListedHostAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
 router = ApiRouter("hosts")
-
-_ERRORS = (404, 409, 413)
 
 
 @router.call("GET /v1/hosts", "List hosts")
@@ -39,7 +37,7 @@ def list_hosts(page: PageQuery, reads: CallerReading) -> Page[ListedHostAnswer]:
     return Page(kind=ListedHostAnswer, items=shown, next=found.after)
 
 
-@router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))
+@router.call("GET /v1/hosts/{name}", "Show a host")
 def show_host(name: HostInPath, reads: CallerReading) -> WithStatus[HostWithMachinesAnswer]:
     """Return a host with its machines. The ETag is that of its declaration."""
     return _shown(reads.fleet.views, name)
@@ -62,7 +60,7 @@ def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, o
     }
 
 
-@router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=_ERRORS)
+@router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202)
 def maintain_host(
     name: HostInPath, body: MaintenanceBody, service: Service, tx: WholeTx, caller: CallerName
 ) -> OrderWithEventsAnswer:
@@ -73,7 +71,7 @@ def maintain_host(
     return OrderWithEventsAnswer.like(placed)
 
 
-@router.call("POST /v1/hosts/{name}/service", "Service a host", status=202, errors=_ERRORS)
+@router.call("POST /v1/hosts/{name}/service", "Service a host", status=202)
 def service_host(
     name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: ServiceBody | None = None
 ) -> OrderWithEventsAnswer:
@@ -81,7 +79,7 @@ def service_host(
     return _ordered(Action.SERVICE, name, body, service, tx, caller)
 
 
-@router.call("POST /v1/hosts/{name}/fail", "Report a failed host", status=202, errors=_ERRORS)
+@router.call("POST /v1/hosts/{name}/fail", "Report a failed host", status=202)
 def fail_host(
     name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: FailBody | None = None
 ) -> OrderWithEventsAnswer:
@@ -89,7 +87,7 @@ def fail_host(
     return _ordered(Action.FAIL, name, body, service, tx, caller)
 
 
-@router.call("POST /v1/hosts/{name}/wait", "Give a lost host more time", status=202, errors=_ERRORS)
+@router.call("POST /v1/hosts/{name}/wait", "Give a lost host more time", status=202)
 def wait_for_host(
     name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: OrderBody | None = None
 ) -> OrderWithEventsAnswer:
@@ -117,7 +115,6 @@ def _add_order(action: Action, summary: str, description: str) -> None:
         f"POST /v1/hosts/{{name}}/{action}",
         summary,
         status=202,
-        errors=_ERRORS,
         description=description,
         operation_id=f"{action}_host",
     )
@@ -138,24 +135,17 @@ def _ordered(
     return OrderWithEventsAnswer.like(service.fleet.hosts.order_host(tx, name, action, request))
 
 
-driver_router = ApiRouter("drivers")
-
-
-@driver_router.call("GET /v1/drivers", "List drivers")
+@router.call("GET /v1/drivers", "List drivers", tag="drivers")
 def list_drivers(reads: CallerReading) -> Page[DriverAnswer]:
     """List drivers by name: those that are installed, and those that hosts name but are not installed."""
     found = reads.fleet.views.drivers()
     return Page(kind=DriverAnswer, items=[DriverAnswer.like(each) for each in found])
 
 
-declaration_router = ApiRouter("fleet")
-
-HostDeclaration = Annotated[Mapping[str, Any], RawBodyInput(fleet.HOST_CHANGES)]
+HostDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.HOST_CHANGES)]
 
 
-@declaration_router.call(
-    "PUT /v1/hosts/{name}", "Create or change a host", errors=_ERRORS, also={201: "The host was created."}
-)
+@router.call("PUT /v1/hosts/{name}", "Create or change a host", also={201: "The host was created."})
 async def put_host(
     name: DeclaredNameInPath,
     body: HostDeclaration,
@@ -167,7 +157,7 @@ async def put_host(
 
     def change(present: HostSpec | None) -> HostSpec:
         condition.check(f'host "{name}"', None if present is None else fleet.write_host(present))
-        return fleet.read_host(body, name=name, present=present)
+        return declarations.read_host(body, name=name, present=present)
 
     def put(tx: Transaction) -> WithStatus[HostWithMachinesAnswer]:
         new = service.fleet.puts.put_host(tx, HostName(name), change, by=caller)
@@ -176,7 +166,7 @@ async def put_host(
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/hosts/{name}", "Delete a host", errors=_ERRORS)
+@router.call("DELETE /v1/hosts/{name}", "Delete a host")
 async def delete_host(name: HostInPath, service: Service, caller: CallerName) -> HostWithMachinesAnswer:
     """Remove a host from the fleet. While it carries machines or has an open order: 409."""
 

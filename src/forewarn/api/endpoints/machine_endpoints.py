@@ -30,7 +30,7 @@ from forewarn.core.fleet.machines import spec_of
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.batch import ScopedTransaction, Transaction
-from forewarn.wire import fleet
+from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import MachineAnswer
@@ -41,7 +41,7 @@ router = ApiRouter("machines")
 # So many names of the maximum length fit into a request line.
 MOST_NAMES = 500
 
-Declaration = Annotated[Mapping[str, Any], RawBodyInput(fleet.MACHINE_CHANGES)]
+Declaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.MACHINE_CHANGES)]
 
 
 @request_model
@@ -73,25 +73,18 @@ class ProjectQuery(Query):
     )
 
 
-@router.call("GET /v1/machines", "List machines", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/machines", "List machines", right=Right.SEE)
 def list_machines(query: MachinesQuery, reads: CallerReading) -> Page[MachineAnswer]:
     """List machines by project and name. The order of names ignores case."""
     found, after = reads.narrowed(query.project).views.machines(
-        MachineFilter(
-            group=query.group,
-            host=query.host,
-            bound_for=query.bound_for,
-            names=frozenset(query.name),
-            begins=query.begins or "",
-            contains=query.contains or "",
-        ),
+        query.build(MachineFilter, project=None, names=frozenset(query.name)),
         after=query.after,
         limit=query.limit,
     )
     return Page(kind=MachineAnswer, items=[_shown(view) for view in found], next=after)
 
 
-@router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(404, 409))
+@router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(409,))
 def show_machine(name: MachineInPath, query: ProjectQuery, reads: CallerReading) -> WithStatus[MachineAnswer]:
     """Return a machine. The ETag is that of its declaration, which includes the host."""
     view = reads.narrowed(query.project).views.machine(name)
@@ -101,7 +94,6 @@ def show_machine(name: MachineInPath, query: ProjectQuery, reads: CallerReading)
 @router.call(
     "PUT /v1/machines/{name}",
     "Create or change a machine",
-    errors=(404, 409, 413),
     also={201: "The machine was created."},
 )
 async def put_machine(
@@ -116,7 +108,7 @@ async def put_machine(
 
     Another `host` records that the machine was moved there. Another `name` renames it.
     """
-    declared = fleet.read_machine(body, name=name, present=None)
+    declared = declarations.read_machine(body, name=name, present=None)
     project = query.project
     if "project" in body:
         _check_same(project or declared.project, declared.project, "as in the query")
@@ -126,7 +118,7 @@ async def put_machine(
     return WithStatus(_shown(view), 201 if created else 200, _tag(view))
 
 
-@router.call("DELETE /v1/machines/{name}", "Delete a machine", errors=(404, 409))
+@router.call("DELETE /v1/machines/{name}", "Delete a machine")
 async def delete_machine(
     name: MachineInPath, query: ProjectQuery, service: Service, caller: CallerName
 ) -> MachineAnswer:
@@ -168,7 +160,7 @@ def _put(service: Services, tx: Transaction, wanted: _MachinePut, *, by: str) ->
         )
         # Without a project in its declaration, a new machine belongs to the project of the query.
         given = {"project": project, **body} if created and project else body
-        return fleet.read_machine(given, name=name, present=present)
+        return declarations.read_machine(given, name=name, present=present)
 
     if project is not None and isinstance(body.get("group"), str):
         _check_same(reads.views.group(body["group"]).project, project, "the project of its group")
@@ -200,7 +192,6 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         facts.about,
         right=Right.USE if facts.source is Source.USER else None,
         status=202,
-        errors=(404, 409, 413, 429),
         description=f"{facts.about}. `event` is the notice for guests. If it is null, `reason` tells why.",
         operation_id=f"{action}_machine",
         machine="name",
@@ -241,7 +232,6 @@ for _action, _facts in ON_MACHINES.items():
     "POST /v1/machines/{name}/move",
     ON_MACHINES[Action.MOVE].about,
     status=202,
-    errors=(404, 409, 413),
     machine="name",
 )
 def move_machine(

@@ -44,18 +44,18 @@ class FailureBody(Body):
     reason: str = field(free_text(), "Why the work failed.", default="failed")
 
 
-@router.call("GET /v1/orders", "List orders", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/orders", "List orders", right=Right.SEE)
 def list_orders(query: OrdersQuery, reads: CallerReading) -> Page[OrderAnswer]:
     """List open and past orders, newest first."""
     found, after = reads.narrowed(query.project).views.orders(
-        OrderFilter(state=query.state, only_open=query.open, machine=query.machine, host=query.host),
+        query.build(OrderFilter, only_open=query.open),
         after=query.after,
         limit=query.limit,
     )
     return Page(kind=OrderAnswer, items=[OrderAnswer.of(order) for order in found], next=after)
 
 
-@router.call("GET /v1/orders/{id}", "Show an order", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/orders/{id}", "Show an order", right=Right.SEE)
 def show_order(id: OrderInPath, reads: CallerReading) -> NotedOrderWithEventsAnswer:
     """Return an order with its stages and steps, the reasons why it waits, its events and their notice."""
     view = reads.views.order(id)
@@ -81,7 +81,6 @@ def _add_verb(
         summary,
         right=right,
         status=status,
-        errors=(404, 409),
         description=description,
         operation_id=f"{verb}_order",
     )
@@ -124,7 +123,7 @@ _add_verb(
 )
 
 
-@router.call("POST /v1/orders/{id}/heartbeat", "Send a heartbeat", errors=(404, 409))
+@router.call("POST /v1/orders/{id}/heartbeat", "Send a heartbeat")
 def heartbeat_order(id: OrderInPath, service: Service, tx: ScopedTx) -> HeardAnswer:
     """External driver only: report that the work continues. Without heartbeats it counts as failed.
 
@@ -134,7 +133,7 @@ def heartbeat_order(id: OrderInPath, service: Service, tx: ScopedTx) -> HeardAns
     return HeardAnswer.like(placed, stop=placed.order.given_up)
 
 
-@router.call("POST /v1/orders/{id}/fail", "Report failed work", errors=(404, 409, 413))
+@router.call("POST /v1/orders/{id}/fail", "Report failed work")
 def fail_order(
     id: OrderInPath, service: Service, tx: ScopedTx, caller: CallerName, body: FailureBody | None = None
 ) -> OrderWithEventsAnswer:

@@ -22,7 +22,7 @@ from forewarn.core.model.declaration import GroupSpec, group_spec
 from forewarn.core.model.group import Group
 from forewarn.core.model.project import Project
 from forewarn.store.batch import Transaction
-from forewarn.wire import fleet
+from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import GroupAnswer, ProjectAnswer
 from forewarn.wire.projects import write_project
@@ -37,7 +37,7 @@ def list_projects(page: PageQuery, reads: CallerReading) -> Page[ProjectAnswer]:
     return Page(kind=ProjectAnswer, items=[ProjectAnswer.of(project) for project in found], next=after)
 
 
-@router.call("GET /v1/projects/{name}", "Show a project", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/projects/{name}", "Show a project", right=Right.SEE)
 def show_project(name: ProjectInPath, reads: CallerReading) -> WithStatus[ProjectAnswer]:
     """Return a project. The ETag is that of its declaration."""
     return _shown_project(reads.views.project(name))
@@ -47,17 +47,14 @@ def _shown_project(project: Project, *, status: int = 200) -> WithStatus[Project
     return WithStatus(ProjectAnswer.of(project), status, tag_of(write_project(project)))
 
 
-group_router = ApiRouter("groups")
-
-
-@group_router.call("GET /v1/groups", "List groups", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/groups", "List groups", right=Right.SEE, tag="groups")
 def list_groups(query: ListQuery, reads: CallerReading) -> Page[GroupAnswer]:
     """List groups by name. The groups of standalone machines are not listed."""
     found, after = reads.narrowed(query.project).views.groups(after=query.after, limit=query.limit)
     return Page(kind=GroupAnswer, items=[GroupAnswer.of(group) for group in found], next=after)
 
 
-@group_router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE, tag="groups")
 def show_group(name: GroupInPath, reads: CallerReading) -> WithStatus[GroupAnswer]:
     """Return a group. The ETag is that of its declaration."""
     return _shown_group(reads.views.group(name))
@@ -67,16 +64,12 @@ def _shown_group(group: Group, *, status: int = 200) -> WithStatus[GroupAnswer]:
     return WithStatus(GroupAnswer.of(group), status, tag_of(fleet.write_group(group_spec(group))))
 
 
-declaration_router = ApiRouter("fleet")
-
-GroupDeclaration = Annotated[Mapping[str, Any], RawBodyInput(fleet.GROUP_CHANGES)]
-ProjectDeclaration = Annotated[Mapping[str, Any], RawBodyInput(fleet.PROJECT_CHANGES)]
-
-_ERRORS = (404, 409, 413)
+GroupDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.GROUP_CHANGES)]
+ProjectDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.PROJECT_CHANGES)]
 
 
-@declaration_router.call(
-    "PUT /v1/groups/{name}", "Create or change a group", errors=_ERRORS, also={201: "The group was created."}
+@router.call(
+    "PUT /v1/groups/{name}", "Create or change a group", also={201: "The group was created."}, tag="groups"
 )
 async def put_group(
     name: DeclaredNameInPath,
@@ -94,7 +87,7 @@ async def put_group(
         declaration = None if present is None else fleet.write_group(present)
         about = "" if present is None else f"in project {present.project}"
         condition.check(f'group "{name}"', declaration, about=about)
-        return fleet.read_group(body, name=name, present=present)
+        return declarations.read_group(body, name=name, present=present)
 
     def put(tx: Transaction) -> WithStatus[GroupAnswer]:
         new = service.fleet.puts.put_group(tx, GroupName(name), change, by=caller)
@@ -103,7 +96,7 @@ async def put_group(
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/groups/{name}", "Delete a group", errors=_ERRORS)
+@router.call("DELETE /v1/groups/{name}", "Delete a group", tag="groups")
 async def delete_group(name: GroupInPath, service: Service, caller: CallerName) -> GroupAnswer:
     """Remove a group from the fleet. While it has machines: 409."""
     return GroupAnswer.of(
@@ -111,10 +104,9 @@ async def delete_group(name: GroupInPath, service: Service, caller: CallerName) 
     )
 
 
-@declaration_router.call(
+@router.call(
     "PUT /v1/projects/{name}",
     "Create or change a project",
-    errors=_ERRORS,
     also={201: "The project was created."},
 )
 async def put_project(
@@ -129,7 +121,7 @@ async def put_project(
 
     def change(present: Project | None) -> Project:
         condition.check(f'project "{name}"', None if present is None else write_project(present))
-        return fleet.read_one_project(body, name=name, present=present)
+        return declarations.read_one_project(body, name=name, present=present)
 
     def put(tx: Transaction) -> WithStatus[ProjectAnswer]:
         new = service.fleet.puts.put_project(tx, own, change, by=caller)
@@ -138,7 +130,7 @@ async def put_project(
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/projects/{name}", "Delete a project", errors=_ERRORS)
+@router.call("DELETE /v1/projects/{name}", "Delete a project")
 async def delete_project(
     name: ProjectInPath, request: Request, service: Service, caller: CallerName
 ) -> ProjectAnswer:

@@ -37,7 +37,7 @@ class FaultBody(Body):
     number: int = field(
         whole(minimum=0, maximum=LARGEST), "Identifies the fault, so that `calls` is counted across requests."
     )
-    kind: FaultKind = field(one_of(FaultKind), "What the guest endpoint does wrong.")
+    kind: FaultKind = field(one_of(FaultKind), "Fault of the guest endpoint.")
     machines: tuple[MachineName, ...] = field(
         several(MACHINE, most=1000), "Machines that see the fault. Default: all.", default=()
     )
@@ -80,13 +80,13 @@ class RehearsalQuery(Query):
     id: str | None = nullable(NAME, "End only the rehearsal with this id. If another one runs: 404.")
 
 
-@router.call(f"GET {PATH}", "Show a rehearsal", right=Right.SEE, errors=(404,))
+@router.call(f"GET {PATH}", "Show a rehearsal", right=Right.SEE)
 def show_rehearsal(name: ProjectInPath, reads: CallerReading) -> RehearsalAnswer:
     """Return the running rehearsal of a project, with what the guests have done so far."""
     return _shown(reads.rehearsals.show(name))
 
 
-@router.call(f"PUT {PATH}", "Begin or continue a rehearsal", right=Right.USE, errors=(404, 409, 413))
+@router.call(f"PUT {PATH}", "Begin or continue a rehearsal", right=Right.USE)
 async def play_rehearsal(
     name: ProjectInPath, body: RehearsalBody, service: Service, caller: CallerName
 ) -> RehearsalAnswer:
@@ -102,7 +102,7 @@ async def play_rehearsal(
     return _shown(await service.run_unscoped(Alone(play)))
 
 
-@router.call(f"DELETE {PATH}", "End a rehearsal", right=Right.USE, errors=(404,))
+@router.call(f"DELETE {PATH}", "End a rehearsal", right=Right.USE)
 async def end_rehearsal(
     name: ProjectInPath, query: RehearsalQuery, service: Service, caller: CallerName
 ) -> EndedRehearsalAnswer:

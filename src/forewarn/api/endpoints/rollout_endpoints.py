@@ -1,30 +1,16 @@
 """Endpoints of rollouts: plan, begin, show, pause, resume and abort them."""
 
 import re
-from datetime import datetime
 from typing import Annotated, Literal
 
 from forewarn.api.inputs import PageQuery, PreparedInput, RolloutInPath
-from forewarn.api.order_bodies import (
-    DAY,
-    DEADLINE,
-    EXPECTED,
-    HEARTBEAT,
-    HOST_WORK,
-    MODE,
-    REASON,
-    RETURNING,
-    TOGETHER,
-    WHOLE,
-    OrderBody,
-    check_heartbeat,
-)
-from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, NAME, seconds, several, whole
+from forewarn.api.order_bodies import DAY, DriverFields, OrderBody, ServiceFields, WholeFields
+from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, seconds, several, whole
 from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.rollouts.rollout_views import RolloutPlan, RolloutRequest, RolloutView
-from forewarn.core.basic_types import EXTERNAL, HostName, RolloutAction, ServiceMode
+from forewarn.core.basic_types import EXTERNAL, HostName, RolloutAction
 from forewarn.core.errors import Invalid
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, RolloutTerms
 from forewarn.wire.answers.answer import Page
@@ -67,20 +53,14 @@ MAX_FAILURES = Field(
 )
 
 
-_SERVICE_ONLY = "Action `service` only: "
-
-
 @request_model
-class RolloutBody(OrderBody):
+class RolloutBody(ServiceFields, WholeFields, DriverFields):
     """A rollout."""
 
     hosts: tuple[HostName, ...] | None = field(
         HOSTS, "Hosts in this order, or `all`: every host that has not failed."
     )
-    action: RolloutAction = field(choice(tuple(RolloutAction)), "What is done to each host.")
-    mode: ServiceMode | None = nullable(MODE[0], f"{_SERVICE_ONLY}{MODE[1]}")
-    returning: bool = field(RETURNING[0], f"{_SERVICE_ONLY}{RETURNING[1]}", default=False)
-    host_work: str | None = nullable(HOST_WORK[0], f"{_SERVICE_ONLY}{HOST_WORK[1]}")
+    action: RolloutAction = field(choice(tuple(RolloutAction)), "Work on each host.")
     hosts_at_once: int = field(
         whole(minimum=1, maximum=1_000_000), "Maximum number of hosts in a wave.", default=1
     )
@@ -89,10 +69,6 @@ class RolloutBody(OrderBody):
         "Pause between the end of a wave and the next announcement.",
         default=0,
     )
-    driver: str | None = nullable(NAME, "Driver that does the work. Default: the driver of each host.")
-    heartbeat_seconds: float | None = nullable(*HEARTBEAT)
-    deadline: datetime | None = nullable(*DEADLINE)
-    expected_seconds: float | None = nullable(*EXPECTED)
     health_seconds: float = field(
         seconds(exclusiveMinimum=0, maximum=30 * DAY),
         "Time that a machine has to become healthy after its work.",
@@ -114,8 +90,6 @@ class RolloutBody(OrderBody):
         "Number or share of hosts that may fail before the rollout pauses, such as `3` or `2%`.",
         default=NO_FAILURE,
     )
-    whole: bool = field(*WHOLE, default=False)
-    together: str | None = nullable(*TOGETHER)
     overlap: bool = field(
         flag,
         "Begin even if another open rollout includes some of the hosts. On these hosts each rollout waits "
@@ -126,8 +100,7 @@ class RolloutBody(OrderBody):
 
     def request(self, by: str) -> RolloutRequest:
         """Return the rollout's terms."""
-        outside = EXTERNAL if self.host_work == EXTERNAL else self.driver
-        check_heartbeat(self.heartbeat_seconds, outside)
+        self.check_heartbeat(EXTERNAL if self.host_work == EXTERNAL else self.driver)
         terms = self.build(RolloutTerms, host_driver=self.host_work)
         return self.build(RolloutRequest, hosts=self.hosts, work=self.action.work, terms=terms, by=by)
 
@@ -143,10 +116,8 @@ class ResumeBody(Body):
 
 
 @request_model
-class PauseBody(ResumeBody):
+class PauseBody(ResumeBody, OrderBody):
     """A change of a rollout, with a reason."""
-
-    reason: str = field(*REASON, default="")
 
 
 @request_model
@@ -182,7 +153,6 @@ PreparedPlan = Annotated[RolloutPlan | None, PreparedInput()]
     "POST /v1/rollouts",
     "Begin or plan a rollout",
     status=202,
-    errors=(404, 409, 413),
     also={200: "The plan of a dry run."},
     dry_run=_plan_rollout,
     prepare=_prepare_rollout,
@@ -205,13 +175,13 @@ def list_rollouts(query: RolloutsQuery, reads: CallerReading) -> Page[RolloutAns
     return Page(kind=RolloutAnswer, items=[_shown(each) for each in found], next=after)
 
 
-@router.call("GET /v1/rollouts/{id}", "Show a rollout", errors=(404,))
+@router.call("GET /v1/rollouts/{id}", "Show a rollout")
 def show_rollout(id: RolloutInPath, reads: CallerReading, query: RolloutQuery) -> RolloutAnswer:
     """Return a rollout with its waves, and the reasons why it waits."""
     return _shown(reads.fleet.rollouts.rollout(id, expected=query.expected))
 
 
-@router.call("POST /v1/rollouts/{id}/resume", "Resume a rollout", errors=(404, 409, 413))
+@router.call("POST /v1/rollouts/{id}/resume", "Resume a rollout")
 def resume_rollout(
     id: RolloutInPath, service: Service, tx: WholeTx, caller: CallerName, body: ResumeBody | None = None
 ) -> RolloutAnswer:
@@ -224,7 +194,6 @@ def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -
     @router.call(
         f"POST /v1/rollouts/{{id}}/{verb}",
         summary,
-        errors=(404, 409, 413),
         description=description,
         operation_id=f"{verb}_rollout",
     )

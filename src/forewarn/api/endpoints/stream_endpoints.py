@@ -4,16 +4,18 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Send
 
+from forewarn.api import request_models
 from forewarn.api.authentication import Authenticator, credentials_of
 from forewarn.api.inputs import HeaderInput
 from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, several, whole_in_query
-from forewarn.api.request_models import Query, field, nullable, request_model
+from forewarn.api.request_models import Query, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ApiSettings, Read, Service, Services
 from forewarn.control.all_use_cases import CallerReads
@@ -43,7 +45,7 @@ class StreamQuery(Query):
 
     project: ProjectName | None = nullable(PROJECT, "Only records about this project.")
     machine: MachineName | None = nullable(MACHINE, "Only records about this machine.")
-    kind: tuple[Kind, ...] = field(
+    kind: tuple[Kind, ...] = request_models.field(
         several(one_of(Kind)),
         "Only records of this kind. Repeat the parameter for several kinds.",
         default=(),
@@ -79,7 +81,7 @@ class EventStream(StreamingResponse):
             log.warning("closed a stream: its client read nothing for %g s", self._patience)
 
 
-@router.call("GET /v1/stream", "Follow the history", right=Right.SEE, errors=(404, 409))
+@router.call("GET /v1/stream", "Follow the history", right=Right.SEE, errors=(409,))
 async def follow_stream(
     request: Request,
     query: StreamQuery,
@@ -98,8 +100,8 @@ async def follow_stream(
     number = await _start(query, last_event_id, service)
     settings: ApiSettings = request.app.state.settings
     reader = _Reader(
-        records,
-        wanted,
+        records=records,
+        wanted=wanted,
         read=service.read,
         heartbeat=settings.heartbeat,
         is_valid=_credentials_check(request),
@@ -149,34 +151,25 @@ def _number(text: str) -> int:
     return int(text)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
     """Reads records for one stream, from a number on, when it is woken."""
 
-    def __init__(
-        self,
-        records: FollowedRecords,
-        wanted: RecordFilter,
-        *,
-        read: Read,
-        heartbeat: float,
-        is_valid: Callable[[], Awaitable[bool]],
-        cut_off: Signal,
-    ) -> None:
-        self._records = records
-        self._read = read
-        self._is_valid = is_valid
-        self._cut_off = cut_off
-        self._wanted = wanted
-        self._heartbeat = heartbeat
-        self._woken = asyncio.Event()
+    records: FollowedRecords
+    wanted: RecordFilter
+    read: Read
+    heartbeat: float
+    is_valid: Callable[[], Awaitable[bool]]
+    cut_off: Signal
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def events(self, number: int) -> AsyncGenerator[bytes, None]:
         """Yield blocks to send until the server stops."""
-        wake = waking(self._woken)
-        with self._records.listening(wake), self._cut_off.listening(wake):
+        wake = waking(self.woken)
+        with self.records.listening(wake), self.cut_off.listening(wake):
             yield sse.opening(number)
             # A client that starts at the first record has missed none.
-            up_to = await self._read(lambda _: self._records.missing(number)) if number else None
+            up_to = await self.read(lambda _: self.records.missing(number)) if number else None
             if up_to is not None:
                 yield sse.missing(number, up_to)
             # The client reconnects, and then gets the error.
@@ -186,12 +179,12 @@ class _Reader:
                         yield block
 
     async def _follow(self, number: int) -> AsyncGenerator[bytes, None]:
-        while not self._records.closed:
-            self._woken.clear()
+        while not self.records.closed:
+            self.woken.clear()
             found = await self._after(number)
             number = found.number
             # Credentials can become invalid while the stream is open.
-            if not await self._is_valid():
+            if not await self.is_valid():
                 return
             if found.records:
                 yield b"".join(map(sse.event, found.records))
@@ -199,16 +192,16 @@ class _Reader:
                 yield sse.heartbeat(number)
 
     async def _after(self, number: int) -> Following:
-        known = self._records.recent(number, self._wanted)
+        known = self.records.recent(number, self.wanted)
         if known is not None:
             return known
-        return await self._read(lambda _: self._records.page(number, self._wanted, limit=PAGE))
+        return await self.read(lambda _: self.records.page(number, self.wanted, limit=PAGE))
 
     async def _woke(self) -> bool:
         """Wait for a wake-up. Return False if it is time for a heartbeat."""
         try:
-            async with asyncio.timeout(self._heartbeat):
-                await self._woken.wait()
+            async with asyncio.timeout(self.heartbeat):
+                await self.woken.wait()
         except TimeoutError:
             return False
         return True

@@ -47,7 +47,7 @@ class TokenBody(Body):
     """A new token."""
 
     name: str = field(NAME, "Unique name of the token. Records show it in `by`.")
-    role: Role = field(one_of(Role), "What the token may do.")
+    role: Role = field(one_of(Role), "Role of the token: `operator`, `user` or `viewer`.")
     project: ProjectName | None = nullable(
         PROJECT, "The only project that the token can access. Required for a user. Operators have none."
     )
@@ -70,7 +70,7 @@ async def show_caller(caller: KnownCaller) -> CallerAnswer:
     return CallerAnswer.of(caller)
 
 
-@router.call("POST /v1/tokens", "Create a token", status=201, errors=(409, 413))
+@router.call("POST /v1/tokens", "Create a token", status=201)
 def create_token(
     body: TokenBody, request: Request, service: Service, tx: WholeTx, caller: CallerName
 ) -> NewTokenAnswer:
@@ -85,7 +85,7 @@ def create_token(
     return NewTokenAnswer(token=TokenAnswer.like(token), secret=secret)
 
 
-@router.call("POST /v1/tokens/{name}/revoke", "Revoke a token", errors=(404,))
+@router.call("POST /v1/tokens/{name}/revoke", "Revoke a token")
 def revoke_token(
     name: TokenInPath, request: Request, service: Service, tx: WholeTx, caller: CallerName
 ) -> RevokedTokenAnswer:
@@ -94,8 +94,6 @@ def revoke_token(
     tx.after_commit(request.app.state.authenticator.forget)
     return RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))
 
-
-session_router = ApiRouter("session")
 
 # Neither a proxy nor the browser's history may show a session to another person.
 _UNCACHED = {"Cache-Control": "no-store"}
@@ -129,7 +127,7 @@ def _send_no_cookie(request: Request, answered: Answered) -> Response:
     return response
 
 
-@session_router.call("GET /v1/session", "Show the session", right=Right.SEE, respond=_send_uncached)
+@router.call("GET /v1/session", "Show the session", right=Right.SEE, respond=_send_uncached, tag="session")
 async def show_session(identified: IdentifiedCaller) -> SessionAnswer:
     """Return the signed-in caller, the end of the session, and the CSRF token for changes.
 
@@ -142,7 +140,7 @@ def _check_open(services: Services, tx: Transaction, body: Mapping[str, Any]) ->
     services.sessions.check_open(tx, read_body(NewSessionAnswer, body).secret)
 
 
-@session_router.call(
+@router.call(
     "POST /v1/session",
     "Sign in",
     right=Right.SEE,
@@ -150,6 +148,7 @@ def _check_open(services: Services, tx: Transaction, body: Mapping[str, Any]) ->
     answer=SessionAnswer,
     respond=_send_cookie,
     check_replayed=_check_open,
+    tag="session",
 )
 def begin_session(
     request: Request, service: Service, tx: OwnTx, identified: IdentifiedCaller
@@ -169,9 +168,7 @@ def begin_session(
     return NewSessionAnswer(session=shown, secret=begun.secret)
 
 
-@session_router.call(
-    "DELETE /v1/session", "Sign out", right=Right.SEE, errors=(404,), respond=_send_no_cookie
-)
+@router.call("DELETE /v1/session", "Sign out", right=Right.SEE, respond=_send_no_cookie, tag="session")
 async def end_session(request: Request, service: Service, identified: IdentifiedCaller) -> SessionAnswer:
     """End the session of the cookie in this request. Copies of the cookie become invalid too."""
     await service.run_unscoped(lambda tx: service.sessions.sign_out(tx, identified))

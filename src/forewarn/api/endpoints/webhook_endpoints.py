@@ -34,7 +34,7 @@ class WebhookBody(Body):
     )
 
 
-@router.call("GET /v1/webhooks", "List webhooks", right=Right.USE, errors=(404,))
+@router.call("GET /v1/webhooks", "List webhooks", right=Right.USE)
 async def list_webhooks(query: ListQuery, service: Service) -> Page[WebhookAnswer]:
     """List webhooks, oldest first, with the state of their deliveries."""
     found, after = await service.read(
@@ -48,7 +48,6 @@ async def list_webhooks(query: ListQuery, service: Service) -> Page[WebhookAnswe
     "Add a webhook",
     right=Right.USE,
     status=201,
-    errors=(404, 409, 413),
 )
 def add_webhook(body: WebhookBody, service: Service, tx: ScopedTx, caller: CallerName) -> NewWebhookAnswer:
     """Deliver new records to a URL. Only this answer shows the secret that signs deliveries."""
@@ -59,13 +58,13 @@ def add_webhook(body: WebhookBody, service: Service, tx: ScopedTx, caller: Calle
     return NewWebhookAnswer(webhook=shown, secret=webhook.secret)
 
 
-@router.call("GET /v1/webhooks/{id}", "Show a webhook", right=Right.USE, errors=(404,))
+@router.call("GET /v1/webhooks/{id}", "Show a webhook", right=Right.USE)
 async def show_webhook(id: WebhookInPath, service: Service) -> WebhookAnswer:
     """Return a webhook with the state of its deliveries."""
     return _shown(await _view(service, id))
 
 
-@router.call("DELETE /v1/webhooks/{id}", "Delete a webhook", right=Right.USE, errors=(404,))
+@router.call("DELETE /v1/webhooks/{id}", "Delete a webhook", right=Right.USE)
 async def remove_webhook(id: WebhookInPath, service: Service, caller: CallerName) -> WebhookAnswer:
     """Stop deliveries to a URL. Records that wait for delivery are dropped."""
     shown = _shown(await _view(service, id))
@@ -73,7 +72,7 @@ async def remove_webhook(id: WebhookInPath, service: Service, caller: CallerName
     return shown
 
 
-@router.call("POST /v1/webhooks/{id}/test", "Test a webhook", right=Right.USE, errors=(404, 429))
+@router.call("POST /v1/webhooks/{id}/test", "Test a webhook", right=Right.USE)
 async def try_webhook(id: WebhookInPath, service: Service) -> TrialAnswer:
     """Send an event of type `forewarn.test` to a webhook now, and return the result.
 

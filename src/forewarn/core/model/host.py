@@ -16,8 +16,8 @@ from forewarn.core.spelling import truncated_list
 class HostResource:
     """An amount of a resource that a host has."""
 
-    amount: float
-    ratio: float = 1.0  # the overcommit ratio
+    amount: float  #: Physical amount.
+    ratio: float = 1.0  #: Overcommit ratio.
 
     @property
     def capacity(self) -> float:

@@ -20,21 +20,21 @@ from forewarn.core.basic_types import (
 class MachineTraits:
     """The declared properties of a machine except its name and place."""
 
-    update_domain: int = 0
-    fault_domain: int = 0
-    priority: Priority = Priority.REGULAR
-    network: str = ""
-    address: str | None = None
-    mac: str | None = None
-    port: int | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    location: str = ""
-    zone: str = ""
-    size: str = ""
-    os: str = ""
-    mobility: Mobility = Mobility.COLD
-    resources: Mapping[str, float] = field(default_factory=dict)  # what it takes of its host
-    labels: Mapping[str, str] = field(default_factory=dict)  # the labels that its host must have
+    update_domain: int = 0  #: Update domain, from 0.
+    fault_domain: int = 0  #: Fault domain, from 0.
+    priority: Priority = Priority.REGULAR  #: `regular`, or `spot` if it may be evicted.
+    network: str = ""  #: Name of its network.
+    address: str | None = None  #: Source address of its requests. Null: not declared.
+    mac: str | None = None  #: MAC address. Null: not declared.
+    port: int | None = None  #: Loopback port with a guest endpoint only for this machine. Null: none.
+    tags: Mapping[str, str] = field(default_factory=dict)  #: Tags for instance metadata.
+    location: str = ""  #: Location for instance metadata.
+    zone: str = ""  #: Availability zone for instance metadata.
+    size: str = ""  #: Machine size for instance metadata.
+    os: str = ""  #: Operating system for instance metadata.
+    mobility: Mobility = Mobility.COLD  #: How the machine can leave its host.
+    resources: Mapping[str, float] = field(default_factory=dict)  #: Resources that it uses, by name.
+    labels: Mapping[str, str] = field(default_factory=dict)  #: Labels that its host must have.
 
 
 TRAITS = tuple(each.name for each in fields(MachineTraits))

@@ -15,7 +15,7 @@ class TokenAnswer(ApiAnswer):
     NOUN: ClassVar = "token"
 
     name: str  #: Unique name of the token. Records show it in `by`.
-    role: Role  #: What the token may do: `operator`, `user` or `viewer`.
+    role: Role  #: Role of the token: `operator`, `user` or `viewer`.
     project: str | None  #: The only project that the token can access. Null: the whole fleet.
     created_at: datetime  #: When the token was created, in service time.
     created_by: str  #: Name of the caller that created the token.

@@ -31,7 +31,7 @@ class MachineAnswer(MachineTraits, ApiAnswer):
     project: str  #: Project of the machine.
     group: str | None  #: Group of the machine. Null: the machine is standalone.
     host: str | None  #: Host that carries the machine. Null: the machine was evicted.
-    state: MachineState  #: What the machine does now, such as `running` or `moving`.
+    state: MachineState  #: State of the machine, such as `running` or `moving`.
     enabled: bool  #: Whether the guests of its group poll for events.
     last_seen: datetime | None  #: Last poll of the machine, in service time. Null: never.
     source: str  #: `declared` or `put` by people, or the driver that imports the machine.

@@ -43,7 +43,7 @@ class StepAnswer(ApiAnswer):
     too_late: bool  #: Whether the driver was asked to cancel the step and could not.
     progress: float | None  #: Completed share, from 0 to 1, while the step runs. Null: not known.
     impact_seconds: float | None  #: Measured interruption of the machine. Null: not measured.
-    work: Work  #: What the step does to the machine.
+    work: Work  #: Work on the machine.
     moves: bool  #: Whether the machine is on another host afterwards.
     lowered_from: Work | None  #: Work that failed before, if the step now tries a more disruptive one.
 
@@ -57,7 +57,7 @@ class StepAnswer(ApiAnswer):
 class HostStepAnswer(ApiAnswer):
     """Work on a host itself."""
 
-    task: HostTask  #: What is done to the host.
+    task: HostTask  #: Task on the host.
     driver: str  #: Driver that does the work.
     state: StepState  #: State of the step.
     attempt: int  #: Number of the current attempt, from 1.
@@ -86,7 +86,7 @@ class OrderAnswer(ApiAnswer):
 
     id: str  #: GUID of the order, in upper case.
     action: Action  #: The requested action.
-    work: Work | None  #: What is done to the machines. Null: nothing.
+    work: Work | None  #: Work on the machines. Null: none.
     source: Source  #: Whether a user or the platform ordered the work.
     project: str | None  #: Project of the machine. Null: an order on a host.
     machine: str | None  #: Machine of the order. Null: an order on a host.
@@ -123,9 +123,9 @@ class OrderAnswer(ApiAnswer):
 
     @classmethod
     def of(cls, order: Order, *views: object) -> Self:
-        """Show an order. Attributes of the views come before those of the order."""
+        """Show an order. Attributes of a view take precedence."""
         return cls.like(
-            *views,  # first: the terms of an order have a `notice`, too
+            *views,  # first: the terms have a `notice` of another kind
             order,
             order.terms,
             machine=order.machine_name,

@@ -13,7 +13,7 @@ class FaultFields(ApiAnswer):
     """A fault of the guest endpoint, as a rehearsal requests it."""
 
     number: int  #: Identifies the fault within the rehearsal.
-    kind: FaultKind  #: What the guest endpoint does wrong.
+    kind: FaultKind  #: Kind of fault.
     machines: tuple[str, ...]  #: Machines that see the fault. Empty: all machines of the rehearsal.
     since: datetime | None  #: When the fault begins, in service time. Null: at once.
     until: datetime | None  #: When the fault ends, in service time. Null: with the rehearsal.
@@ -53,7 +53,7 @@ class ApprovedEventAnswer(ApiAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsingGuestAnswer(ApiAnswer):
-    """What the guest of a machine has done in a rehearsal."""
+    """The guest of a machine in a rehearsal."""
 
     machine: str  #: Name of the machine.
     polls: int  #: Number of polls.

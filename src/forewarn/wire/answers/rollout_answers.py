@@ -74,7 +74,7 @@ class RolloutAnswer(ApiAnswer):
     id: str | None  #: GUID of the rollout, in upper case. Null: a plan.
     state: RolloutState  #: State of the rollout. `planned`: a plan.
     aborting: bool  #: Whether the rollout was aborted and its started work still runs.
-    action: RolloutAction  #: What is done to each host.
+    action: RolloutAction  #: Work on each host.
     mode: ServiceMode | None  #: Host service only: whether machines leave the host or restart with it.
     returning: bool  #: Host service only: whether machines that left come back afterwards.
     host_work: str | None  #: Host service only: driver for the work on the hosts themselves.
