@@ -145,7 +145,7 @@ def test_an_order_is_listed_shown_and_cancelled(server: str) -> None:
     assert "maintenance reboot" in run("order", "list").stdout
     shown = run("order", "show", order["id"][:8]).stdout
     assert order["id"] in shown
-    assert "Waiting:" in shown
+    assert "Waiting for:" in shown
     assert "called off" in run("order", "cancel", order["id"][:8]).stdout
     assert answer("order", "list", "--state", "cancelled")["orders"][0]["id"] == order["id"]
 
@@ -238,7 +238,7 @@ def test_the_clock_is_turned_by_durations(server: str) -> None:
 def test_a_fleet_that_is_shown_can_be_applied(server: str, tmp_path: Path) -> None:
     file = tmp_path / "fleet.toml"
     file.write_text(run("fleet", "show").stdout, encoding="utf-8")
-    assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
+    assert "No changes" in run("fleet", "apply", str(file)).stdout
 
 
 def test_a_fleet_is_summed_up_by_update_domain(service: Service, server: str) -> None:
@@ -319,7 +319,7 @@ def test_the_windows_of_a_project_are_shown_as_a_person_writes_them(server: str,
     run("fleet", "apply", str(file), "--yes")
     assert f"[projects.shop]\n{window}\n" in run("fleet", "show").stdout
     file.write_text(run("fleet", "show").stdout, encoding="utf-8")
-    assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
+    assert "No changes" in run("fleet", "apply", str(file)).stdout
 
 
 def test_a_fleet_is_applied_after_its_difference_is_shown(server: str, tmp_path: Path) -> None:
@@ -406,7 +406,7 @@ def test_a_fleet_with_a_policy_can_be_applied_as_it_is_shown(server: str, tmp_pa
     file = tmp_path / "fleet.toml"
     file.write_text(run("fleet", "show").stdout, encoding="utf-8")
     assert 'degrade-notice = "1d1h"' in file.read_text()
-    assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
+    assert "No changes" in run("fleet", "apply", str(file)).stdout
 
 
 def test_an_order_on_a_busy_machine_says_what_it_waits_for(service: Service, server: str) -> None:
@@ -461,7 +461,7 @@ def test_a_machine_is_not_deleted_at_a_terminal_without_a_yes(server: str) -> No
     assert "without notice to anybody?" in refused.stderr
     assert "nothing was changed" in refused.stderr
     run("machine", "show", "db")
-    assert "db is no longer in the fleet" in typed_at_a_terminal("y", "machine", "delete", "db").stdout
+    assert "db removed from the fleet" in typed_at_a_terminal("y", "machine", "delete", "db").stdout
     assert "web-5 is no longer" in typed_at_a_terminal("n", "machine", "delete", "web-5", "--yes").stdout
 
 
@@ -476,13 +476,13 @@ def test_a_machine_is_not_deleted_by_a_script_without_a_yes(server: str, more: t
 def test_a_hold_is_released_by_what_it_holds(server: str) -> None:
     for words in (("--project", "default"), ("--host", "host-2"), ()):
         run("hold", "--reason", "a storm", *words)
-    assert "several holds are in force: say which" in run("release", code=1).stderr
+    assert "several holds are in force; give an id" in run("release", code=1).stderr
     assert "there is no hold on host host-1" in run("release", "--host", "host-1", code=1).stderr
     assert run("release", "--project", "default").stdout == "project default: released.\n"
     assert run("release", "--host", "host-2").stdout == "host host-2: released.\n"
     run("release", answer("holds")["holds"][0]["id"], "--host", "host-2", code=2)
     assert run("release").stdout == "the whole fleet: released.\n"
-    assert run("release", code=1).stderr == "forewarn: nothing is held\n"
+    assert run("release", code=1).stderr == "forewarn: no hold is in force\n"
 
 
 def test_a_name_that_could_not_be_one_is_unknown(server: str) -> None:

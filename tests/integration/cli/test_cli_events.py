@@ -59,7 +59,7 @@ def test_a_recommendation_is_neither_done_by_anybody_nor_to_be_approved(
     declared = fleet(machine("spot", "host-1", priority=Priority.SPOT))
     service.apply(replace(declared, defaults=FleetDefaults(driver=driver)))
     ordered = said("machine", "recommend-rebalance", "spot")
-    until = "announces to spot: SpotRebalanceRecommendation, until 2026-01-05 12:30:00 UTC."
+    until = "announced to spot: SpotRebalanceRecommendation, until 2026-01-05 12:30:00 UTC."
     assert until in " ".join(ordered.split())
     (event,) = service.everything().events.values()
     shown = ordered + said("order", "list") + said("order", "show", event.order) + said("history")
@@ -72,7 +72,7 @@ def test_a_recommendation_is_neither_done_by_anybody_nor_to_be_approved(
 def test_an_event_for_which_nothing_is_really_done_is_marked(service: Service) -> None:
     event = told(service)
     assert "Freeze   Scheduled, simulated " in said("event", "list")
-    mark = "done by        nobody (simulated: nothing is really done)\n"
+    mark = "done by        simulated: nothing is really done\n"
     assert mark in said("event", "show", event.id)
     service.advance(hours=1)
     assert "Freeze   over, simulated " in said("event", "list", "--all")
@@ -83,9 +83,9 @@ def test_where_all_must_approve_those_who_have_not_are_named(service: Service) -
     event = told(service, approval=ApprovalRule.ALL)
     service.approve("web-0", event)
     assert known(event)["awaits"] == "web-3"
-    assert "approval       all; awaits web-3\n" in said("event", "show", event.id)
+    assert "approval       all; waiting for web-3\n" in said("event", "show", event.id)
     assert "web-0         web-3    Platform" in said("event", "list")
-    waits = "not approved; awaits web-3; may start at "
+    waits = "not approved; waiting for web-3; may start at "
     assert waits in said("order", "show", event.order)
     assert waits in said("order", "list")
     service.approve("web-3", event)
@@ -104,7 +104,7 @@ def test_where_the_leader_must_approve_others_are_said_not_to_count(service: Ser
 
 def test_where_anybody_may_approve_nobody_is_named(service: Service) -> None:
     event = told(service)
-    assert "any; awaits any of its machines\n" in said("event", "show", event.id)
+    assert "any; waiting for any of its machines\n" in said("event", "show", event.id)
     assert "not approved; may start at" in said("order", "show", event.order)
 
 

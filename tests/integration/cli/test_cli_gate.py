@@ -158,7 +158,7 @@ def test_an_order_taken_up_again_keeps_its_own_limit_of_silence(failed: tuple[st
 def test_an_order_says_who_does_it_and_how_to_take_it_up(failed: tuple[str, str]) -> None:
     url, order = failed
     shown = invoke(url, "order", "show", order).stdout
-    assert "somebody outside, who reports" in shown
+    assert "an external program, which reports progress" in shown
     assert f"gate order {order} -- COMMAND" in shown
 
 

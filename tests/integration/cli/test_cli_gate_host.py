@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.cli.gate import gate_run
+from forewarn.cli.gate import order_gate
 from forewarn.cli.main import app as main
 from forewarn.core.basic_types import EXTERNAL, Action, HostName, HostState, Kind, OrderState, Work
 from forewarn.core.model.order import OrderTerms
@@ -44,7 +44,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file to which the command writes a line for each time that it runs."""
-    monkeypatch.setattr(gate_run, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(order_gate, "LOOK_EVERY", 0.02)
     path = tmp_path / "ran"
     path.touch()
     return path
@@ -99,7 +99,7 @@ def test_the_command_runs_for_a_host_that_carries_nobody(service: Service, ran: 
     gated = gate(service, ran, "host", "host-3", *AT_ONCE, code=7)
     assert gated.exit_code == 7
     assert ran.read_text() == "host-3 \n"
-    assert "The work may begin on host-3" in gated.stdout
+    assert "Work may start on host-3" in gated.stdout
     (order,) = service.everything().orders.values()
     assert (order.state, order.action) == (OrderState.FAILED, Action.SERVICE)
     assert f"gate order {order.id}" in gated.stderr

@@ -87,7 +87,7 @@ def approve(program: Program) -> None:
 
 def begin(program: Program, folder: Path, gate: Gated) -> int:
     """Let the work begin; returns the id of the command's process."""
-    gate.out.wait_for("awaits db")
+    gate.out.wait_for("waiting for db")
     approve(program)
     begun = folder / "begun"
     until(begun.exists, what="the command to be run")
@@ -107,7 +107,7 @@ def is_gone(process: int) -> bool:
 
 def test_a_gate_waits_for_a_server_that_is_away(program: Program, tmp_path: Path) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
-        gate.out.wait_for("awaits db")
+        gate.out.wait_for("waiting for db")
         program.kill()
         gate.err.wait_for("reconnecting: No server answers")
         program.start()
@@ -147,12 +147,12 @@ def test_an_end_that_could_not_be_reported_is_told_with_how_to_report_it(
 
 def test_a_gate_that_cannot_call_off_says_what_is_left_to_do(program: Program, tmp_path: Path) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
-        gate.out.wait_for("awaits db")
+        gate.out.wait_for("waiting for db")
         id_ = the_order(program)["id"]
         program.kill()
         gate.process.send_signal(signal.SIGTERM)
         assert gate.code() == 3
-        gate.err.wait_for(f"Order {id_} could not be called off")
+        gate.err.wait_for(f"Order {id_} could not be cancelled")
         assert f"order cancel {id_}` once the server is back" in gate.err.lines[-1]
 
 
@@ -187,12 +187,12 @@ def test_a_gate_that_is_ended_while_it_waits_calls_its_order_off(
     program: Program, tmp_path: Path, number: signal.Signals
 ) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
-        gate.out.wait_for("awaits db")
+        gate.out.wait_for("waiting for db")
         gate.process.send_signal(number)
         assert gate.code() == 1
         order = the_order(program)
         assert order["state"] == "cancelled"
-        gate.err.wait_for(f"Called off: order {order['id']} is cancelled.")
+        gate.err.wait_for(f"order {order['id']} is cancelled.")
 
 
 @ENDS
@@ -259,9 +259,9 @@ def test_further_interrupts_do_not_keep_an_order_from_being_called_off(
 ) -> None:
     slow = Slow(app_of(service), path="/cancel")
     with serving(slow) as url, gated(url, tmp_path, *FREEZE, "--", "true") as gate:
-        gate.out.wait_for("awaits db")
+        gate.out.wait_for("waiting for db")
         gate.process.send_signal(signal.SIGINT)
-        gate.err.wait_for("Calling off order ")
+        gate.err.wait_for("cancelling order ")
         assert slow.reached.wait(PATIENCE)
         for number in (signal.SIGINT, signal.SIGTERM):
             gate.process.send_signal(number)
@@ -301,7 +301,7 @@ def test_a_machine_that_never_polled_is_named_while_it_is_awaited_and_in_the_end
     program: Program, tmp_path: Path
 ) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
-        gate.out.wait_for("awaits db (never polled), until ")
+        gate.out.wait_for("waiting for db (never polled), until ")
         program.advance(900)
         assert gate.code() == 0
         gate.out.wait_for("db: promised 15 m, delivered to nobody (never polled), started after 15 m")
@@ -309,7 +309,7 @@ def test_a_machine_that_never_polled_is_named_while_it_is_awaited_and_in_the_end
 
 def test_what_notice_a_machine_got_is_told_beside_what_was_promised(program: Program, tmp_path: Path) -> None:
     with gated(program.operators, tmp_path, "machine", "web-0", "--action", "freeze", "--", "true") as gate:
-        gate.out.wait_for("awaits web-0")
+        gate.out.wait_for("waiting for web-0")
         program.advance(60)
         assert program.guest(WEB_0).document()["Events"]
         program.advance(840)

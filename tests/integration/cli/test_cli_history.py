@@ -194,7 +194,7 @@ def test_where_the_end_of_a_file_is_taken_to_begin_does_not_matter(
 
 def test_a_file_that_cannot_be_is_refused(tmp_path: Path) -> None:
     assert "cannot be written" in export("-o", tmp_path / "no" / "where", code=1).stderr
-    assert "needs a file" in export("--resume", code=2).stderr
+    assert "requires --output" in export("--resume", code=2).stderr
 
 
 def test_who_goes_on_after_what_was_removed_is_warned(

@@ -50,7 +50,7 @@ def test_the_difference_is_shown_and_imported(hypervisor: Hypervisor) -> None:
         "Imported: 3 changes.",
     ]
     again = run("fleet", "import", "--from", "libvirt").stdout
-    assert again == "Nothing to change: the fleet is what libvirt has.\n"
+    assert again == "No changes: the fleet matches libvirt.\n"
     del hypervisor.domains["kvm01"][IDS[0]]
     refused = run("fleet", "import", "--from", "libvirt", code=1)
     assert "this would remove 1 of 2 machines that libvirt had; say --yes if so" in refused.output
@@ -83,7 +83,7 @@ def test_hosts_whose_driver_is_gone_are_named_together_with_the_reason(server: S
     with serving(app_of(server)) as url:
         shown = run("host", "list", "--server", url).stdout
         one = run("host", "show", "kvm01", "--server", url).stdout
-    assert "\nkvm01 and kvm02 cannot be reached: driver libvirt is not installed\n" in shown
+    assert "\nkvm01 and kvm02 unreachable: driver libvirt is not installed\n" in shown
     assert "no: driver libvirt is not installed" in one
 
 
@@ -180,7 +180,7 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
     assert "rack=" in run("host", "show", "kvm09").stdout
     assert "rack" not in run("host", "put", "kvm09", "--no-labels", "--driver", "").stdout
     for noun, name in (("group", "db"), ("project", "shop"), ("host", "kvm09")):
-        assert run(noun, "delete", name).stdout == f"{name} is no longer in the fleet.\n"
+        assert run(noun, "delete", name).stdout == f"{name} removed from the fleet.\n"
     assert "expected [DAYS] START LENGTH" in run("project", "put", "x", "--window", "late", code=2).output
 
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli.main import app
-from forewarn.cli.views import questions
+from forewarn.cli.views import confirmation
 from forewarn.core.access import Grant, Role
 from forewarn.core.basic_types import DEFAULT_PROJECT, Action, Work
 from tests.helpers.database.stores import sqlite_url
@@ -130,7 +130,7 @@ def test_an_emergency_that_is_held_names_the_hold_to_lift() -> None:
     run("hold", "--reason", "a freeze", "--host", "host-1")
     said = run(*EMERGENCY).stdout
     assert "host host-1: held by" in said
-    assert re.search(r"lift the hold: +\S+ release 0000", said)
+    assert re.search(r"release the hold: +\S+ release 0000", said)
     assert re.search(r"host maintenance host-1 --action reboot --emergency .* --despite-hold\n", said)
 
 

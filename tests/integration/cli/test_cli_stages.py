@@ -112,7 +112,7 @@ def test_one_machine_alone_leaves_its_host(server: str) -> None:
 
 def test_whoever_vouches_that_a_host_is_fenced_reads_that_it_is_taken_so(server: str) -> None:
     failed = said(server, "host", "fail", "host-2", "--fenced", "pulled its plug", "--yes")
-    assert "  Taken as fenced, vouched for by operator: pulled its plug.\n" in failed
+    assert "  Fenced, confirmed by operator: pulled its plug.\n" in failed
 
 
 def test_work_on_a_host_whose_state_is_unknown_says_when_it_is_lost_too() -> None:

@@ -57,7 +57,7 @@ def test_a_team_is_given_its_project_as_printed(tmp_path: Path) -> None:
         assert "approved and has started" in said
         assert "hosts are the operator's" in said
         assert "no such machine" in said
-        assert "Token anna is revoked." in said
+        assert "Token anna revoked." in said
 
 
 def test_a_host_is_gated_as_printed(tmp_path: Path) -> None:
@@ -82,14 +82,14 @@ def test_records_are_followed_as_printed(tmp_path: Path) -> None:
         # A stream has no end: somebody who types it ends it.
         script = re.sub(r"^(curl -N .*)$", r"timeout 1 \1 || test $? = 124", script, flags=re.MULTILINE)
         said = typed(f"{shell_function()}\n{script}", tmp_path, FOREWARN_SERVER=program.operators)
-        assert "The call was taken." in said
+        assert "The webhook accepted the call." in said
         assert receiver.taken
 
 
 def test_a_store_is_saved_and_copied_as_printed(tmp_path: Path) -> None:
     _, save, move = blocks(ROOT / "docs/operate/back-up-and-restore.md")
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)):
-        assert "The store is saved" in typed(f"{shell_function()}\n{save}", tmp_path)
+        assert "Copied the store" in typed(f"{shell_function()}\n{save}", tmp_path)
     script = move.replace("postgresql://forewarn@db.example/forewarn", "copied.db")
     typed(f"{shell_function()}\n{script}", tmp_path)
     assert (tmp_path / "copied.db").exists()

@@ -114,7 +114,7 @@ def test_the_night_happens_as_it_is_told(program: Program, tmp_path: Path) -> No
     assert "db-0: cannot leave its host, and restarts with it" in planned
     _typed(start)
     _pass_time(program, lambda: _leaves(program, "kvm01"))
-    assert "5 planned ·, 1 being left →" in _typed(look)
+    assert "5 planned ·, 1 being emptied →" in _typed(look)
     _typed(moves)
     assert "Redeploy in 7 d" in _typed(degrade)
     _pass_time(program, lambda: _state(program, NEVER_BACK) == "lost")
@@ -129,6 +129,6 @@ def test_the_night_happens_as_it_is_told(program: Program, tmp_path: Path) -> No
     program.advance(6 * 60 * MINUTE)
     said = _typed(morning)
     assert "3 done ✓" in said
-    assert "2 left out ⊘" in said
+    assert "2 skipped ⊘" in said
     assert "kvm05" in (tmp_path / "night.csv").read_text()
     assert "lost" not in _typed(after)
