@@ -101,9 +101,9 @@ def test_without_an_id_each_event_is_shown_and_asked_for(face: Face) -> None:
 
 
 def test_a_person_may_say_yes_to_all_or_to_nothing(face: Face) -> None:
-    assert "Nothing was approved" in run("approve", said="").stdout
+    assert "No event was approved" in run("approve", said="").stdout
     face.show(REBOOT, OTHERS)
-    assert "Nothing was approved" in run("approve", said="n\nn\n").stdout
+    assert "No event was approved" in run("approve", said="n\nn\n").stdout
     run("approve", "--yes")
     assert [ids for _, ids, _ in face.desk.approved] == [(REBOOT.id, OTHERS.id)]
 

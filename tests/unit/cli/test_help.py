@@ -12,7 +12,19 @@ from forewarn.cli.main import ALIASES, SECTIONS, LazyCommand, app
 
 # The verbs that change nothing.
 READING = {
-    *("list", "show", "summary", "check", "status", "events", "doctor", "holds", "watch", "health", "metrics"),
+    *(
+        "list",
+        "show",
+        "summary",
+        "check",
+        "status",
+        "events",
+        "doctor",
+        "holds",
+        "watch",
+        "health",
+        "metrics",
+    ),
     *("calendar", "promises"),
 }
 
@@ -73,7 +85,10 @@ def test_the_program_lists_its_commands_by_section_without_aliases() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("history --kind evnt-started", '--kind: there is no kind "evnt-started"; did you mean event-started'),
+        (
+            "history --kind evnt-started",
+            '--kind: there is no kind "evnt-started"; did you mean event-started',
+        ),
         ("clock advance soon", "DURATION: expected a time such as 90, 15m, 1h30m or 7d, got 'soon'"),
         ("host maintenance host-1", "--action: is required: one of freeze, reboot, redeploy"),
         ("machine put web-0 --port abc", "--port: 'abc' is not a valid integer"),
@@ -91,4 +106,6 @@ def test_wrong_usage_names_the_flag_and_the_help(words: str, message: str) -> No
 
 def test_a_mistyped_kind_gets_three_suggestions_at_most() -> None:
     message = CliRunner().invoke(app, ["history", "--kind", "machine-change"]).stderr
-    assert "did you mean machine-changed, machine-added or machine-moved?" in message or message.count("-") < 9
+    assert (
+        "did you mean machine-changed, machine-added or machine-moved?" in message or message.count("-") < 9
+    )
