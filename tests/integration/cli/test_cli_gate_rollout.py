@@ -130,7 +130,7 @@ def test_a_report_that_is_refused_leaves_no_other_command_alone(service: Service
     gated = gate(failing, *waves, command=f"{second_waits}; {NOTE}")
     assert (
         gated.exit_code,
-        "host-1: sh ended with code 0, but the server refused the report" in gated.stderr,
+        "sh ended with code 0, but the server refused the report" in gated.stderr,
     ) == (
         1,
         True,

@@ -183,7 +183,7 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
     assert "rack=" in run("host", "show", "kvm09").stdout
     assert "rack" not in run("host", "put", "kvm09", "--no-labels", "--driver", "").stdout
     for noun, name in (("group", "db"), ("project", "shop"), ("host", "kvm09")):
-        assert run(noun, "delete", name).stdout == f"{kind.capitalize()} {name} removed from the fleet.\n"
+        assert run(noun, "delete", name).stdout == f"{noun.capitalize()} {name} removed from the fleet.\n"
     assert "expected [DAYS] START LENGTH" in run("project", "put", "x", "--window", "late", code=2).output
 
 

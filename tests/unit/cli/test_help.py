@@ -12,20 +12,8 @@ from forewarn.cli.main import ALIASES, SECTIONS, LazyCommand, app
 
 # The verbs that change nothing.
 READING = {
-    *(
-        "list",
-        "show",
-        "summary",
-        "check",
-        "status",
-        "events",
-        "doctor",
-        "holds",
-        "watch",
-        "health",
-        "metrics",
-    ),
-    *("calendar", "promises"),
+    *("list", "show", "summary", "check", "status", "events", "doctor", "holds", "watch"),
+    *("health", "metrics", "calendar", "promises"),
 }
 
 
