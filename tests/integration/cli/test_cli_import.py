@@ -86,7 +86,7 @@ def test_hosts_whose_driver_is_gone_are_named_together_with_the_reason(server: S
     with serving(app_of(server)) as url:
         shown = run("host", "list", "--server", url).stdout
         one = run("host", "show", "kvm01", "--server", url).stdout
-    assert "\nkvm01 and kvm02 unreachable: driver libvirt is not installed\n" in shown
+    assert "\nkvm01 and kvm02 cannot be reached: driver libvirt is not installed\n" in shown
     assert "no: driver libvirt is not installed" in one
 
 

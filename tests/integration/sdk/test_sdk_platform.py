@@ -191,7 +191,7 @@ def test_all_of_it_loads_and_checks_a_config_without_what_only_posix_has(tmp_pat
         (tmp_path / "agent.toml").write_text(text)
         ran = elsewhere(tmp_path, "agent", "check", "--config", "agent.toml")
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "agent.toml is sound." in ran.stdout
+    assert "agent.toml is valid." in ran.stdout
 
 
 def test_what_there_is_not_is_refused_by_name(tmp_path: Path) -> None:
