@@ -64,7 +64,7 @@ def test_a_recipe_becomes_a_config_that_is_sound(tmp_path: Path) -> None:
     assert "agent check --config agent.toml" in made.stdout
     checked = run(tmp_path, "agent", "check", "--config", "agent.toml")
     assert checked.returncode == 0, checked.stdout
-    assert checked.stdout.splitlines()[-1] == "agent.toml is sound."
+    assert checked.stdout.splitlines()[-1] == "agent.toml is valid."
     assert re.search(r"Terminate\n  prepare  log: logs a line", checked.stdout)
 
 
@@ -405,7 +405,7 @@ def test_a_rehearsal_fails_if_the_agent_recovered_while_the_event_went_on(tmp_pa
 def test_a_rehearsal_of_a_deletion_passes(tmp_path: Path) -> None:
     ran = run(tmp_path, "agent", "rehearse", "terminate", "--no-kill", "--config", write(tmp_path))
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "As it should be." in ran.stdout
+    assert "As expected." in ran.stdout
 
 
 def test_a_machine_beside_keeps_work_that_is_cancelled_later_from_starting() -> None:

@@ -191,7 +191,7 @@ def test_everything_loads_without_posix_modules(tmp_path: Path) -> None:
         (tmp_path / "agent.toml").write_text(text)
         ran = elsewhere(tmp_path, "agent", "check", "--config", "agent.toml")
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "agent.toml is sound." in ran.stdout
+    assert "agent.toml is valid." in ran.stdout
 
 
 def test_an_unavailable_handler_is_refused_by_name(tmp_path: Path) -> None:
