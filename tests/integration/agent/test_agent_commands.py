@@ -82,7 +82,7 @@ def test_a_config_without_handlers_is_said_to_approve_everything(tmp_path: Path)
     checked = run(tmp_path, "agent", "check", "--config", "agent.toml", "--json")
     assert (checked.returncode, json.loads(checked.stdout)["remarks"]) == (
         0,
-        ["there are no handlers: events are approved at once, with nothing prepared"],
+        ["there are no handlers: the agent approves events at once, without preparation"],
     )
 
 
@@ -160,7 +160,7 @@ def test_a_check_names_what_is_left_out(tmp_path: Path) -> None:
     assert ran.returncode == 0
     shown = re.sub(r"\s+", " ", ran.stdout)
     assert "all/drain.sh: runs" in shown
-    assert f"all: {tmp_path}/hooks/forgot-chmod is left out: it is not executable" in shown
+    assert f"all: {tmp_path}/hooks/forgot-chmod is skipped: it is not executable" in shown
 
 
 def test_a_config_that_is_nowhere_says_what_to_do(tmp_path: Path) -> None:

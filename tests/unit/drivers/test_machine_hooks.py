@@ -33,7 +33,7 @@ from forewarn.drivers import hooks, machine_hook_attempts
 from forewarn.drivers.hooks import HookRuns
 from forewarn.drivers.machine_hook_attempts import HookedMark, Part, read_mark, write_mark
 from forewarn.drivers.machine_hooks import CALL_OVERHEAD, HAS_ENDED, NOT_ANSWERED, MachineHooks
-from forewarn.drivers.registry import AskedDrivers, DriversByName
+from forewarn.drivers.registry import HookedDrivers, DriversByName
 from tests.helpers.programs.process import until
 from tests.helpers.service.harness import START
 from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver
@@ -587,7 +587,7 @@ class _MetDrivers(DriversByName):
 
 
 def test_two_threads_that_ask_for_a_driver_first_get_the_same_hooks_and_locks() -> None:
-    drivers = AskedDrivers(_MetDrivers({SCRIPTED: ScriptedDriver()}), MachineHookSettings())
+    drivers = HookedDrivers(_MetDrivers({SCRIPTED: ScriptedDriver()}), MachineHookSettings())
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(drivers.__getitem__, [SCRIPTED, SCRIPTED])
     assert first is second
