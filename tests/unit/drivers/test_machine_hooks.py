@@ -33,7 +33,7 @@ from forewarn.drivers import hooks, machine_hook_attempts
 from forewarn.drivers.hooks import HookRuns
 from forewarn.drivers.machine_hook_attempts import HookedMark, Part, read_mark, write_mark
 from forewarn.drivers.machine_hooks import CALL_OVERHEAD, HAS_ENDED, NOT_ANSWERED, MachineHooks
-from forewarn.drivers.registry import HookedDrivers, DriversByName
+from forewarn.drivers.registry import DriversByName, HookedDrivers
 from tests.helpers.programs.process import until
 from tests.helpers.service.harness import START
 from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver
