@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.fleet import declaring
-from forewarn.control.fleet.applying_fleet import FleetApplication
+from forewarn.control.fleet import declarations
+from forewarn.control.fleet.fleet_application import FleetApplication
 from forewarn.core.basic_types import Action, Kind, ProjectName, Work
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
@@ -29,7 +29,7 @@ def service(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Service]:
     """Return a service that saves two items of a fleet per part."""
-    monkeypatch.setattr(declaring, "AT_ONCE", 2)
+    monkeypatch.setattr(declarations, "AT_ONCE", 2)
     sqlite = request.param == "sqlite"
     service = Service(sqlite_url(tmp_path) if sqlite else request.getfixturevalue("postgres_url"))
     yield service

@@ -25,7 +25,6 @@ from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.moments import format_time
 from forewarn.core.orders import (
     bare_metal,
     departures,
@@ -44,6 +43,7 @@ from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy, work_of
 from forewarn.core.redaction import driver_named
+from forewarn.core.time_formats import format_time
 
 NO_TERMS = OrderTerms()
 

@@ -21,7 +21,6 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.moments import format_time
 from forewarn.core.orders import (
     arming,
     departures,
@@ -37,6 +36,7 @@ from forewarn.core.orders import (
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.redaction import machine_names
+from forewarn.core.time_formats import format_time
 
 
 def announce(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Order, tuple[Waiting, ...]]:

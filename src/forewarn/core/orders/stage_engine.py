@@ -23,7 +23,6 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.moments import format_time
 from forewarn.core.orders import (
     arming,
     departures,
@@ -44,6 +43,7 @@ from forewarn.core.orders import (
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import machine_names
+from forewarn.core.time_formats import format_time
 
 # A stage reduced to the steps that start together, and their events.
 Share: TypeAlias = tuple[Stage, tuple[Event, ...]]

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from forewarn.core.admission import work_durations
 from forewarn.core.basic_types import (
-    ANSWERING_AT_ONCE,
     EXTERNAL,
     SIMULATED,
+    SYNCHRONOUS_DRIVERS,
     Action,
     HostName,
     HostState,
@@ -23,8 +23,8 @@ from forewarn.core.catalogue import WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, RefusedHost, Step
-from forewarn.core.moments import format_span
 from forewarn.core.orders import bare_metal, placement
+from forewarn.core.time_formats import format_span
 
 # Machine states in which no step is under way.
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
@@ -97,7 +97,7 @@ def _is_reached(machine: Machine, step: Step, *, to: HostName | None) -> bool:
 
 def check_at(draft: Draft, driver: str) -> datetime | None:
     """Return when the driver must be asked, or None if real time decides that."""
-    return draft.now if driver in ANSWERING_AT_ONCE else None
+    return draft.now if driver in SYNCHRONOUS_DRIVERS else None
 
 
 def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:

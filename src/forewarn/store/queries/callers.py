@@ -9,9 +9,9 @@ from sqlalchemy import Select, bindparam, delete, literal, or_, select
 
 from forewarn.core.access import Token
 from forewarn.core.basic_types import ProjectName
-from forewarn.core.push import Webhook, WebhookId
 from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.store import tables
 from forewarn.store.reads.open_transaction import Queries
 from forewarn.store.reads.prefetching import SELECT_ANSWERS
