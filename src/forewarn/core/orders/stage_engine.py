@@ -41,7 +41,6 @@ from forewarn.core.orders import (
     steps,
     superseding,
 )
-from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import machine_names
 
@@ -213,7 +212,7 @@ def _begin_share(draft: Draft, order: Order, index: int, announced: tuple[Event,
 
 def _wait_for_slot(draft: Draft, order: Order, index: int, event: Event) -> tuple[Waiting, ...]:
     """Return nothing if a slot is free; otherwise postpone an event that is due, and return its reason."""
-    slots = Slots(draft, order, index)
+    slots = moves.Slots(draft, order, index)
     if slots.is_free:
         return ()
     others = machine_names(step.name for step in order.stages[index].steps if step.state is StepState.RUNNING)
@@ -244,7 +243,7 @@ def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
     if order.action is Action.FAIL and (not order.is_fenced or host_failures.is_superseded(draft, order)):
         return order
     stage = order.stages[index]
-    idle = Slots(draft, order, index).idle if stages.starts_per_event(stage) else None
+    idle = moves.Slots(draft, order, index).idle if stages.starts_per_event(stage) else None
     begun: dict[MachineId, Step] = {}
     for step in _started_part(draft, order, index).steps:
         if idle is not None and len(begun) >= idle:
