@@ -76,21 +76,10 @@ def unwell(
     policy: Policy,
 ) -> dict[MachineId, Waiting]:
     """Return the machines that have exceeded the time limit."""
-    limit = rollout.terms.health
-    span, work = format_span(limit), expected_work(rollout, policy)
-    slow = {
-        step.machine: Waiting(
-            what=step.name, reason=f"is not healthy {span} after its work should have been over"
-        )
-        for step in _steps(rollout, orders, StepState.RUNNING)
-        if step.begun_at is not None and step.begun_at + work + limit <= now
+    limits = _limits(rollout, orders, quiet, policy)
+    return {
+        step.machine: Waiting(what=step.name, reason=reason) for step, reason, limit in limits if limit <= now
     }
-    late = {
-        each.step.machine: Waiting(what=each.step.name, reason=f"{each.reason} {span} after its work")
-        for each in quiet
-        if each.step.ended_at is not None and each.step.ended_at + limit <= now
-    }
-    return slow | late
 
 
 def look_at(
@@ -102,11 +91,23 @@ def look_at(
     policy: Policy,
 ) -> datetime | None:
     """Return when the next machine reaches the time limit."""
-    begun = (step.begun_at for step in _steps(rollout, orders, StepState.RUNNING))
-    over = (time + expected_work(rollout, policy) for time in begun if time is not None)
-    times = (*over, *(each.step.ended_at for each in quiet if each.step.ended_at is not None))
-    limits = (time + rollout.terms.health for time in times)
-    return min((time for time in limits if time > now), default=None)
+    limits = (limit for _, _, limit in _limits(rollout, orders, quiet, policy))
+    return min((limit for limit in limits if limit > now), default=None)
+
+
+def _limits(
+    rollout: Rollout, orders: Iterable[Order], quiet: Iterable[UnwellMachine], policy: Policy
+) -> Iterator[tuple[Step, str, datetime]]:
+    """Yield each step with its time limit, and the reason that holds after it."""
+    limit = rollout.terms.health
+    span, work = format_span(limit), expected_work(rollout, policy)
+    for step in _steps(rollout, orders, StepState.RUNNING):
+        if step.begun_at is not None:
+            reason = f"is not healthy {span} after its work should have been over"
+            yield step, reason, step.begun_at + work + limit
+    for each in quiet:
+        if each.step.ended_at is not None:
+            yield each.step, f"{each.reason} {span} after its work", each.step.ended_at + limit
 
 
 def expected_work(rollout: Rollout, policy: Policy) -> timedelta:
