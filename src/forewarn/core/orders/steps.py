@@ -10,6 +10,7 @@ from forewarn.core.basic_types import (
     SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     SIMULATED,
+    SYNCHRONOUS_DRIVERS,
     Action,
     HostName,
     HostState,

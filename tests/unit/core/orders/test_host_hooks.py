@@ -379,6 +379,4 @@ def test_a_host_that_its_driver_cannot_uncordon_stays_cordoned() -> None:
     interventions.cancel(there.draft, order.id, by="olga")
     reports.step_failed(there.draft, AttemptId(order.id, "host/uncordon", 1), why="no")
     there.advance(order.id)
-    assert "driver nova has not uncordoned it (no): do that by hand" in unmarked(
-        given_up(there, order).why
-    )
+    assert "driver nova has not uncordoned it (no): do that by hand" in unmarked(given_up(there, order).why)

@@ -175,4 +175,4 @@ def test_a_whole_host_that_starts_with_an_unannounced_machine_is_found() -> None
     found = violations(
         Change(before=before, after=after, records=fleet.records, now=fleet.now, policy=fleet.policy)
     )
-    assert any(each.startswith("whole_hosts_are_done_in_one_go:") for each in found)
+    assert any(each.startswith("work_on_whole_hosts_begins_once:") for each in found)

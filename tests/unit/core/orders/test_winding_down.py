@@ -439,12 +439,12 @@ def test_the_checker_finds_work_that_begins_nevertheless() -> None:
     other = replace(event, id=EventId("FF"))
     after = replace(before, orders={known.id: more}, events={**before.events, other.id: other})
     found = [each for each in violations(change(before, after, fleet)) if each.startswith("nothing_begins")]
-    rule = "nothing_begins_that_winds_down: "
+    rule = "nothing_begins_in_an_order_that_winds_down: "
     assert found == [
-        f"{rule}FF was announced for {known.id}, which winds down",
-        f"{rule}evacuate of web-2 of {known.id} began, which winds down",
-        f"{rule}evacuate of zoo-0 of {known.id} began, which winds down",
-        f"{rule}work of the host of {known.id} began, which winds down",
+        f"{rule}FF was announced for {known.id}, which is winding down",
+        f"{rule}evacuate of web-2 of {known.id} began, which is winding down",
+        f"{rule}evacuate of zoo-0 of {known.id} began, which is winding down",
+        f"{rule}work of the host of {known.id} began, which is winding down",
     ]
 
 

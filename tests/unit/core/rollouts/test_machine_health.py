@@ -118,7 +118,7 @@ def test_the_newest_record_tells_how_a_machine_was_stopped() -> None:
     def record(kind: Kind, reason: str) -> Record:
         return Record(number=1, at=NOW, kind=kind, order=None, event=None, by="test", reason=reason)
 
-    others = record(Kind.MACHINE_CHANGED, "state running to stopped, by other hands")
+    others = record(Kind.MACHINE_CHANGED, "state running to stopped, outside forewarn")
     evicted, tagged = record(Kind.STEP_DONE, "evict"), record(Kind.MACHINE_CHANGED, "tags")
     assert machine_health.is_stopped_by_others([tagged, others, evicted])
     assert not machine_health.is_stopped_by_others([tagged, evicted, others])
