@@ -713,7 +713,9 @@ def a_machine_without_a_reachable_target_does_not_wait(real: Real, *_: Any, **__
     return ()
 
 
-@mutant("core.rollouts.machine_health:off", "unit/core/rollouts/test_machine_health.py", rule="health")
+@mutant(
+    "core.rollouts.machine_health:stopped_outside", "unit/core/rollouts/test_machine_health.py", rule="health"
+)
 def machines_that_are_off_are_healthy(real: Real, *_: Any) -> tuple[()]:
     return ()
 

@@ -165,7 +165,7 @@ class RolloutViews(Reading):
             # A paused rollout has no forecast, because it is unknown when it continues.
             if expected and rollout.left and rollout.state is RolloutState.RUNNING and not rollout.aborting:
                 survey = surveyed(snapshot.rollouts, rollout, rollout.left)
-                times = forecast.times(rollout, survey, now=now, policy=self._policy)
+                times = forecast.wave_times(rollout, survey, now=now, policy=self._policy)
                 said = tuple(forecast.warnings(rollout, survey, times, policy=self._policy))
             shown = self.shown(snapshot, rollout, now, warnings=said)
             waiting = tuple(dict.fromkeys((*_held(snapshot, rollout), *shown.waiting)))
@@ -234,7 +234,7 @@ class RolloutViews(Reading):
         polled = fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
         never = (f"never polled: {naming.shortened(silent)}",) if silent else ()
-        times = forecast.times(rollout, survey, now=now, policy=self._policy)
+        times = forecast.wave_times(rollout, survey, now=now, policy=self._policy)
         unexpected = forecast.warnings(rollout, survey, times, policy=self._policy)
         shared = shared_with(rollout, snapshot.rollouts.open())
         also = (f"{each}: each waits for the other's orders there" for each in shared)

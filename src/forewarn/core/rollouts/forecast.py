@@ -68,7 +68,9 @@ def arrange_by_windows(rollout: Rollout, survey: HostSurvey, *, now: datetime, p
     return forecast(rollout, survey, now=now, policy=policy)[0]
 
 
-def times(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> tuple[Expected, ...]:
+def wave_times(
+    rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
+) -> tuple[Expected, ...]:
     """Return the times of the planned waves, up to a wave that no window has room for."""
     candidates, at = Candidates(rollout, survey, policy), _free_at(rollout, now)
     found: list[Expected] = []

@@ -27,7 +27,7 @@ class UnwellMachine:
     reason: str
 
 
-def silent(
+def not_polling(
     rollout: Rollout, orders: Iterable[Order], seen: Mapping[MachineId, datetime]
 ) -> tuple[UnwellMachine, ...]:
     """Return the machines that polled before their work and not since. `seen` has their last polls."""
@@ -40,18 +40,18 @@ def silent(
     )
 
 
-def recent(rollout: Rollout, *, now: datetime) -> tuple[Wave, ...]:
+def watched_waves(rollout: Rollout, *, now: datetime) -> tuple[Wave, ...]:
     """Return the waves whose machines are still within the time limit."""
     limit = now - rollout.terms.health
     return tuple(wave for wave in rollout.begun if wave.ended_at is None or wave.ended_at >= limit)
 
 
-def treated(rollout: Rollout, orders: Iterable[Order]) -> tuple[Step, ...]:
+def finished_steps(rollout: Rollout, orders: Iterable[Order]) -> tuple[Step, ...]:
     """Return the finished steps of machines that no operator has excused."""
     return () if rollout.aborting else tuple(_steps(rollout, orders, StepState.DONE))
 
 
-def off(steps: Iterable[Step], stopped: Collection[MachineId]) -> tuple[UnwellMachine, ...]:
+def stopped_outside(steps: Iterable[Step], stopped: Collection[MachineId]) -> tuple[UnwellMachine, ...]:
     """Return the machines that were stopped outside forewarn since their work."""
     reason = "is off, as its hypervisor says,"
     return tuple(UnwellMachine(step=step, reason=reason) for step in steps if step.machine in stopped)
@@ -82,7 +82,7 @@ def unwell(
     }
 
 
-def look_at(
+def next_limit(
     rollout: Rollout,
     orders: Iterable[Order],
     quiet: Iterable[UnwellMachine],
