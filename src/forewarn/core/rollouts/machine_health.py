@@ -101,13 +101,16 @@ def _limits(
     """Yield each step with its time limit, and the reason that holds after it."""
     limit = rollout.terms.health
     span, work = format_span(limit), expected_work(rollout, policy)
-    for step in _steps(rollout, orders, StepState.RUNNING):
-        if step.begun_at is not None:
-            reason = f"is not healthy {span} after its work should have been over"
-            yield step, reason, step.begun_at + work + limit
-    for each in quiet:
-        if each.step.ended_at is not None:
-            yield each.step, f"{each.reason} {span} after its work", each.step.ended_at + limit
+    yield from (
+        (step, f"is not healthy {span} after its work should have been over", step.begun_at + work + limit)
+        for step in _steps(rollout, orders, StepState.RUNNING)
+        if step.begun_at is not None
+    )
+    yield from (
+        (each.step, f"{each.reason} {span} after its work", each.step.ended_at + limit)
+        for each in quiet
+        if each.step.ended_at is not None
+    )
 
 
 def expected_work(rollout: Rollout, policy: Policy) -> timedelta:
