@@ -278,7 +278,7 @@ def one_approval_starts_the_stage(
 def a_stage_starts_on_busy_machines(
     real: Real, draft: Draft, order: Order, stage: Stage, announced: tuple[Event, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
-    busy = reasons.busy(draft, order, stage.steps)
+    busy = reasons.other_orders_on(draft, order, stage.steps)
     return tuple(why for why in real(draft, order, stage, announced, policy) if why not in busy)
 
 

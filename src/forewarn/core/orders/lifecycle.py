@@ -163,7 +163,7 @@ def _end(draft: Draft, order: Order, policy: Policy) -> Order:
     if order.terms.winding_down:
         return winding_down.end(draft, order)
     draft.record(Kind.ORDER_DONE, order, by=order.by, reason="simulated" if order.simulated else "")
-    host_work.release(draft, order)
+    host_work.uncordon(draft, order)
     return departures.ended(draft, order, OrderState.DONE)
 
 

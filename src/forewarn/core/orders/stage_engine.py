@@ -191,7 +191,7 @@ def _start(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Orde
         alone = stages.starts_per_event(share)
         away = stage_announcing.why_not_sent(draft, order, index, share.steps)
         kept = reasons.why_not_started(draft, order, share, announced, policy, alone=alone)
-        why = (*unarmed, *host_work.not_cordoned(order), *((*away, *kept) if alone else (*kept, *away)))
+        why = (*unarmed, *host_work.why_not_cordoned(order), *((*away, *kept) if alone else (*kept, *away)))
         if not why and alone:
             why = _wait_for_slot(draft, order, index, announced[0])
         waiting += why

@@ -59,7 +59,7 @@ def end(draft: Draft, order: Order) -> Order:
         done = all(step.why != order.terms.winding_down for step in cancelled)
     why = "; ".join(filter(None, (order.terms.winding_down, _moved(draft, order))))
     draft.record(Kind.ORDER_DONE if done else Kind.ORDER_CANCELLED, order, by=order.by, reason=why)
-    host_work.release(draft, order)
+    host_work.uncordon(draft, order)
     return departures.ended(draft, order, OrderState.DONE if done else OrderState.CANCELLED, why=why)
 
 

@@ -12,7 +12,7 @@ from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, waves
-from forewarn.core.rollouts.candidates import Candidates, Stages
+from forewarn.core.rollouts.candidates import Candidates, PlannedStages
 from forewarn.core.rollouts.emptying import HALF_OF_A_RACK, HALF_OF_THOSE_ALIKE, evacuation_limits
 from forewarn.core.time_formats import format_time
 
@@ -144,7 +144,7 @@ def _expected(hosts: Iterable[HostName], candidates: Candidates, *, at: datetime
     )
 
 
-def _stages(stages: Stages, *, at: datetime) -> Iterator[Expected]:
+def _stages(stages: PlannedStages, *, at: datetime) -> Iterator[Expected]:
     """Yield the times of the stages of one host."""
     for stage, timing in stages:
         at = timing.announce_at(at) or at
