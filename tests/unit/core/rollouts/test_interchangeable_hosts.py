@@ -114,7 +114,7 @@ def test_the_plan_warns_that_it_halves_interchangeable_hosts() -> None:
     ground = survey(*[ZERO] * 4)
     asked = moving(ground, tuple(ground.hosts))
     (said,) = forecast.more_waves_to_empty(asked, ground)
-    assert said == f"2 waves instead of 1: {emptying.HALF_OF_THOSE_ALIKE}"
+    assert said == f"2 waves instead of 1: {emptying.HALF_OF_INTERCHANGEABLE}"
 
 
 # Homes
