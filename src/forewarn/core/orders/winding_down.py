@@ -19,7 +19,6 @@ from forewarn.core.basic_types import (
     StepState,
 )
 from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.orders import departures, events, host_steps, host_work, stages, steps
 from forewarn.core.redaction import machine_names
@@ -40,13 +39,6 @@ def begin(draft: Draft, order_id: OrderId, *, by: str, why: str) -> None:
         order = draft.put_order(_cancel_unstarted(draft, order, index, why=why))
     order = host_steps.with_steps(order, lambda step: _host_step(draft, order, step, why=why))
     draft.wake([draft.put_order(order)])
-
-
-def waiting(order: Order) -> tuple[Waiting, ...]:
-    """Return that an order winds down, if it does."""
-    why = order.terms.winding_down
-    ends = f"ends after all work that has started: {why}"
-    return (Waiting(what=f"order {order.id}", reason=ends),) if why else ()
 
 
 def end(draft: Draft, order: Order) -> Order:
