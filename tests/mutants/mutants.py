@@ -721,7 +721,7 @@ def machines_that_are_off_are_healthy(real: Real, *_: Any) -> tuple[()]:
 
 
 @mutant(
-    "core.rollouts.emptying:_larger", "unit/core/rollouts/test_interchangeable_hosts.py", rule="placement"
+    "core.rollouts.evacuation:_larger", "unit/core/rollouts/test_interchangeable_hosts.py", rule="placement"
 )
 def a_wave_empties_all_interchangeable_hosts(real: Real, hosts: int) -> int:
     return hosts

@@ -19,7 +19,7 @@ from forewarn.core.orders import interventions, lifecycle, requests, winding_dow
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import (
-    emptying,
+    evacuation,
     forecast,
     interchangeable_hosts,
     machine_health,
@@ -110,7 +110,7 @@ class RolloutEngine(UseCase):
         if chosen:
             ends = forecast.ends_about(rollout, chosen, survey, now=now, policy=self._policy)
             # No machine may move to a host of its own wave: all hosts need orders before the first starts.
-            first = chosen if emptying.moves_machines(rollout) or len(chosen) <= TOGETHER else chosen[:FEW]
+            first = chosen if evacuation.moves_machines(rollout) or len(chosen) <= TOGETHER else chosen[:FEW]
             placed = self._place(tx, rollout, first, now)
             rollout = planning.begin(rollout, _ids(placed), survey, now=now, ends_about=ends)
             rollout = _with_drivers(rollout, placed)
@@ -135,7 +135,7 @@ class RolloutEngine(UseCase):
         if wrong:
             return self.pause(tx, rollout, by="", why=f"{wrong[0]}", now=now)
         # As in `_act`: if machines move, all hosts need orders before the first one starts.
-        some = rollout.coming if emptying.moves_machines(rollout) else rollout.coming[:most]
+        some = rollout.coming if evacuation.moves_machines(rollout) else rollout.coming[:most]
         survey = self._survey(tx, rollout, some)
         free = planning.still_announceable(rollout, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, rollout, free, now)
@@ -267,7 +267,7 @@ class RolloutEngine(UseCase):
         placed: dict[HostName, Order] = {}
         for some in chunks(hosts, TOGETHER):
             near = sorted({home for host in some for home in homes.get(host, ())})
-            around = tx.rules.around(hosts=some, room=emptying.moves_machines(rollout), homes=near)
+            around = tx.rules.around(hosts=some, room=evacuation.moves_machines(rollout), homes=near)
             with self._saving(tx, around, now=now) as draft:
                 for host in some:
                     own = replace(request, terms=replace(terms, homes=homes.get(host, ())))
@@ -290,7 +290,7 @@ def disturbed(survey: HostSurvey, rollout: Rollout) -> HostSurvey:
 
 def with_alike(rollouts: RolloutQueries, rollout: Rollout, survey: HostSurvey) -> Rollout:
     """Note which hosts are interchangeable, if machines leave their hosts."""
-    if not emptying.moves_machines(rollout):
+    if not evacuation.moves_machines(rollout):
         return rollout
     groups = {group for footprint in survey.footprints.values() for group in footprint.counts}
     listed = groups & survey.sizes.keys()

@@ -23,9 +23,9 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts import emptying, forecast, planning, progress
+from forewarn.core.rollouts import evacuation, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.emptying import EvacuationCheck, EvacuationInput
+from forewarn.core.rollouts.evacuation import EvacuationCheck, EvacuationInput
 from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
@@ -152,7 +152,7 @@ class RolloutViews(Reading):
             drivers=drivers,
             expected=expected,
             warnings=(*warnings, *prechecked_moves.warnings_of(more), *lowered[:MOST_LOWERED]),
-            emptying=emptying.with_obstacles(emptying.find_obstacles(rollout, survey, around), obstacles),
+            emptying=evacuation.with_obstacles(evacuation.find_obstacles(rollout, survey, around), obstacles),
         )
 
     def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:

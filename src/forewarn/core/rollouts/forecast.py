@@ -13,7 +13,7 @@ from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, waves
 from forewarn.core.rollouts.candidates import Candidates, PlannedStages
-from forewarn.core.rollouts.emptying import HALF_OF_A_RACK, HALF_OF_INTERCHANGEABLE, evacuation_limits
+from forewarn.core.rollouts.evacuation import HALF_OF_A_RACK, HALF_OF_INTERCHANGEABLE, evacuation_limits
 from forewarn.core.time_formats import format_time
 
 # Hosts that were planned together rarely need different times. If they do for so long, they need a new plan.

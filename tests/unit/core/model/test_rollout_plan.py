@@ -12,7 +12,7 @@ from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wav
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import unmarked
-from forewarn.core.rollouts import emptying, forecast, planning, progress, waves
+from forewarn.core.rollouts import evacuation, forecast, planning, progress, waves
 from forewarn.core.rollouts.candidates import Candidates
 from tests.unit.core.model.test_rollout import NOW, carries, host, over, survey
 from tests.unit.rollouts import by_id, order
@@ -330,8 +330,8 @@ def test_the_plan_says_that_it_splits_racks() -> None:
     asked = replace(over(ground, at_once=4), work=Work.REDEPLOY)
     asked = replace(asked, waves=waves.cut(asked, ground, asked.left))
     (said,) = forecast.more_waves_to_empty(asked, ground)
-    assert said == f"2 waves instead of 1: {emptying.HALF_OF_A_RACK}"
-    assert f"1 of 2 waves has fewer than 4 hosts: {emptying.HALF_OF_A_RACK}" in [
+    assert said == f"2 waves instead of 1: {evacuation.HALF_OF_A_RACK}"
+    assert f"1 of 2 waves has fewer than 4 hosts: {evacuation.HALF_OF_A_RACK}" in [
         *forecast.smaller_waves(asked, ground)
     ]
     assert list(forecast.more_waves_to_empty(over(ground, at_once=4), ground)) == []
