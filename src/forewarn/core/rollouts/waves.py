@@ -197,7 +197,10 @@ def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
 
 def _limits(rollout: Rollout, survey: HostSurvey, spare: Mapping[GroupName, int]) -> WaveLimits:
     return WaveLimits(
-        survey=survey, at_once=rollout.hosts_at_once, spare=spare, evacuation=evacuation_limits(rollout, survey)
+        survey=survey,
+        at_once=rollout.hosts_at_once,
+        spare=spare,
+        evacuation=evacuation_limits(rollout, survey),
     )
 
 
@@ -272,7 +275,9 @@ class WaveBuilder:
                 return f"two update domains of group {group} are not disturbed together"
             if group in self._spare and footprint.together(group) > self._spare[group]:
                 return f"group {group} can spare {self._limits.spare[group]} at once"
-        full = (limit for limit in self._limits.evacuation.get(host, ()) if self._emptied[limit] >= limit.most)
+        full = (
+            limit for limit in self._limits.evacuation.get(host, ()) if self._emptied[limit] >= limit.most
+        )
         return next((limit.why for limit in full), "")
 
     def take(self, host: HostName) -> None:
