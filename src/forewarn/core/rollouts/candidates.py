@@ -145,8 +145,8 @@ class Candidates:
     def announce_at(self, host: HostName, now: datetime) -> datetime | None:
         """Return the first time from now on at which a host may be announced; None if there is none.
 
-        If a window would end between two stages, the host rather waits for a window with room for all of
-        them, unless its remaining stages could begin earlier than that.
+        If a window would end between two stages, the host waits for a window with room for all of them. It
+        does not wait if its remaining stages could begin earlier than that.
         """
         if now != self._asked_at:
             self._asked_at, self._times = now, {}
