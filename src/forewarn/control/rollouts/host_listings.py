@@ -58,9 +58,9 @@ class HostListings(Reading):
         """Return the machines whose work is done, and that are still being watched."""
         if rollout.state is not RolloutState.RUNNING:
             return []
-        waves = machine_health.recent(rollout, now=self._clock.now())
+        waves = machine_health.watched_waves(rollout, now=self._clock.now())
         orders = snapshot.rollouts.orders_by_id(order for wave in waves for order in wave.orders)
-        return [step.machine for step in machine_health.treated(rollout, orders.values())]
+        return [step.machine for step in machine_health.finished_steps(rollout, orders.values())]
 
     def _looks(self, snapshot: Snapshot, machines: Sequence[MachineId]) -> Iterator[HostListing]:
         """Group machines by the drivers of their hosts. For a stopped machine, the last host counts."""

@@ -22,7 +22,7 @@ from forewarn.core.model.event import Resource
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import RACK, Host, HostLoad, HostResource, Room
 from forewarn.core.model.machine import Machine
-from forewarn.core.rollouts.emptying import EvacuationInput, LeavingMachine
+from forewarn.core.rollouts.evacuation import EvacuationInput, LeavingMachine
 from forewarn.store import tables
 from forewarn.store.key_lists import chunks, for_keys, key_list, one_of
 from forewarn.store.reads.open_transaction import OpenTransaction
