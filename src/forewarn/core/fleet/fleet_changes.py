@@ -54,7 +54,7 @@ class ObservedMachine:
     # The machine, and forewarn's steps on it, before the source was asked. If either has changed since, the
     # report is stale.
     before: Machine
-    hands: StepStates
+    open_steps: StepStates
     host: HostName | None = None  # the host that defines it
     running: bool = False
     gone: bool = False  # no host defines it

@@ -1,4 +1,4 @@
-"""Splitting the changes of a declaration into parts, each of which leaves a valid fleet."""
+"""Splitting the changes of a declaration into parts; each part leaves a valid fleet."""
 
 from collections.abc import Iterable
 from dataclasses import replace
