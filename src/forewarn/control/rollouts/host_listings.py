@@ -73,7 +73,7 @@ class HostListings(Reading):
             host = machine.host or machine.last_host
             if host is None or drivers.of(host) not in self._drivers_known.listing:
                 continue
-            seen = ObservedMachine(before=machine, hands=outside_changes.hands(draft, id_))
+            seen = ObservedMachine(before=machine, open_steps=outside_changes.open_steps(draft, id_))
             by_driver.setdefault(drivers.of(host), {}).setdefault(host, []).append(seen)
         for driver, there in by_driver.items():
             hosts = (snapshot.fleet.host(name) for name in there)
@@ -91,5 +91,5 @@ class MachineSightings(UseCase):
         """Follow changes of machines outside forewarn."""
         around = tx.rules.around(machines=[each.before.id for each in seen])
         with self._saving(tx, around) as draft:
-            for _ in outside_changes.follow(draft, seen, by=FOREWARN):
+            for _ in outside_changes.apply_reports(draft, seen, by=FOREWARN):
                 pass
