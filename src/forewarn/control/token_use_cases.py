@@ -160,8 +160,8 @@ class BrowserSessions(UseCase, SessionViews):
         secret = f"{rules.SESSION_PREFIX}{self._new_secret()}"
         session = rules.begun(token, secret=secret, real_now=now, life=self.life)
         tx.sessions.remove_ended(now)
-        mine = [each for each in tx.sessions.of_token(token.digest) if each.digest != instead_of]
-        gone = [each.digest for each in rules.surplus(mine)]
+        others = [each for each in tx.sessions.of_token(token.digest) if each.digest != instead_of]
+        gone = [each.digest for each in rules.surplus(others)]
         if instead_of is not None:
             gone.append(instead_of)
         tx.sessions.remove(gone)

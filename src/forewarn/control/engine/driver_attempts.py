@@ -115,13 +115,13 @@ class DriverAttempts:
 
     def keep(self, running: Collection[AttemptId]) -> None:
         """Remove all other attempts."""
-        self._forget([id_ for mine in self._attempts.values() for id_ in mine if id_ not in running])
+        self._forget([id_ for attempts in self._attempts.values() for id_ in attempts if id_ not in running])
 
     def _forget(self, ended: Iterable[AttemptId]) -> None:
         for id_ in ended:
-            mine = self._attempts.get(id_.order, {})
-            attempt = mine.pop(id_, None)
-            if not mine:
+            siblings = self._attempts.get(id_.order, {})
+            attempt = siblings.pop(id_, None)
+            if not siblings:
                 self._attempts.pop(id_.order, None)
             if attempt is None:
                 continue

@@ -177,8 +177,8 @@ class FleetApplication(UseCase):
             leftovers = find_leftovers(tx, draft)
             remove_leftovers(tx, draft, leftovers, by=self._by)
             if last and self.changes:
-                said = f"{counted(len(self.changes), 'change')} {self._origin}".strip()
-                draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=said)
+                reason = f"{counted(len(self.changes), 'change')} {self._origin}".strip()
+                draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=reason)
         # Between the first part and the last, no file counts as applied, not even the previous one.
         if self._digest is not None:
             tx.fleet_file.set_applied(self._digest if last else None)
