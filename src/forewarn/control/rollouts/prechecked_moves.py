@@ -32,12 +32,12 @@ MOST_MACHINES = 200
 # Targets per machine to ask about at once. If all refuse, the next ones follow.
 TARGETS_AT_ONCE = 3
 
-NOT_HEARD = MoveAnswer(unknown="own_tasks driver has not answered yet")
+NOT_HEARD = MoveAnswer(unknown="its driver has not answered yet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrecheckedMove:
-    """A planned move, with everything that own_tasks driver needs to know."""
+    """A planned move, with everything that its driver needs to know."""
 
     move: PlannedMove
     machine: Machine
