@@ -20,12 +20,11 @@ def answer_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     under_way: list[Any] = []
 
     def lose(batch: Batch) -> None:
-        orders = [order for each in batch.changes for order in each.changes.orders]
+        orders = [order for each in batch.state.saved for order in each.changes.orders]
         if under_way or not any(order.state is OrderState.STARTED for order in orders):
             commit(batch)
             return
-        batch.known.write(batch.postpone)
-        batch.reach()
+        batch.write_rest()
         assert batch.connection is not None
         under_way.append(batch.connection.connection.dbapi_connection)
         raise Uncertain("the answer is lost")
@@ -33,8 +32,8 @@ def answer_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     def leave(batch: Batch) -> None:
         connection = batch.connection
         if under_way and connection and connection.connection.dbapi_connection is under_way[0]:
-            kept.append((batch.closing, connection))
-            batch.closing = batch.connection = None
+            kept.append((batch.connecting, connection))
+            batch.connecting = batch.connection = None
         close(batch)
 
     kept: list[Any] = []

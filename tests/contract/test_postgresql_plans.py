@@ -10,8 +10,8 @@ from sqlalchemy import Update, text
 from forewarn.core.basic_types import GroupName, HostName, Source
 from forewarn.core.model.constraints import Waiting
 from forewarn.store.foreseen import Foreseen
-from forewarn.store.reads.loading import load
-from forewarn.store.reads.open_transaction import KnownMeta
+from forewarn.store.reads.open_transaction import BatchState
+from forewarn.store.reads.prefetching import load
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.sql import Store, open_store
 from forewarn.store.writes import saving
@@ -47,7 +47,7 @@ PLANS = text("SELECT count(*) FROM pg_prepared_statements WHERE generic_plans > 
 
 QUESTIONS: dict[str, Callable[[Snapshot], object]] = {
     "what calls will ask for": lambda tx: load(
-        tx.transaction.connection, [Foreseen(machine="vm-0", answer=("alice", "key"))], KnownMeta()
+        tx.transaction.connection, [Foreseen(machine="vm-0", answer=("alice", "key"))], BatchState()
     ),
     "around an order": lambda tx: tx.rules.around(orders=[order_id(HERE)]),
     "around a machine that moves": lambda tx: tx.rules.around(machines=[MACHINE], room=True),

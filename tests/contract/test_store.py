@@ -226,7 +226,7 @@ def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: Stor
     with writing(store) as tx:
         tx.rules.everything()
         tx.transaction.connection.execute(update(tables.groups).values(version=tables.groups.c.version + 1))
-        with pytest.raises(Conflict, match='group "web" was changed by'):
+        with pytest.raises(Conflict, match='another call changed group "web"'):
             tx.changes.save(Changes(now=NOW, **change))
     assert everything(store).groups == {"web": group()}
 

@@ -129,6 +129,6 @@ def test_a_database_that_is_no_store_is_not_backed_up(tmp_path: Path) -> None:
 
 
 def test_a_postgresql_of_another_schema_is_not_copied(postgres_url: str, tmp_path: Path) -> None:
-    with pytest.raises(Conflict, match="has schema none"):
+    with pytest.raises(Conflict, match="has no schema"):
         backup(postgres_url, tmp_path / "copy.db", new_lineage="COPY")
     assert list(tmp_path.iterdir()) == []

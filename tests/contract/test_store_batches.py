@@ -1,11 +1,13 @@
-"""Batches: committed as a whole, with a savepoint for each job."""
+"""Every store commits a batch as a whole and undoes a failed savepoint alone."""
 
+import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, make_url
 
 from forewarn.core.errors import Conflict, Unavailable, Uncertain
 from forewarn.store.batch import Transaction
@@ -86,7 +88,44 @@ def test_a_job_around_a_failed_savepoint_is_still_rolled_back_alone(store: Store
     assert kept(store, 1, 2, 3, 4) == [True, False, False, True]
 
 
-def test_an_error_of_the_database_rolls_back_its_job_alone(store: Store) -> None:
+def writers_are_locked_out(url: str) -> bool:
+    """Return whether another connection can take the lock that every writer takes first."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(str(make_url(url).database), timeout=0)) as other:
+            try:
+                other.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+            return False
+    with psycopg.connect(url) as other:
+        try:
+            other.execute("SELECT number FROM meta FOR UPDATE NOWAIT")
+        except psycopg.errors.LockNotAvailable:
+            return True
+        return False
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_failed_nested_savepoint_keeps_the_lock_of_its_job(
+    store_at_url: Store, url: str, *, writes: bool
+) -> None:
+    def fail_in_savepoint(tx: Transaction) -> None:
+        with tx.savepoint() as inner:
+            assert inner.answers.find("a caller", "an unused key") is None
+            if writes:
+                inner.answers.save(answer(1))
+            fail()
+
+    with store_at_url.batch() as batch, batch.savepoint() as tx:
+        tx.lock()
+        with pytest.raises(LookupError):
+            fail_in_savepoint(tx)
+        assert writers_are_locked_out(url)
+        keep(tx, answer(2))
+    assert kept(store_at_url, 1, 2) == [False, True]
+
+
+def test_a_refusal_of_the_database_undoes_its_part_alone(store: Store) -> None:
     with store.batch() as batch:
         for number, status in ((1, 200), (2, None), (3, 200)):
             with suppress(Conflict), batch.savepoint() as tx:

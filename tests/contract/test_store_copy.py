@@ -144,16 +144,16 @@ def test_a_foreign_file_and_a_foreign_database_are_refused(tmp_path: Path, postg
 def test_leftovers_of_another_store_at_the_target_are_not_mixed_in(tmp_path: Path, suffix: str) -> None:
     make(f"sqlite:///{tmp_path / 'forewarn.db'}")
     (tmp_path / f"new.db{suffix}").write_bytes(b"changes of another file")
-    with pytest.raises(Conflict, match=rf"new\.db{suffix} is left of another store"):
+    with pytest.raises(Conflict, match=rf"new\.db{suffix} belongs to another store"):
         copy(f"sqlite:///{tmp_path / 'forewarn.db'}", f"sqlite:///{tmp_path / 'new.db'}", new_lineage="COPY")
-    with pytest.raises(Conflict, match="is left of another store"):
+    with pytest.raises(Conflict, match="belongs to another store"):
         backup(f"sqlite:///{tmp_path / 'forewarn.db'}", tmp_path / "new.db", new_lineage="BACKUP")
     assert not (tmp_path / "new.db").exists()
 
 
 def test_a_store_that_is_served_is_not_copied(way: tuple[str, str]) -> None:
     make(way[0])
-    with hold(way[0]), pytest.raises(Conflict, match="another forewarn serves"):
+    with hold(way[0]), pytest.raises(Conflict, match="another server uses"):
         copy(*way, new_lineage="COPY")
     copy(*way, new_lineage="COPY")  # the target is as empty as before
 
@@ -182,7 +182,7 @@ def test_a_copy_with_a_changed_row_fails_and_leaves_nothing(way: tuple[str, str]
     note = begun.append  # the last transaction to begin is the one that writes
     event.listen(Engine, "begin", note)
     try:
-        with pytest.raises(Unavailable, match="table machines has arrived"):
+        with pytest.raises(Unavailable, match="copy of table machines has"):
             copy(*way, new_lineage="COPY", progress=spoil)
     finally:
         event.remove(Engine, "begin", note)
@@ -194,7 +194,7 @@ def _copied(way: tuple[str, str]) -> bool:
     try:
         copy(*way, new_lineage="COPY")
     except Conflict as refusal:
-        if "another forewarn serves" not in str(refusal):
+        if "another server uses" not in str(refusal):
             raise
         return False
     return True

@@ -10,7 +10,7 @@ from forewarn.core.basic_types import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.core.filters import EventFilter, HistoryFilter, MachineFilter, OrderFilter, RecordFilter
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
-from forewarn.store.reads.capacity import TO_CHOOSE_FROM
+from forewarn.store.reads.capacity import EXTRA_HOSTS
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.sql import Store, open_store
 from tests.contract.samples import (
@@ -114,7 +114,7 @@ def test_no_query_scans_a_table(question: str) -> None:
 def test_the_search_for_a_host_neither_scans_nor_sorts_a_table() -> None:
     """The emptiest hosts carry too many machines of the group, so the search continues."""
     store = open_store("sqlite://", new_id=lambda: "X")
-    hosts = [f"host-{number}" for number in range(2 * TO_CHOOSE_FROM)]
+    hosts = [f"host-{number}" for number in range(2 * EXTRA_HOSTS)]
     save_fleet(store, [machine(name, host=host(name).name) for name in hosts], hosts=hosts)
     in_rack = host("host-0", labels={"rack": "a"})
     save(store, groups=(group(policy=GroupPolicy(budget=len(hosts) - 1)),), hosts=(in_rack,))

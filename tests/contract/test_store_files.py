@@ -85,5 +85,5 @@ def test_a_warning_names_files_of_other_owners(
     monkeypatch.setattr(Path, "chmod", refuse)  # the tests may run as root, which may access everything
     with caplog.at_level(logging.WARNING):
         open_store(url, new_id=lambda: "UNUSED").close()
-    assert "others may read" in caplog.text
+    assert "other users may read" in caplog.text
     assert "chmod 600" in caplog.text

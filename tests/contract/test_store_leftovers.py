@@ -86,7 +86,7 @@ def test_the_backup_is_served_once_the_log_is_moved_away(tmp_path: Path) -> None
 def test_a_copy_from_another_time_is_not_mixed_with_the_log(tmp_path: Path) -> None:
     killed = leave_killed(tmp_path, more=40)
     shutil.copyfile(tmp_path / "cold.db", killed)
-    with pytest.raises(Conflict, match="was not left by the store in"):
+    with pytest.raises(Conflict, match="does not belong to the store in"):
         open_as_server(killed)
 
 
@@ -94,7 +94,7 @@ def test_a_log_whose_file_was_removed_is_not_removed_too(tmp_path: Path) -> None
     killed = leave_killed(tmp_path)
     before = Path(f"{killed}-wal").read_bytes()
     killed.unlink()
-    with pytest.raises(Conflict, match="put its file back"):
+    with pytest.raises(Conflict, match="restore its file"):
         open_as_server(killed)
     assert Path(f"{killed}-wal").read_bytes() == before
 

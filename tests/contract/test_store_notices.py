@@ -106,7 +106,7 @@ def test_promises_add_up_by_project_month_and_whether_they_were_simulated(store:
     ]
     assert end is None
     assert of_march == [*first]
-    with store.read_scope(Scope(caller=ProjectName("b"))) as snapshot:
+    with store.scoped(Scope(caller=ProjectName("b"))).read() as snapshot:
         assert snapshot.work.promises(after=None, limit=9)[0] == [month("b", "2026-02", broken=1)]
 
 

@@ -133,7 +133,9 @@ def test_a_reader_does_not_migrate_an_older_store(
 ) -> None:
     save_fleet(store_at_url)
     old, new = revisions()[-1], upgrade_forewarn(monkeypatch, tmp_path)
-    with pytest.raises(Conflict, match=f"has schema {old}, this forewarn knows {new}: use the forewarn that"):
+    with pytest.raises(
+        Conflict, match=f"has schema {old}, but this version of forewarn needs {new}: use the version"
+    ):
         open_store(url, new_id=never, as_it_is=True)
     assert rows(url, "SELECT version_num FROM forewarn_schema") == [(old,)]
 
@@ -163,7 +165,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(
 
 def test_a_foreign_database_is_not_changed(url: str) -> None:
     run(url, "CREATE TABLE recipes (name TEXT)")
-    with pytest.raises(Invalid, match="holds something else"):
+    with pytest.raises(Invalid, match="belongs to another program"):
         open_store(url, new_id=never)
 
 
@@ -243,9 +245,7 @@ def test_an_sqlite_store_survives_a_power_cut(sqlite_url: str) -> None:
 def test_a_second_server_on_the_same_database_is_refused(url: str) -> None:
     with (
         hold(url),
-        pytest.raises(
-            Conflict, match=rf"another forewarn serves .* \(process {os.getpid()}\): stop it first"
-        ),
+        pytest.raises(Conflict, match=rf"another server uses .* \(process {os.getpid()}\): stop it first"),
     ):
         hold(url)
     with hold(url):
@@ -331,14 +331,14 @@ def test_a_server_whose_file_was_replaced_must_not_go_on(tmp_path: Path, through
         held.keep()
         (tmp_path / "new.db").touch()
         (tmp_path / "new.db").rename(tmp_path / "forewarn.db")
-        with pytest.raises(Conflict, match="was replaced while this forewarn served it"):
+        with pytest.raises(Conflict, match="was replaced while this server used it"):
             held.keep()
 
 
 def test_a_server_whose_file_was_removed_must_not_go_on(tmp_path: Path) -> None:
     with hold(f"sqlite:///{tmp_path}/forewarn.db") as held:
         (tmp_path / "forewarn.db").unlink()
-        with pytest.raises(Conflict, match="was removed while this forewarn served it"):
+        with pytest.raises(Conflict, match="was removed while this server used it"):
             held.keep()
 
 
@@ -371,7 +371,7 @@ def test_the_lock_of_a_lost_connection_does_not_count_as_another_server(postgres
             held.keep()
         ending.close()
         until(lambda: _is_kept(held), what="the lock to be had again")
-        with pytest.raises(Conflict, match="another forewarn serves"):
+        with pytest.raises(Conflict, match="another server uses"):
             hold(postgres_url)
 
 

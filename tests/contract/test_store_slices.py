@@ -24,7 +24,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource, Room
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.slice import Slice
-from forewarn.store.reads.capacity import TO_CHOOSE_FROM
+from forewarn.store.reads.capacity import EXTRA_HOSTS
 from forewarn.store.sql import Store
 from tests.contract.samples import (
     NOW,
@@ -266,9 +266,9 @@ def test_a_moving_machine_counts_on_its_target(fleet: Store) -> None:
 
 
 def test_room_has_no_more_hosts_than_needed(fleet: Store) -> None:
-    save(fleet, hosts=tuple(host(f"empty-{number:03}") for number in range(2 * TO_CHOOSE_FROM)))
+    save(fleet, hosts=tuple(host(f"empty-{number:03}") for number in range(2 * EXTRA_HOSTS)))
     with fleet.read() as snapshot:
-        assert len(snapshot.rules.around(room=True).room or ()) == TO_CHOOSE_FROM
+        assert len(snapshot.rules.around(room=True).room or ()) == EXTRA_HOSTS
 
 
 @pytest.mark.parametrize(("spare", "further"), [(0, []), (1, ["fuller-0", "fuller-1"]), (2, [])])
@@ -276,7 +276,7 @@ def test_room_has_more_hosts_if_the_emptiest_carry_too_much_of_a_group(
     store: Store, spare: int, further: list[str]
 ) -> None:
     """Each of the emptiest has one machine of update domain 0: too many if the group can spare only one."""
-    emptiest = [f"host-{number:02}" for number in range(2 * TO_CHOOSE_FROM)]
+    emptiest = [f"host-{number:02}" for number in range(2 * EXTRA_HOSTS)]
     fuller = ["fuller-0", "fuller-1", "fuller-2"]
     members = [machine(name, host=HostName(name)) for name in emptiest]
     for name in fuller:
@@ -286,7 +286,7 @@ def test_room_has_more_hosts_if_the_emptiest_carry_too_much_of_a_group(
     save(store, groups=(web,), hosts=(host("fuller-2", state=HostState.CORDONED),))
     with store.read() as snapshot:
         room = snapshot.rules.around(machines=[machine_id("host-00")], room=True).room or {}
-        assert list(room) == [*emptiest[: TO_CHOOSE_FROM + 2], *further]
+        assert list(room) == [*emptiest[: EXTRA_HOSTS + 2], *further]
         assert [room[HostName(name)].members for name in further] == [{(web.name, 1): 2} for _ in further]
 
 
@@ -323,7 +323,7 @@ def test_more_ids_can_be_named_than_one_statement_takes(fleet: Store) -> None:
 
 def test_room_includes_hosts_in_waves_with_the_source(store: Store) -> None:
     """Of many empty hosts, some are in the same rack, and some in the same update domain."""
-    empty = [f"empty-{number:02}" for number in range(2 * TO_CHOOSE_FROM)]
+    empty = [f"empty-{number:02}" for number in range(2 * EXTRA_HOSTS)]
     members = [machine("web-0", host=HostName("own"), update_domain=1)]
     members += [
         machine(f"{name}{place}", host=HostName(name)) for name in ("rack", "other") for place in "ab"
@@ -340,7 +340,7 @@ def test_room_includes_hosts_in_waves_with_the_source(store: Store) -> None:
 
 
 def test_room_includes_homes_of_orders_and_requested_homes(store: Store) -> None:
-    empty = [f"empty-{number:02}" for number in range(TO_CHOOSE_FROM + 8)]
+    empty = [f"empty-{number:02}" for number in range(EXTRA_HOSTS + 8)]
     full = [machine(f"{name}-{number}", host=HostName(name)) for name in HOMES for number in range(2)]
     away = host("cordoned", state=HostState.CORDONED)
     homes = (*HOMES, away.name)
@@ -358,7 +358,7 @@ def test_room_includes_homes_of_orders_and_requested_homes(store: Store) -> None
 
 
 def test_the_target_of_a_move_comes_with_its_room(store: Store) -> None:
-    empty = [f"empty-{number:02}" for number in range(TO_CHOOSE_FROM + 8)]
+    empty = [f"empty-{number:02}" for number in range(EXTRA_HOSTS + 8)]
     full = [machine(f"{name}-{number}", host=HostName(name)) for name in HOMES for number in range(2)]
     away = host("cordoned", state=HostState.CORDONED)
     to = min(HOMES)

@@ -14,7 +14,8 @@ from forewarn.config import GuestSettings, Settings
 from forewarn.core.basic_types import SIMULATED, MachineId
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec
 from forewarn.guest.server import GuestServer
-from forewarn.server.wiring import Parts, drivers_of, open_service, wire
+from forewarn.server.preparation import drivers_of, prepare_server
+from forewarn.server.wiring import WiredServer, wire
 
 OPERATOR = "http://127.0.0.1"
 
@@ -22,7 +23,7 @@ OPERATOR = "http://127.0.0.1"
 class PrivateService:
     """A service whose machines get their endpoints one by one."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: WiredServer) -> None:
         self.services: Services = parts.services
         self.guest: GuestServer = parts.guest
         transport = httpx.ASGITransport(app=parts.app)
@@ -35,7 +36,7 @@ class PrivateService:
 
     async def open_endpoint(self, name: str, *, port: int = 0) -> str:
         """Open an endpoint for a machine, by default on a free port; return its URL."""
-        return await self.guest.open_listener(await self.machine_id(name), name=name, port=port)
+        return await self.guest.listeners.open_listener(await self.machine_id(name), port, name=name)
 
 
 @asynccontextmanager
@@ -49,12 +50,12 @@ async def private_service(
         clock=clock,
         guest=GuestSettings(rate=0.0, preview=preview),
     )
-    opened = open_service(settings, drivers_of(settings))
+    opened = prepare_server(settings, drivers_of(settings))
     try:
         opened.fleet.apply_fleet(opened.transact, _for_rehearsals(fleet), by="rehearsal")
         parts = wire(opened)
         await parts.guest.start([])
-        parts.worker.start()
+        parts.worker.start(parts.supervisor)
         service = PrivateService(parts)
         try:
             yield service

@@ -28,7 +28,7 @@ from forewarn.rehearsal.scenario import Scenario, unanswered
 from forewarn.rehearsal.target import MANUAL, OperatorApi, ServerClock, Target
 from forewarn.rehearsal.timeline import Rank, ScenarioClock, Timeline
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
-from forewarn.server.wiring import new_id
+from forewarn.server.preparation import new_id
 from forewarn.wire.answers.service_answers import ClockAnswer
 
 

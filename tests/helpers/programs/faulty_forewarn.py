@@ -16,14 +16,13 @@ import uvicorn
 
 from forewarn import supervision
 from forewarn.platform.systemd import Systemd
-from forewarn.server import upkeep
-from forewarn.server.threads import listings, operator_server
-from forewarn.server.threads.listings import MachineWatch
+from forewarn.server import background, serve
+from forewarn.server.threads import inventories, operator_server
+from forewarn.server.threads.host_probes import HostProbes
+from forewarn.server.threads.inventories import MachineWatch
 from forewarn.server.threads.pusher import Pusher, WebhookSender
-from forewarn.server.threads.reaching import HostReaching
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.worker import Worker
-from forewarn.server.upkeep import Reloading
 from forewarn.store.opening.lock import FileLock
 
 OFTEN = 0.02
@@ -75,12 +74,12 @@ FAILING = (
     (Reads, "_take", "read"),
     (uvicorn.Server, "on_tick", "operator-port"),
     (Pusher, "_reload", "webhooks"),
-    (WebhookSender, "_send_on", "webhook"),
+    (WebhookSender, "_send_page", "webhook"),
     (FileLock, "keep", "lock"),
-    (upkeep, "run_out", "descriptors"),
-    (Reloading, "reload", "reload"),
+    (background, "run_out", "descriptors"),
+    (serve, "reload_settings", "reload"),
     (Systemd, "alive", "watchdog"),
-    (HostReaching, "ask", "reaching"),
+    (HostProbes, "ask", "reaching"),
     (MachineWatch, "look", "hypervisors"),
 )
 
@@ -89,10 +88,10 @@ def main() -> None:
     for each in FAILING:
         failing(*each)
     supervision.RestartPace = Pace  # type: ignore[assignment,misc]
-    upkeep.LOOK_AT_LOCK_EVERY = upkeep.LOOK_AT_DESCRIPTORS_EVERY = OFTEN
-    upkeep.LOOK_EVERY = listings.LOOK_EVERY = OFTEN
+    background.LOOK_AT_LOCK_EVERY = background.LOOK_AT_DESCRIPTORS_EVERY = OFTEN
+    background.LOOK_EVERY = inventories.LOOK_EVERY = OFTEN
     failing(operator_server._Server, "startup", "operator-start")
-    HostReaching.wanted = True  # type: ignore[assignment,method-assign]
+    HostProbes.wanted = True  # type: ignore[assignment,method-assign]
     sys.argv = sys.argv[1:]
     from forewarn.__main__ import main as forewarn
 

@@ -189,7 +189,7 @@ def test_a_host_that_a_machine_is_bound_for_meanwhile_does_not_become_bare_metal
     service.apply(replace(spec, hosts=(first, second)))
     application = begin(service, replace(spec, hosts=(first, replace(second, bare_metal=True))))
     service.host_order("host-1", Action.MAINTENANCE, Work.REDEPLOY)
-    with pytest.raises(Conflict, match='bare-metal: "db" is to come here: wait for it'):
+    with pytest.raises(Conflict, match='bare-metal: "db" is moving here: wait for it'):
         finish(service, application)
 
 

@@ -18,7 +18,7 @@ from forewarn.core.basic_types import Action, HostName, OrderId, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.host import Host
-from forewarn.server.threads.reaching import ASK_AGAIN, ASKED_A_SECOND, HostReaching
+from forewarn.server.threads.host_probes import ASK_AGAIN, ASKED_A_SECOND, HostProbes
 from forewarn.store.snapshots import Snapshot
 from tests.helpers.database.transactions import InTransactions
 from tests.helpers.service.harness import START, Service
@@ -46,7 +46,7 @@ class Asking:
         self.calls: list[DriverCall] = []
         self.jobs: list[tuple[Callable[[], Mapping[HostName, Reachability]], Future[None]]] = []
         self.reached = service.context.reached
-        self.reaching = HostReaching(
+        self.reaching = HostProbes(
             {"rack": EVERY},
             service.context,
             submit=self._submit,
@@ -75,7 +75,7 @@ class Asking:
         return [call.task.source.name for call in self.calls if call.task.source]
 
     def answer(self, call: DriverCall, answer: Answer, *, hangs: bool = False) -> None:
-        self.reaching.heard(CallAnswer(call=call, answer=answer, hangs=hangs))
+        self.reaching.take_answer(CallAnswer(call=call, answer=answer, hangs=hangs))
 
     def answer_all(self, why: str | None = None) -> None:
         for call in list(self.calls):

@@ -77,7 +77,7 @@ def test_machines_that_wait_to_return_do_so_when_their_host_is_reopened(service:
     placed = serviced(service, returning=True)
     service.fleet.hosts.order_host(HOST, Action.CORDON, TEST)
     service.advance(hours=4)
-    assert "nobody comes back to it" in service.reload(placed).waiting[0].reason
+    assert "no machine returns to it" in service.reload(placed).waiting[0].reason
     service.fleet.hosts.order_host(HOST, Action.UNCORDON, TEST)
     service.advance(hours=2)
     assert service.reload(placed).state is OrderState.DONE

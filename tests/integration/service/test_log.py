@@ -180,7 +180,7 @@ def test_a_blocked_syslog_delays_no_caller_and_is_logged_once(
     logged(syslog=path)
     for _ in range(5000):  # more than its queue holds
         change()
-    assert capsys.readouterr().err.count("warning: syslog does not take what is audited") == 1
+    assert capsys.readouterr().err.count("warning: syslog does not accept audit lines") == 1
     ear.close()
     os.remove(path)
     change()

@@ -15,7 +15,7 @@ from forewarn.core.basic_types import Kind, MachineId, MachineState
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
-from forewarn.server.threads.listings import Listings, MachineWatch
+from forewarn.server.threads.inventories import DriverInventories, MachineWatch
 from forewarn.store.batch import Transaction
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service, fleet, machine
@@ -59,7 +59,7 @@ def look(service: Service) -> None:
         return service.transact(work)
 
     watch = MachineWatch(
-        Listings(service.drivers),
+        DriverInventories(service.drivers),
         HypervisorLooks(service.context),
         MachineSightings(service.context),
         read=at_once,

@@ -128,7 +128,7 @@ def test_a_refused_hold_in_memory_is_recorded_and_listed_until_its_release(
     unsaved.save()
     (record,) = [each for each in service.history() if each.kind == Kind.HOLD_REFUSED]
     assert (record.by, record.host) == ("test", "host-9")
-    assert 'it is not kept, and holds nothing: host "host-9" does not exist' in record.reason
+    assert 'it was dropped: host "host-9" does not exist' in record.reason
     kept, refused = api("GET", "/v1/holds").json()["holds"]
     assert (kept["id"], kept["refused"], refused["id"]) == (right.id, None, wrong.id)
     assert 'host "host-9" does not exist' in refused["refused"]
@@ -275,7 +275,7 @@ def test_a_group_can_shorten_the_notice_of_a_degraded_host(service: Service) -> 
     service.apply(web(GroupPolicy(degrade_notice=timedelta(days=1))))
     placed = service.host_order("host-1", Action.DEGRADE)
     assert placed.events == ()
-    assert placed.order.waiting[0].reason == "guests are told at 2026-01-11T12:00:00Z"
+    assert placed.order.waiting[0].reason == "guests are notified at 2026-01-11T12:00:00Z"
     service.advance(days=6)
     (event,) = service.events("web-0")
     assert event.not_before == START + timedelta(days=7)
@@ -338,7 +338,7 @@ def test_a_report_timeout_is_a_failure_even_if_service_time_stands_still(service
     service.tick()
     failed = service.views.order(order).order
     assert failed.state is OrderState.FAILED
-    assert failed.waiting[0].reason == "failed: nobody has reported for 1 m"
+    assert failed.waiting[0].reason == "failed: the external program has not reported for 1 m"
 
 
 def test_work_without_a_first_report_has_no_timeout_also_after_a_retry(service: Service) -> None:
@@ -440,5 +440,5 @@ def test_after_a_crash_external_work_is_released(service: Service) -> None:
 
 def test_a_report_on_other_work_is_refused(service: Service) -> None:
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
-    with pytest.raises(Conflict, match="nobody else has a say"):
+    with pytest.raises(Conflict, match="it takes no outside reports"):
         service.orders.complete_order(placed.order.id, by="ops")

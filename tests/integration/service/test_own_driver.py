@@ -71,7 +71,7 @@ def test_its_older_attempts_are_refused(driver: Driver, step: DriverTask) -> Non
 def test_a_cancelled_attempt_does_not_begin_later(driver: Driver, step: DriverTask) -> None:
     assert driver.cancel(step) == Cancelled()
     assert isinstance(driver.begin(step), Failed)
-    assert driver.check(step) == Failed("it was called off")
+    assert driver.check(step) == Failed("the attempt was cancelled")
 
 
 def test_a_begun_step_can_be_cancelled(driver: Driver, spool: Path, step: DriverTask) -> None:
@@ -90,7 +90,7 @@ def test_a_driver_name_in_two_packages_is_refused_with_both(
     with pytest.raises(Invalid) as refused:
         drivers()
     both = "another-spool 2.0 and forewarn-spool 1.0: uninstall one of them"
-    assert str(refused.value) == f'driver "spool" is brought by two packages, {both}'
+    assert str(refused.value) == f'driver "spool" is in two packages, {both}'
 
 
 def test_a_package_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +101,6 @@ def test_a_package_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: p
     with pytest.raises(Invalid) as refused:
         drivers()
     assert str(refused.value) == (
-        'driver "spool" of package forewarn-spool 1.0 (forewarn_spool:make) cannot be made: '
+        'cannot create driver "spool" of package forewarn-spool 1.0 (forewarn_spool:make): '
         "ModuleNotFoundError: No module named 'hypervisor_of_somebody'; repair the package, or uninstall it"
     )

@@ -15,7 +15,8 @@ from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Don
 from forewarn.core.basic_types import HostName
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.host import Host
-from forewarn.server.wiring import OpenedService, Parts, drivers_of, open_service, wire
+from forewarn.server.preparation import PreparedServer, drivers_of, prepare_server
+from forewarn.server.wiring import WiredServer, wire
 
 PATIENCE = 60.0
 
@@ -62,9 +63,9 @@ def test_hosts_are_shown_with_whether_they_are_reached(tmp_path: Path) -> None:
     asyncio.run(_reached(tmp_path, RackDriver()))
 
 
-def _opened(folder: Path, driver: RackDriver) -> OpenedService:
+def _opened(folder: Path, driver: RackDriver) -> PreparedServer:
     settings = Settings(database=f"sqlite:///{folder / 'f.db'}", clock="manual")
-    opened = open_service(settings, drivers_of(settings))
+    opened = prepare_server(settings, drivers_of(settings))
     opened.drivers.by_name["rack"] = driver
     opened.drivers.names |= {"rack"}
     opened.drivers.reaching = frozenset({"rack"})
@@ -78,12 +79,12 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
     driver.unreached = {"rack-2": "no route to rack-2", "rack-3": OSError("torn")}
     driver.hanging = {"rack-4"}
     await parts.guest.start([])
-    parts.worker.start()
+    parts.worker.start(parts.supervisor)
     try:
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app=parts.app), base_url="http://127.0.0.1", timeout=PATIENCE
         ) as client:
-            parts.reaching.load()
+            parts.host_probes.load()
             await _shown_as(
                 parts,
                 client,
@@ -112,7 +113,7 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
 
 
 async def _shown_as(
-    parts: Parts, client: httpx.AsyncClient, expected: dict[str, tuple[bool | None, str | None]]
+    parts: WiredServer, client: httpx.AsyncClient, expected: dict[str, tuple[bool | None, str | None]]
 ) -> None:
     """Wait until hosts are shown like this."""
 
@@ -123,14 +124,14 @@ async def _shown_as(
     await _until(parts, look)
 
 
-async def _until(parts: Parts, look: Callable[[], Awaitable[None]]) -> None:
+async def _until(parts: WiredServer, look: Callable[[], Awaitable[None]]) -> None:
     """Run connection tests each second, like the server, until a look succeeds.
 
     On a busy machine an answer may come too late, which counts, and records are saved later than shown.
     """
     deadline = monotonic() + PATIENCE
     while True:
-        await asyncio.to_thread(parts.reaching.ask)
+        await asyncio.to_thread(parts.host_probes.ask)
         try:
             return await look()
         except AssertionError:

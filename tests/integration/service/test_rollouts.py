@@ -740,7 +740,7 @@ def test_external_programs_can_do_the_work_of_a_rollout(service: Service) -> Non
     service.orders.heartbeat(OrderId(order_of(service, service.rollout(rollout), "host-2")))
     service.real += 420
     service.tick()
-    assert "nobody has reported for 7 m" in service.rollout(rollout).why
+    assert "the external program has not reported for 7 m" in service.rollout(rollout).why
 
 
 def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
@@ -912,7 +912,7 @@ def test_aborting_leaves_started_work_to_finish(service: Service) -> None:
     service.advance(minutes=16)
     aborting = service.rollouts.abort(rollout.id, by="ops")
     assert aborting.rollout.state is RolloutState.RUNNING
-    assert said(service, rollout) == ["host-1: what has started is finished before the rollout is aborted"]
+    assert said(service, rollout) == ["host-1: started work is finished before the rollout is aborted"]
     with pytest.raises(Conflict, match="is being aborted"):
         service.rollouts.pause(rollout.id, by="ops")
     service.advance(hours=1)

@@ -191,5 +191,5 @@ def test_an_outage_is_logged_when_it_begins_and_not_at_every_tick(
     for _ in range(5):
         worker.tick()
     assert [line.getMessage() for line in caplog.records] == [
-        "nothing can be saved, polls go on being answered: the database is away"
+        "the store cannot be written; polls are still answered: the database is away"
     ]
