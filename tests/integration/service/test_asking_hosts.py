@@ -376,6 +376,31 @@ def test_a_host_saved_during_a_read_is_tested_after_the_next_read(
     assert three in [*asking.look(), *asking.look(1.0)]
 
 
+def test_a_host_saved_during_a_read_is_not_replaced_by_the_older_one(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = asking.service.store.read
+
+    @contextmanager
+    def read() -> Iterator[Snapshot]:
+        """Let the worker save while the reader works with what it has read."""
+        with real() as snapshot:
+            yield snapshot
+            monkeypatch.undo()
+            worker = threading.Thread(target=asking.service.apply, args=(changed,))
+            worker.start()
+            worker.join()
+
+    first, *others = FLEET.hosts
+    changed = replace(FLEET, hosts=(replace(first, at_once=7), *others))
+    monkeypatch.setattr(asking.service.store, "read", read)
+    asking.reaching.load()
+    asking.reaching.ask()
+    (call,) = asking.calls
+    assert call.task.source is not None
+    assert call.task.source.at_once == 7
+
+
 def test_concurrent_answers_are_all_saved(asking: Asking) -> None:
     many = tuple(HostSpec(name=HostName(f"many-{number}"), driver="rack") for number in range(16))
     asking.service.apply(replace(FLEET, hosts=many))

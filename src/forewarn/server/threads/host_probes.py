@@ -72,6 +72,8 @@ class HostProbes:
         self._probes: dict[HostName, _Probe] = {}  # lock: self._lock, also for the fields of the values
         self._default = ""  # the driver of hosts that name none; lock: self._lock
         self._is_stale = True  # whether hosts must be read again; lock: self._lock
+        # The hosts committed since `load` began to read; None: it is not reading. Lock: self._lock.
+        self._newer: dict[HostName, Host] | None = None
         self._unsaved: set[HostName] = set()  # lock: self._lock
         self._is_posted = False  # lock: self._lock
 
@@ -101,6 +103,8 @@ class HostProbes:
                 self._is_stale = True
 
     def _note_host(self, host: Host) -> None:
+        if self._newer is not None:
+            self._newer[host.name] = host
         probe = self._probes.get(host.name)
         if probe is None:
             driver = host.driver or self._default
@@ -113,17 +117,24 @@ class HostProbes:
     def load(self) -> None:
         """Read the hosts to probe from the store."""
         with self._lock:
-            self._is_stale = False
+            self._is_stale, self._newer = False, {}
         try:
             found, away, default = self._read()
         except BaseException:
             with self._lock:
-                self._is_stale = True
+                self._is_stale, self._newer = True, None
             raise
         now = self._monotonic()
         with self._lock:
             before, self._probes, self._default = self._probes, {}, default
+            newer, self._newer = self._newer or {}, None
             for position, (host, driver) in enumerate(found):
+                newest = newer.get(host.name, host)
+                if (newest.driver, newest.uri) == (
+                    host.driver,
+                    host.uri,
+                ):  # otherwise the next load applies it
+                    host = newest
                 probe = before.get(host.name)
                 if probe is None or (probe.driver, probe.host.uri) != (driver, host.uri):
                     probe = _Probe(host, driver, due=now + position / ASKED_A_SECOND)
