@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.driver import Done, DriverTask, Running, Unknown
-from forewarn.control.engine.driver_calls import Answer, CallAnswer, DriverCall, Reached, Refused, Verb
+from forewarn.control.engine.driver_calls import (
+    Answer,
+    CallAnswer,
+    DriverCall,
+    HostRefused,
+    Reached,
+    Verb,
+)
 from forewarn.control.engine.outside_news import HostReach
 from forewarn.control.reached_hosts import Reachability, ReachState
 from forewarn.core.basic_types import Action, HostName, OrderId, Work
@@ -263,9 +270,9 @@ def test_a_target_that_is_unreachable_before_a_step_is_so_immediately(asking: As
     asking.look(1.0)
     asking.answer_all()
     call = DriverCall(verb=Verb.BEGIN, task=step(ONE, TWO))
-    asking.answer(call, Refused("no route", unreached=True))
+    asking.answer(call, HostRefused("no route", unreached=True))
     assert asking.state(TWO) is ReachState.UNREACHABLE
-    asking.answer(call, Refused("it has its disk on host-1"))
+    asking.answer(call, HostRefused("it has its disk on host-1"))
     assert asking.state(ONE) is ReachState.REACHABLE
 
 

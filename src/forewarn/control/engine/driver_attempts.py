@@ -27,9 +27,9 @@ from forewarn.control.engine.driver_calls import (
     CallAnswer,
     DriverCall,
     DriverCalls,
+    HostRefused,
     Possible,
     Reached,
-    Refused,
     Verb,
     perform,
 )
@@ -220,7 +220,7 @@ class DriverAttempts:
         if answer.call.verb is Verb.BEGIN:
             attempt.begin_open = answer.hangs
         match answer.answer:
-            case Refused():
+            case HostRefused():
                 target = None if attempt.step is None else attempt.step.task.target
                 if target is None or task.target is None or target.name != task.target.name:
                     return None  # another host was chosen since
@@ -250,9 +250,9 @@ class DriverAttempts:
                 self._submit(attempt, verb, task, at=look_at or soon)
             case TooLate():
                 self._submit(attempt, Verb.CHECK, task)  # after a start, no `check` may have been submitted
-            case Refused() if attempt.begun:
+            case HostRefused() if attempt.begun:
                 pass  # `begin` was submitted for another host
-            case NotBegun() | Done() | Failed() | Cancelled() | Refused() | Possible() | Reached():
+            case NotBegun() | Done() | Failed() | Cancelled() | HostRefused() | Possible() | Reached():
                 # NotBegun is outdated, or the answer was not saved.
                 self._submit(attempt, Verb.CHECK, task, at=soon)
 

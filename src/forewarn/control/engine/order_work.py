@@ -10,10 +10,10 @@ from forewarn.control.engine.driver_attempts import DriverAttempts
 from forewarn.control.engine.driver_calls import (
     CallAnswer,
     DriverCalls,
+    HostRefused,
     Possible,
     Prechecks,
     Reached,
-    Refused,
     Verb,
     move_answer,
 )
@@ -156,7 +156,9 @@ class OrderWork(UseCase):
         room: bool | None = None,
     ) -> None:
         own_answers = [each for each in answers if each.call.task.order in orders]
-        if any(isinstance(each.answer, Refused) or each.call.verb is Verb.PRECHECK for each in own_answers):
+        if any(
+            isinstance(each.answer, HostRefused) or each.call.verb is Verb.PRECHECK for each in own_answers
+        ):
             room = True
         around = tx.rules.around(orders=list(orders), hosts=_hosts_named(own_answers), room=room)
         with self._saving(tx, around, now=now) as draft:
@@ -234,7 +236,7 @@ def _take(draft: Draft, answer: CallAnswer, *, laned: bool) -> None:
             reports.step_unknown(draft, id_, why=why, look_at=later)
         case Failed(why=why, again=again):
             reports.step_failed(draft, id_, why=why, again=again)
-        case Refused(why=why, unreached=unreached):
+        case HostRefused(why=why, unreached=unreached):
             turned_down = reports.step_unreached if unreached else reports.step_refused
             turned_down(draft, id_, why=why)
         case Cancelled() | TooLate() as cancel:

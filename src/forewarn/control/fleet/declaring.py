@@ -10,7 +10,7 @@ from forewarn.control.fleet.applying_fleet import (
     AT_ONCE,
     CheckedFleet,
     FleetApplication,
-    FleetTurns,
+    FleetApplyLock,
     find_leftovers,
 )
 from forewarn.control.fleet.importing_fleet import ImportDryRuns
@@ -104,7 +104,7 @@ class FleetCommands(UseCase, FleetDryRuns):
         super().__init__(context)
         self._context = context
         self._webhooks_changed = webhooks_changed
-        self.turns = FleetTurns()
+        self.apply_lock = FleetApplyLock()
 
     def put_machine(
         self,
@@ -148,8 +148,8 @@ class FleetCommands(UseCase, FleetDryRuns):
         self, transact: Transact, spec: FleetSpec, *, digest: str | None = None, by: str
     ) -> tuple[str, ...]:
         """Apply a declaration; return its changes."""
-        with self.turns.alone():
-            if self.turns.in_doubt:
+        with self.apply_lock.exclusive():
+            if self.apply_lock.in_doubt:
                 transact(self.resolve_doubt)
             application = self.application(self.check(spec, by=by), digest=digest, by=by)
             while not application.over:
@@ -158,9 +158,9 @@ class FleetCommands(UseCase, FleetDryRuns):
 
     def resolve_doubt(self, tx: Transaction) -> None:
         """Wait until an uncertain commit of a part has succeeded or failed."""
-        if self.turns.in_doubt:
+        if self.apply_lock.in_doubt:
             tx.lock()  # the uncertain transaction holds it until then
-            self.turns.in_doubt = False
+            self.apply_lock.in_doubt = False
 
     def application(self, checked: CheckedFleet, *, digest: str | None = None, by: str) -> FleetApplication:
         """Return the application of a checked declaration, which saves it in parts."""
@@ -170,7 +170,7 @@ class FleetCommands(UseCase, FleetDryRuns):
             digest=digest,
             by=by,
             webhooks_changed=self._webhooks_changed,
-            turns=self.turns,
+            apply_lock=self.apply_lock,
         )
 
     def applied_fleet(self) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from forewarn.control.driver import DriverTask, Unknown
-from forewarn.control.engine.driver_calls import CallAnswer, DriverCall, Reached, Refused, Verb
+from forewarn.control.engine.driver_calls import CallAnswer, DriverCall, HostRefused, Reached, Verb
 from forewarn.control.reached_hosts import UNKNOWN, Reachability, ReachState
 from forewarn.control.use_case import Context
 from forewarn.core.basic_types import Action, HostName, OrderId, Work
@@ -207,14 +207,14 @@ class HostProbes:
 
     def _take_step_answer(self, answer: CallAnswer) -> None:
         task, said = answer.call.task, answer.answer
-        named = task.target.name if isinstance(said, Refused) and said.unreached and task.target else None
+        named = task.target.name if isinstance(said, HostRefused) and said.unreached and task.target else None
         named = said.host if isinstance(said, Unknown) else named
         with self._lock:
             for host in (task.source, task.target):
                 probe = None if host is None else self._probes.get(host.name)
                 if probe is None or probe.driver != task.driver:
                     continue
-                if probe.host.name == named and isinstance(said, Unknown | Refused):
+                if probe.host.name == named and isinstance(said, Unknown | HostRefused):
                     why = as_driver_said(said.why).removeprefix(f"{named} cannot be reached: ")
                     self._set(named, why)
                     probe.due = min(probe.due, self._monotonic() + ASK_AGAIN)
@@ -226,7 +226,7 @@ class HostProbes:
         away = self._reached.of(host).state is ReachState.UNREACHABLE
         if isinstance(answer.answer, Unknown):
             return not away
-        return away and not isinstance(answer.answer, Refused)
+        return away and not isinstance(answer.answer, HostRefused)
 
     def _set(self, host: HostName, why: str | None) -> None:
         """Set whether a host is reachable: `why` is the reason why it is not."""
