@@ -68,13 +68,13 @@ class OperatorClient:
         self._kept: httpx.Client | None = None  # the open connection; None: each call connects
 
     @contextmanager
-    def kept_open(self) -> "Iterator[OperatorClient]":
+    def keeping_connection(self) -> "Iterator[OperatorClient]":
         """Yield a client of the same server that keeps its connection open, for many calls."""
-        again = self.answered_within(self._answer_seconds)
+        again = self.with_answer_timeout(self._answer_seconds)
         with self._connection() as again._kept:
             yield again
 
-    def answered_within(self, seconds: float) -> "OperatorClient":
+    def with_answer_timeout(self, seconds: float) -> "OperatorClient":
         """Return a client of the same server with another `answer_seconds`."""
         return OperatorClient(
             self.url,
@@ -157,7 +157,7 @@ class OperatorClient:
                 read_reply(self.url, answer)
             yield answer
 
-    def on_event_loop(self) -> "AsyncOperatorClient":
+    def as_async_client(self) -> "AsyncOperatorClient":
         """Return an asyncio client of the same server; close it afterwards."""
         import httpx
 

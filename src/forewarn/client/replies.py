@@ -49,10 +49,10 @@ class RequestRefused(Exception):
 class ServerUnreachable(Exception):
     """No server answers, or something else does."""
 
-    def __init__(self, message: str, *, broke_off: bool = False, may_have_done: bool = False) -> None:
+    def __init__(self, message: str, *, connection_broke: bool = False, may_have_changed: bool = False) -> None:
         super().__init__(message)
-        self.broke_off = broke_off  # whether it answered before, so it may return soon
-        self.may_have_done = may_have_done  # whether the request may have taken effect
+        self.connection_broke = connection_broke  # whether it answered before, so it may return soon
+        self.may_have_changed = may_have_changed  # whether the request may have taken effect
 
 
 class OutcomeUnknown(ServerUnreachable):
@@ -112,11 +112,11 @@ def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
         message = said["error"]["message"] if refused else ""
         code = said["error"]["code"] if refused else ""
     except (ValueError, KeyError, TypeError, RecursionError):
-        broke_off = status in NO_ANSWER_BEHIND
+        connection_broke = status in NO_ANSWER_BEHIND
         raise ServerUnreachable(
             f"The program that answers at {url} is not a forewarn server.\n{ADVICE}",
-            broke_off=broke_off,
-            may_have_done=broke_off and sent.request.method != "GET",
+            connection_broke=connection_broke,
+            may_have_changed=connection_broke and sent.request.method != "GET",
         ) from None
     if refused:
         wait = sent.headers.get("Retry-After", "")
@@ -134,12 +134,12 @@ def unreachable(url: str, error: Exception, *, method: str = "GET") -> ServerUnr
             f"The certificate of {url} is not trusted ({untrusted}).\n{ABOUT_CERTIFICATES}"
         )
     was_there = isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError)
-    broke_off = was_there and not isinstance(error, httpx.ConnectError)
+    connection_broke = was_there and not isinstance(error, httpx.ConnectError)
     is_slow = isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout)
     return ServerUnreachable(
         f"No server answers at {url} ({error}).\n{ADVICE}",
-        broke_off=broke_off,
-        may_have_done=(broke_off or is_slow) and method != "GET",
+        connection_broke=connection_broke,
+        may_have_changed=(connection_broke or is_slow) and method != "GET",
     )
 
 

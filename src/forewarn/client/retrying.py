@@ -53,12 +53,12 @@ class Tries:
     def pause_after(self, error: RequestRefused | ServerUnreachable) -> float | None:
         """Return the seconds until the next try; None if there is none."""
         self._failed += 1
-        self._may_happen = self._may_happen or may_happen_after(error)
+        self._may_happen = self._may_happen or may_have_taken_effect(error)
         if self._failed >= TRIES:
             return None
         if isinstance(error, ServerUnreachable):
             # A server that never answered is not retried.
-            may_return = self._has_key and (error.broke_off or self._failed > 1)
+            may_return = self._has_key and (error.connection_broke or self._failed > 1)
             return FIRST_PAUSE * 2 ** (self._failed - 1) if may_return else None
         if error.status == TOO_MANY or (error.status == UNAVAILABLE and self._has_key):
             after = error.retry_after
@@ -71,16 +71,16 @@ class Tries:
         status = error.status if isinstance(error, RequestRefused) else None
         is_decision = status is not None and status < FIRST_FAULT and status != TOO_MANY
         if self._changes and self._may_happen and not is_decision:
-            return OutcomeUnknown(f"{uncertain_after(str(error))}\n{LOOK_FIRST}")
+            return OutcomeUnknown(f"{unknown_outcome_message(str(error))}\n{LOOK_FIRST}")
         return error
 
 
-def may_happen_after(error: RequestRefused | ServerUnreachable) -> bool:
+def may_have_taken_effect(error: RequestRefused | ServerUnreachable) -> bool:
     """Return whether a failed call may have taken effect, or may still."""
-    return error.may_have_done if isinstance(error, ServerUnreachable) else error.code == UNCERTAIN
+    return error.may_have_changed if isinstance(error, ServerUnreachable) else error.code == UNCERTAIN
 
 
-def uncertain_after(trouble: str) -> str:
+def unknown_outcome_message(trouble: str) -> str:
     """Return the message for an unknown outcome, with the error of the last try."""
     last = trouble.splitlines()[0].removesuffix(f"; {MAY_STILL_HAPPEN}")
     return f"it is not known whether this was done, and it may still happen; the last try ended with: {last}"

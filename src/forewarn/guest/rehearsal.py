@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 from forewarn.core.basic_types import MachineId, ProjectName
 from forewarn.core.guests.document import Document, resource_names
 from forewarn.core.model.event import Event
-from forewarn.core.rehearsal_ledger import Account, Ledger
+from forewarn.core.rehearsal_ledger import GuestAccount, GuestLedger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.guest import answers
 from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache
@@ -187,7 +187,7 @@ def _named(event: Event) -> str:
 class GuestRehearsal:
     """The machines of one rehearsal, their faults, and the ledger of what their guests do."""
 
-    def __init__(self, board: Board, ledger: Ledger) -> None:
+    def __init__(self, board: Board, ledger: GuestLedger) -> None:
         self._board = board
         self.ledger = ledger
         self._states: dict[MachineId, RehearsalState] = {}
@@ -224,7 +224,7 @@ class RehearsalRegistry:
 
     def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
         """Begin a rehearsal with these machines."""
-        rehearsal = self._open[project] = GuestRehearsal(self._board, Ledger())
+        rehearsal = self._open[project] = GuestRehearsal(self._board, GuestLedger())
         for machine, name in machines.items():
             rehearsal.admit(machine, name)
 
@@ -232,7 +232,7 @@ class RehearsalRegistry:
         """Inject exactly these faults from now on."""
         self._open[project].meet(faults)
 
-    def accounts(self, project: ProjectName) -> Sequence[Account]:
+    def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
         """Return what guests have done so far; an empty list if the rehearsal has ended."""
         if project not in self._open:
             return ()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from forewarn.clock import Clock
 from forewarn.core.feed import Delta
-from forewarn.core.rehearsal_ledger import Ledger
+from forewarn.core.rehearsal_ledger import GuestLedger
 from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.connections import OpenConnections
@@ -62,7 +62,7 @@ class GuestServer:
             )
         self._is_short = len(self._board) > room
 
-    def rehearse(self, ledger: Ledger) -> GuestRehearsal:
+    def rehearse(self, ledger: GuestLedger) -> GuestRehearsal:
         """Begin a rehearsal without machines."""
         return GuestRehearsal(self._board, ledger)
 

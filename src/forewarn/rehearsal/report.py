@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
 
-from forewarn.core.moments import format_span_briefly
-from forewarn.core.rehearsal_ledger import Account
-from forewarn.core.spelling import counted
+from forewarn.core.time_formats import format_span_briefly
+from forewarn.core.rehearsal_ledger import GuestAccount
+from forewarn.core.text_formats import counted
 from forewarn.rehearsal.scenario import Expectation, Scenario
-from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.coding import ANSWER_CODEC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ class RehearsalReport:
 
 def report(
     scenario: Scenario,
-    accounts: Mapping[str, Account],
+    accounts: Mapping[str, GuestAccount],
     events: Sequence[EventFacts],
     *,
     began: datetime,
@@ -172,7 +172,7 @@ def _all_failures(checks: Iterable[Check]) -> tuple[str, ...]:
     return tuple(failure for check in checks for failure in check.failures)
 
 
-def _guest(account: Account, events: Sequence[EventFacts], began: datetime) -> GuestReport:
+def _guest(account: GuestAccount, events: Sequence[EventFacts], began: datetime) -> GuestReport:
     met = [event for event in events if event.id in account.seen or account.machine in event.machines]
     return GuestReport(
         machine=account.machine,
@@ -184,7 +184,7 @@ def _guest(account: Account, events: Sequence[EventFacts], began: datetime) -> G
     )
 
 
-def _guest_event(account: Account, event: EventFacts, began: datetime) -> GuestEvent:
+def _guest_event(account: GuestAccount, event: EventFacts, began: datetime) -> GuestEvent:
     freed = event.approved or event.started
     sighting = account.seen.get(event.id)
     approved = account.approved.get(event.id)
@@ -212,7 +212,7 @@ def _since(start: datetime, moment: datetime | None) -> float | None:
 
 
 def checks_of_guests(
-    scenario: Scenario, accounts: Mapping[str, Account], events: Sequence[EventFacts], *, began: datetime
+    scenario: Scenario, accounts: Mapping[str, GuestAccount], events: Sequence[EventFacts], *, began: datetime
 ) -> Iterator[Check]:
     """Yield a check for each machine, with the expectations that were not met."""
     for name in scenario.expect.machines:
@@ -226,7 +226,7 @@ def checks_of_guests(
         yield Check(name=f"guest {name}", failures=tuple(found))
 
 
-def _poll_failures(expect: Expectation, account: Account) -> list[str]:
+def _poll_failures(expect: Expectation, account: GuestAccount) -> list[str]:
     if expect.polled is True and not account.polls:
         return [f"{account.machine} should have polled, and never did"]
     if expect.polled is False and account.polls:
@@ -234,7 +234,7 @@ def _poll_failures(expect: Expectation, account: Account) -> list[str]:
     return []
 
 
-def _sight_failures(expect: Expectation, account: Account, own: Sequence[EventFacts]) -> list[str]:
+def _sight_failures(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
     if expect.saw is None:
         return []
     if not own:
@@ -246,7 +246,7 @@ def _sight_failures(expect: Expectation, account: Account, own: Sequence[EventFa
     ]
 
 
-def _approval_failures(expect: Expectation, account: Account, own: Sequence[EventFacts]) -> list[str]:
+def _approval_failures(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
     if expect.approved is None:
         return []
     found = []
@@ -264,14 +264,14 @@ def _approval_failures(expect: Expectation, account: Account, own: Sequence[Even
     return found
 
 
-def _recovered(scenario: Scenario, account: Account, began: datetime) -> bool:
+def _recovered(scenario: Scenario, account: GuestAccount, began: datetime) -> bool:
     ends = [at + (fault.lasts or timedelta()) for at, fault in scenario.fault_steps]
     return account.last_sound is not None and account.last_sound >= began + max(ends, default=timedelta())
 
 
 def as_json(report_: RehearsalReport) -> dict[str, Any]:
     """Return a report as JSON."""
-    return {"scenario": report_.scenario, "held": report_.held, **ANSWERS.write(report_)}
+    return {"scenario": report_.scenario, "held": report_.held, **ANSWER_CODEC.write(report_)}
 
 
 def junit(reports: Sequence[RehearsalReport]) -> str:

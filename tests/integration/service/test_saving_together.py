@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from forewarn.control.engine import engine, order_work
-from forewarn.control.engine.outside_news import ExternalTimeout
+from forewarn.control.engine.incoming_changes import ExternalTimeout
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.basic_types import EXTERNAL, Action, OrderId, OrderState
 from forewarn.core.errors import Conflict, NotFound, Unavailable
@@ -107,7 +107,7 @@ def test_a_tick_yields_after_a_piece_and_leaves_the_rest(
     service.tick()
     service.clock.set(service.clock.now() + timedelta(minutes=15))
     pieces = []
-    while service.engine.tick(service.clock.now(), give_way=lambda: True):
+    while service.engine.tick(service.clock.now(), should_yield=lambda: True):
         events = service.everything().events.values()
         started = len([each for each in events if each.started_at is not None])
         pieces.append((started, len(service.driver.begun)))
@@ -142,7 +142,7 @@ def test_report_timeouts_fail_one_order_at_a_time_while_callers_wait(
     service.real += 86_400
     failed = []
     for _ in range(3):
-        service.engine.tick(service.clock.now(), give_way=lambda: True)
+        service.engine.tick(service.clock.now(), should_yield=lambda: True)
         orders = service.everything().orders.values()
         failed.append(len([order for order in orders if order.state is OrderState.FAILED]))
     assert failed == [1, 2, 3]
@@ -163,7 +163,7 @@ def test_an_overdue_order_that_cannot_be_failed_does_not_block_others(
     monkeypatch.setattr(ExternalTimeout, "fail", fail_some)
     for _ in range(4):
         with suppress(engine.Stuck):
-            service.engine.tick(service.clock.now(), give_way=lambda: True)
+            service.engine.tick(service.clock.now(), should_yield=lambda: True)
     assert [service.views.order(each).order.state for each in others] == [OrderState.FAILED] * 2
 
 
@@ -173,7 +173,7 @@ def test_due_work_is_not_starved_by_starting_steps(service: Service) -> None:
     service.clock.set(service.clock.now() + timedelta(minutes=15))
     for _ in range(2):
         service.context.outbox.mark_incomplete()  # as if steps had started repeatedly
-        service.engine.tick(service.clock.now(), give_way=lambda: True)
+        service.engine.tick(service.clock.now(), should_yield=lambda: True)
     (event,) = service.events("db")
     assert event.started_at is not None
 

@@ -122,7 +122,7 @@ def test_unnoticed_changes_are_read_after_the_next_presence_save(
     service.clock.set(service.clock.now() + timedelta(minutes=20))
     service.tick()
     assert service.reload(placed).state == "announced"
-    service.engine.prove_present(service.clock.now())
+    service.engine.save_presence(service.clock.now())
     service.tick()
     assert service.reload(placed).state == "started"
 

@@ -12,7 +12,7 @@ from forewarn.core.basic_types import Kind, OrderId, ProjectName
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project
-from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.rehearsal_rules import Fault, KeptRehearsal, how_to_mark
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transact
@@ -27,7 +27,7 @@ class RehearsalView:
     by: str
     begun_at: datetime
     now: datetime
-    accounts: Sequence[Account]
+    accounts: Sequence[GuestAccount]
     cancelled: Sequence[OrderId] = ()  # after the end: the orders that had not begun
 
 
@@ -50,7 +50,7 @@ class RehearsalViews(ScopedReading):
         return _view(known, by=by, now=self._clock.now(), accounts=accounts)
 
 
-def _view(known: KeptRehearsal, *, by: str, now: datetime, accounts: Sequence[Account]) -> RehearsalView:
+def _view(known: KeptRehearsal, *, by: str, now: datetime, accounts: Sequence[GuestAccount]) -> RehearsalView:
     machines = tuple(known.machines.values())
     rehearsal = Rehearsal(id=known.id, scenario=known.scenario, machines=machines, faults=known.faults)
     return RehearsalView(rehearsal=rehearsal, by=by, begun_at=known.begun_at, now=now, accounts=accounts)

@@ -222,8 +222,8 @@ class Board:
 
         return find
 
-    def sent_so_far(self) -> Callable[[EventId], Mapping[MachineId, datetime]]:
-        """Return a function that looks up which machines were sent an event since the last `take_sent`.
+    def untaken_notices(self) -> Callable[[EventId], Mapping[MachineId, datetime]]:
+        """Return a function that looks up which machines were sent an event since the last `take_notices`.
 
         Thread-safe.
         """
@@ -252,7 +252,7 @@ class Board:
             machines[member.machine.id] = now
         return groups, machines
 
-    def take_sent(self) -> dict[EventId, dict[MachineId, datetime]]:
+    def take_notices(self) -> dict[EventId, dict[MachineId, datetime]]:
         """Return the events that machines were sent since the last call, and when first."""
         sent, self.sent = self.sent, {}
         return {

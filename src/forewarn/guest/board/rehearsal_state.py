@@ -7,7 +7,7 @@ from datetime import datetime
 
 from forewarn.core.guests.document import Document
 from forewarn.core.model.event import Event
-from forewarn.core.rehearsal_ledger import Ledger
+from forewarn.core.rehearsal_ledger import GuestLedger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 
 FIRST_INCARNATION = 1
@@ -16,7 +16,7 @@ FIRST_INCARNATION = 1
 class RehearsalState:
     """The faults of one machine, and the ledger of what its guest does."""
 
-    def __init__(self, machine: str, ledger: Ledger) -> None:
+    def __init__(self, machine: str, ledger: GuestLedger) -> None:
         self.machine = machine
         self.ledger = ledger
         self.faults: tuple[Fault, ...] = ()

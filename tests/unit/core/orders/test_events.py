@@ -211,8 +211,8 @@ def test_after_a_clock_jump_events_announced_before_it_wait_longer() -> None:
 def test_the_awaited_approvals_are_named(rule: ApprovalRule, words: str) -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), policies={"web": GroupPolicy(approval=rule)})
     fleet.maintain()
-    assert events.awaits(only(fleet)) == words
-    assert events.awaits(events.start(fleet.draft, only(fleet), why="it is time")) == ""
+    assert events.awaited_approvals(only(fleet)) == words
+    assert events.awaited_approvals(events.start(fleet.draft, only(fleet), why="it is time")) == ""
 
 
 def test_an_ignored_approval_is_named_beside_the_awaited_leader() -> None:
@@ -221,7 +221,7 @@ def test_an_ignored_approval_is_named_beside_the_awaited_leader() -> None:
     )
     fleet.maintain()
     events.approve(fleet.draft, only(fleet), approval("web-1"))
-    assert events.awaits(only(fleet)) == "the leader web-0; the approval of web-1 does not count"
+    assert events.awaited_approvals(only(fleet)) == "the leader web-0; the approval of web-1 does not count"
 
 
 # Deferring

@@ -79,7 +79,7 @@ def test_a_refused_or_cancelled_recovery_moves_to_the_newest_failure() -> None:
     for report in (
         reports.step_cancelled,
         lambda *at: reports.step_refused(*at, why="it is full"),
-        lambda *at: reports.step_unreached(*at, why="no route to it"),
+        lambda *at: reports.step_target_unreachable(*at, why="no route to it"),
     ):
         there = fleet()
         before, order = failed_again(there)
@@ -206,7 +206,7 @@ def test_a_failure_does_not_wait_for_a_machine_whose_move_failed() -> None:
     move, order = moved_while_failed(there)
     there.turn()
     there.fail(move.id)
-    assert ELSEWHERE in there.draft.changes().hosts_with_news  # so that it is advanced
+    assert ELSEWHERE in there.draft.changes().hosts_to_recheck  # so that it is advanced
     assert there.advance(order.id).state is OrderState.DONE
     assert there.machine("web-0").host == "host-1"
 
@@ -216,7 +216,7 @@ def test_a_failure_is_woken_when_a_machine_on_its_way_leaves_the_fleet() -> None
     moved_while_failed(there)
     there.turn()
     there.draft.machines.clear()
-    assert ELSEWHERE in there.draft.changes().hosts_with_news
+    assert ELSEWHERE in there.draft.changes().hosts_to_recheck
 
 
 def test_a_host_that_has_not_failed_is_not_fenced() -> None:

@@ -230,7 +230,7 @@ def test_the_uncordon_hook_is_not_called_off_if_the_work_was_never_taken_up() ->
     reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
     (step,) = there.advance(order.id).running_host_steps
     assert step.task is HostTask.UNCORDON
-    assert host_work.is_letting_go(there.draft.orders[order.id], step)
+    assert host_work.uncordons_unfinished_host(there.draft.orders[order.id], step)
 
 
 # The health check before the host is uncordoned
