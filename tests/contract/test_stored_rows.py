@@ -37,6 +37,7 @@ from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave,
 from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.store.rows.mapping import Mapped
 from forewarn.store.rows.stored import (
     EVENTS,

@@ -414,7 +414,7 @@ def a_job_that_fails_is_saved_all_the_same(
             return Outcome(error=error)
 
 
-@mutant("store.sql:Store.batch", "contract/test_store.py", rule="7")
+@mutant("store.store:Store.batch", "contract/test_store.py", rule="7")
 def a_batch_is_committed_with_the_next_one(real: Real, store: Store) -> Iterator[Batch]:
     _uncommitted.close()
     with ExitStack() as opened:
@@ -753,6 +753,6 @@ def guests_wait_for_all_earlier_jobs(real: Real, jobs: Any, **_: Any) -> Any:
     return real(jobs, after=())
 
 
-@mutant("core.spelling:_common_prefix", "unit/core/test_spelling.py", rule="spelling")
+@mutant("core.text_formats:_common_prefix", "unit/core/test_text_formats.py", rule="spelling")
 def a_differing_letter_counts_as_part_of_a_common_prefix(real: Real, one: str, other: str) -> int:
     return min(int(real(one, other)) + 1, len(one), len(other))

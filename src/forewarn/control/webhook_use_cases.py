@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from forewarn.control.naming import check_project, existing
 from forewarn.control.use_case import Context, ScopedReading, UseCase
-from forewarn.core import push as rules
+from forewarn.core import webhook_rules as rules
 from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.filters import RecordFilter

@@ -15,6 +15,7 @@ from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.time_formats import parse_span
 from forewarn.core.rehearsal_rules import Fault, FaultKind
+from forewarn.core.time_formats import parse_span
 from forewarn.core.toml_text import parse_toml
 from forewarn.rehearsal.scenario import (
     CancelStep,

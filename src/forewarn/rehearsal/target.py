@@ -22,6 +22,7 @@ from forewarn.wire.answers.coding import ANSWER_CODEC
 from forewarn.wire.answers.order_answers import (
     OrderDetailWithEventsAnswer,
     OrderAnswer,
+    OrderDetailWithEventsAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
 )

@@ -23,6 +23,7 @@ from forewarn.core.basic_types import Action, OrderId, ProjectName, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.webhook_rules import Webhook
 from forewarn.core.session_cookies import Credentials
+from forewarn.core.webhook_rules import Webhook
 from forewarn.wire.answers.service_answers import StatusAnswer
 from forewarn.wire.fleet import write_fleet
 from tests.helpers.database.stores import prepared_sqlite

@@ -29,7 +29,7 @@ def service(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Service]:
     """Return a service that saves two items of a fleet per part."""
-    monkeypatch.setattr(declaring, "AT_ONCE", 2)
+    monkeypatch.setattr(declarations, "AT_ONCE", 2)
     sqlite = request.param == "sqlite"
     service = Service(sqlite_url(tmp_path) if sqlite else request.getfixturevalue("postgres_url"))
     yield service

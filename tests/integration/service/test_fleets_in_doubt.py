@@ -50,7 +50,7 @@ class LateWorker(Worker):
 def service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Service]:
-    monkeypatch.setattr(declaring, "AT_ONCE", 2)
+    monkeypatch.setattr(declarations, "AT_ONCE", 2)
     sqlite = request.param == "sqlite"
     service = Service(sqlite_url(tmp_path) if sqlite else request.getfixturevalue("postgres_url"))
     yield service

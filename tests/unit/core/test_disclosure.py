@@ -36,10 +36,12 @@ from forewarn.core.redaction import (
     NOT_FOR_PROJECTS,
     driver_named,
     machine_names,
+    mark_operator_text,
     project_name,
     mark_operator_text,
     unmarked,
 )
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from tests.helpers.service.harness import START
 from tests.unit.slices import MINUTE, Fleet, machine
 

@@ -17,6 +17,7 @@ from forewarn.core.webhook_rules import (
     retry_delay,
     must_deliver,
     pushable,
+    retry_delay,
 )
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

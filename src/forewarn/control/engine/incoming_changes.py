@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.control.interfaces import ExternalReports
 from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls

@@ -25,6 +25,7 @@ from forewarn.core.model.slice import Slice
 from forewarn.core.time_formats import format_span
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
 from forewarn.core.scope import EVERYTHING
+from forewarn.core.time_formats import format_span
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries

@@ -13,6 +13,7 @@ from forewarn.core.basic_types import (
     SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     HOOK,
+    SYNCHRONOUS_DRIVERS,
     GroupName,
     HostName,
     Kind,

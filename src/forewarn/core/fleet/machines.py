@@ -7,6 +7,7 @@ from typing import Any
 from forewarn.core.basic_types import (
     HUMAN_SOURCES,
     EXTERNAL,
+    HUMAN_SOURCES,
     PUT,
     STANDALONE,
     GroupKind,

@@ -25,6 +25,7 @@ from forewarn.core.model.event import Approval, Deferral, Event, Postponement, R
 from forewarn.core.model.order import Order, Step
 from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 from forewarn.core.policy import Notice, Policy
+from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 
 # The shortest postponement, even if the expected work is shorter: each one changes the document.
 SHORTEST_POSTPONEMENT = timedelta(minutes=1)

@@ -23,6 +23,7 @@ from forewarn.core.time_formats import format_time
 from forewarn.core.orders import departures, events, stages, steps
 from forewarn.core.orders.move_prechecks import LIVE_ONLY, MOST_DOUBLINGS, REFUSED_FOR
 from forewarn.core.policy import Policy
+from forewarn.core.time_formats import format_time
 
 # A move that has taken this long will probably take much longer. Events that wait for its slot are then
 # postponed by more at a time.

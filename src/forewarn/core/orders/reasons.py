@@ -30,6 +30,7 @@ from forewarn.core.time_formats import format_time
 from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.redaction import machine_names
+from forewarn.core.time_formats import format_time
 
 
 def why_not_announced(

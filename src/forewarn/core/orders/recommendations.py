@@ -13,6 +13,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.time_formats import format_time
 from forewarn.core.orders import departures, events, reasons, stages
 from forewarn.core.policy import Policy, notice_of, work_of
+from forewarn.core.time_formats import format_time
 
 
 def recommends(action: Action) -> bool:

@@ -44,6 +44,7 @@ from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy, work_of
 from forewarn.core.redaction import driver_named
+from forewarn.core.time_formats import format_time
 
 NO_TERMS = OrderTerms()
 

@@ -37,6 +37,7 @@ from forewarn.core.orders import (
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.redaction import machine_names
+from forewarn.core.time_formats import format_time
 
 
 def announce(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Order, tuple[Waiting, ...]]:

@@ -44,6 +44,7 @@ from forewarn.core.orders import (
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import machine_names
+from forewarn.core.time_formats import format_time
 
 # A stage reduced to the steps that start together, and their events.
 Share: TypeAlias = tuple[Stage, tuple[Event, ...]]

@@ -10,6 +10,7 @@ from forewarn.core.basic_types import (
     SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     SIMULATED,
+    SYNCHRONOUS_DRIVERS,
     Action,
     HostName,
     HostState,
@@ -25,6 +26,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, RefusedHost, Step
 from forewarn.core.time_formats import format_span
 from forewarn.core.orders import bare_metal, placement
+from forewarn.core.time_formats import format_span
 
 # Machine states in which no step is under way.
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})

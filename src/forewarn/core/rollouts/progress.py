@@ -23,6 +23,7 @@ from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
 from forewarn.core.rollouts.machine_health import UnwellMachine
+from forewarn.core.time_formats import format_time
 
 Orders: TypeAlias = Mapping[OrderId, Order]
 UnwellMachines: TypeAlias = Sequence[UnwellMachine]

@@ -12,6 +12,7 @@ from forewarn.core.basic_types import ProjectName, Source
 from forewarn.store import tables
 from forewarn.store.prefetch import NOT_STARTED, Prefetch, PrefetchedRows, Rows
 from forewarn.store.key_lists import chunks, for_keys, key_list, one_of
+from forewarn.store.prefetch import NOT_STARTED, Prefetch, PrefetchedRows, Rows
 from forewarn.store.reads.notices import NOTICES
 from forewarn.store.reads.open_transaction import LOCK_META, BatchState
 from forewarn.store.reads.slice_reads import EVENTS_OF_ORDERS, GROUPS_WITH_LISTED

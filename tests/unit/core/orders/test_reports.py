@@ -9,6 +9,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.time_formats import format_span
 from forewarn.core.orders import interventions, reports
+from forewarn.core.time_formats import format_span
 from tests.helpers.service.refused import refused
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
