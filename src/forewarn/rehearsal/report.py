@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
 
-from forewarn.core.time_formats import format_span_briefly
 from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.text_formats import counted
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.rehearsal.scenario import Expectation, Scenario
 from forewarn.wire.answers.coding import ANSWER_CODEC
 

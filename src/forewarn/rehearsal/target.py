@@ -14,13 +14,12 @@ from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.rehearsal_ledger import GuestAccount, GuestLedger, FirstSighting
+from forewarn.core.rehearsal_ledger import FirstSighting, GuestAccount, GuestLedger
 from forewarn.core.rehearsal_rules import Fault
 from forewarn.rehearsal.scenario import OrderStep, Scenario
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import ANSWER_CODEC
 from forewarn.wire.answers.order_answers import (
-    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderDetailWithEventsAnswer,
     OrderOnMachineAnswer,

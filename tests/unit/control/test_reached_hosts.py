@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Set
 from datetime import UTC, datetime, timedelta
 
-from forewarn.control.host_reachability import UNKNOWN, Reachability, HostReachability, ReachState
+from forewarn.control.host_reachability import UNKNOWN, HostReachability, Reachability, ReachState
 from forewarn.core.basic_types import HostName
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

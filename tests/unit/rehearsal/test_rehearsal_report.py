@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.rehearsal_ledger import GuestAccount, FirstSighting
+from forewarn.core.rehearsal_ledger import FirstSighting, GuestAccount
 from forewarn.rehearsal.report import EventFacts, RehearsalReport, as_json, report
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.scenario_file import default_fleet, read_scenario
