@@ -10,9 +10,7 @@ from forewarn.control.engine.driver_calls import DriverCalls
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.engine.order_work import OrderWork
-from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
-from forewarn.control.fleet.declarations import FleetCommands
-from forewarn.control.fleet.fleet_items import FleetItems
+from forewarn.control.fleet.declarations import FleetCommands, FleetItems
 from forewarn.control.followed_records import RecentRecords
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.interfaces import ExternalReports, GuestActivity
