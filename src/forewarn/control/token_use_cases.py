@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from forewarn.control.use_case import Context, Reading, UseCase
 from forewarn.control.webhook_use_cases import MOST_WEBHOOKS, named
@@ -142,13 +142,12 @@ class BrowserSessions(UseCase, SessionViews):
         context: Context,
         *,
         new_secret: Callable[[], str],
-        real_now: Callable[[], datetime],
         life: timedelta = rules.USUAL_LIFE,
     ) -> None:
-        """Take a generator of unguessable secrets, and a real-time clock."""
+        """Take a generator of unguessable secrets."""
         super().__init__(context)
         self._new_secret = new_secret
-        self.real_now = real_now
+        self.real_now = context.real_now
         self.life = life
 
     def sign_in(self, tx: Transaction, by: Identified, *, instead_of: str | None = None) -> BegunSession:

@@ -66,7 +66,7 @@ def wire_control(context: Context, *, store: Store, around: ControlInputs) -> Co
         context, store=store, transact=batches.transact, keep_history=around.keep_history
     )
     rehearsals = OpenRehearsals(context, endpoint=around.endpoint, monotonic=around.monotonic)
-    answering = IdempotentCalls(context, real_now=context.real_now)
+    answering = IdempotentCalls(context)
     declarations = FleetCommands(context, webhooks_changed=around.webhooks.changed)
     rollout_engine = RolloutEngine(context, polls=polls)
     order_work = OrderWork(engine_context, drivers=around.drivers, calls=around.calls)
@@ -79,9 +79,7 @@ def wire_control(context: Context, *, store: Store, around: ControlInputs) -> Co
         orders=OrderUseCases(context, external=around.external),
         webhooks=Webhooks(context, terms=around.webhooks),
         rehearsals=Rehearsals(context, open_ones=rehearsals),
-        sessions=BrowserSessions(
-            context, new_secret=around.new_secret, real_now=context.real_now, life=around.session_life
-        ),
+        sessions=BrowserSessions(context, new_secret=around.new_secret, life=around.session_life),
         answering=answering,
         declarations=declarations,
         puts=FleetItems(context, declarations),

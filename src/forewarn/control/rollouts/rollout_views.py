@@ -282,5 +282,5 @@ def _wanted_hosts(fleet: FleetQueries, request: RolloutRequest) -> tuple[HostNam
     away = (HostState.FAILED, HostState.LOST)
     sound = tuple(host.name for host in every if host.state not in away)
     if not sound:
-        raise Invalid("hosts: there is none in the fleet that has not failed")
+        raise Invalid("hosts: every host of the fleet has failed")
     return sound
