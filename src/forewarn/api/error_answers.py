@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match
 
 from forewarn.core.errors import (
+    Unauthenticated,
     Conflict,
     ForewarnError,
     Invalid,

@@ -14,8 +14,8 @@ from forewarn.api.request_fields import FLAG_IN_QUERY, GROUP, PROJECT
 from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service, Services
-from forewarn.control.fleet.declarations import CheckedDomains
 from forewarn.control.fleet.fleet_application import CheckedFleet
+from forewarn.control.fleet.declarations import CheckedDomains
 from forewarn.control.fleet.fleet_import import CheckedImport, parse_takeable
 from forewarn.control.use_case import Alone
 from forewarn.core.access import Right
@@ -133,8 +133,8 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
 async def _alone(service: Services) -> AsyncIterator[None]:
     """Keep other declarations out. First find out whether an interrupted one was saved."""
     declarations = service.fleet.declarations
-    with declarations.turns.alone():
-        if declarations.turns.in_doubt:
+    with declarations.apply_lock.exclusive():
+        if declarations.apply_lock.in_doubt:
             await service.run_whole(declarations.resolve_doubt)
         yield
 

@@ -9,7 +9,7 @@ from forewarn.api.request_fields import HOST, PROJECT, free_text
 from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
-from forewarn.control.idempotent_calls import IdempotentCall, IdempotentResponse
+from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCall
 from forewarn.core.basic_types import HostName, ProjectName
 from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.orders.requests import OrderRequest

@@ -18,6 +18,7 @@ from forewarn.wire.answers.event_answers import (
     EventDetailAnswer,
     ListedEventAnswer,
     MachineNoticeAnswer,
+    EventDetailAnswer,
     PostponementAnswer,
 )
 from forewarn.wire.answers.order_answers import OrderAnswer

@@ -168,10 +168,12 @@ def _answers(
             _key(each): each.tasks(each.move.works[kind], asked=len(answers[_key(each)]), now=now)
             for each in left
         }
-        said = prechecks.ask([task for its in tasks.values() for task in its], now=now, within=waits)
-        for name, its in tasks.items():
-            moves = [move for task in its if (move := move_of(task)) is not None]
-            answers[name] |= {move[-1]: said.get(move, NOT_HEARD) for move in moves}
+        received = prechecks.ask(
+            [task for own_tasks in tasks.values() for task in own_tasks], now=now, within=waits
+        )
+        for name, own_tasks in tasks.items():
+            moves = [move for task in own_tasks if (move := move_of(task)) is not None]
+            answers[name] |= {move[-1]: received.get(move, NOT_HEARD) for move in moves}
         left = [each for each in left if _goes_on(each, answers[_key(each)])]
         waits = until - monotonic()
     return answers

@@ -159,15 +159,15 @@ class RolloutViews(Reading):
         """Return one rollout. `expected` adds a forecast of the coming waves, which takes longer."""
         now = self._clock.now()
         times: tuple[Expected, ...] = ()
-        said: tuple[str, ...] = ()
+        warnings: tuple[str, ...] = ()
         with self._store.read() as snapshot:
             rollout = with_notice(snapshot, naming.existing(snapshot.rollouts.find(id_), "rollout", id_))
             # A paused rollout has no forecast, because it is unknown when it continues.
             if expected and rollout.left and rollout.state is RolloutState.RUNNING and not rollout.aborting:
                 survey = surveyed(snapshot.rollouts, rollout, rollout.left)
                 times = forecast.wave_times(rollout, survey, now=now, policy=self._policy)
-                said = tuple(forecast.warnings(rollout, survey, times, policy=self._policy))
-            shown = self.shown(snapshot, rollout, now, warnings=said)
+                warnings = tuple(forecast.warnings(rollout, survey, times, policy=self._policy))
+            shown = self.shown(snapshot, rollout, now, warnings=warnings)
             waiting = tuple(dict.fromkeys((*_held(snapshot, rollout), *shown.waiting)))
             return replace(shown, waiting=waiting, expected=times)
 
@@ -282,5 +282,5 @@ def _wanted_hosts(fleet: FleetQueries, request: RolloutRequest) -> tuple[HostNam
     away = (HostState.FAILED, HostState.LOST)
     sound = tuple(host.name for host in every if host.state not in away)
     if not sound:
-        raise Invalid("hosts: there is none in the fleet that has not failed")
+        raise Invalid("hosts: every host of the fleet has failed")
     return sound
