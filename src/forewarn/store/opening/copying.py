@@ -1,9 +1,11 @@
 """Backups of a store as one SQLite file, and copies to another database."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -62,27 +64,21 @@ def copy_rows(
     """
     copied = _made_tables(writing, schema)
     total = sum(reading.scalar(select(func.count()).select_from(table)) or 0 for table in copied)
-    sent = _Count(lambda rows: progress("copied", rows, total))
-    contents = [_copy(table, reading, writing, sent) for table in copied]
-    found = _Count(lambda rows: progress("compared", rows, total))
+    done = Counter[str]()
+
+    def report(phase: str, rows: int) -> None:
+        done[phase] += rows
+        progress(phase, done[phase], total)
+
+    contents = [_copy(table, reading, writing, partial(report, "copied")) for table in copied]
     for table, expected in zip(copied, contents, strict=True):
-        arrived = _contents(table, writing, found)
+        arrived = _contents(table, writing, partial(report, "compared"))
         if arrived != expected:
             raise Unavailable(
                 f"the copy of table {table.name} has {arrived.rows} of {expected.rows} rows or differs: "
                 "nothing was copied; try again, and if it happens again check disk and memory"
             )
-    return sent.rows
-
-
-class _Count:
-    def __init__(self, tell: Callable[[int], None]) -> None:
-        self._tell = tell
-        self.rows = 0
-
-    def add(self, rows: int) -> None:
-        self.rows += rows
-        self._tell(self.rows)
+    return done["copied"]
 
 
 def _made_tables(writing: Connection, schema: str) -> Sequence[Table]:
@@ -98,19 +94,19 @@ def _made_tables(writing: Connection, schema: str) -> Sequence[Table]:
     ]
 
 
-def _copy(table: Table, reading: Connection, writing: Connection, count: _Count) -> Contents:
+def _copy(table: Table, reading: Connection, writing: Connection, report: Callable[[int], None]) -> Contents:
     into = _insertion(table, writing)
 
     def insert_rows(rows: Sequence[Any]) -> None:
         writing.execute(into, [_values(table, row) for row in rows])
 
-    return _contents(table, reading, count, insert_rows)
+    return _contents(table, reading, report, insert_rows)
 
 
 def _contents(
     table: Table,
     connection: Connection,
-    count: _Count,
+    report: Callable[[int], None],
     use: Callable[[Sequence[Any]], None] = lambda _: None,
 ) -> Contents:
     contents = Contents()
@@ -120,7 +116,7 @@ def _contents(
         for row in rows:
             contents = contents.with_row(row)
         use(rows)
-        count.add(len(rows))
+        report(len(rows))
     return contents
 
 
