@@ -200,7 +200,7 @@ def read_json(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def note_locked(engine: Engine, deadlines: Deadlines) -> None:
+def fail_fast_when_locked(engine: Engine, deadlines: Deadlines) -> None:
     """Fail fast while another process holds the lock."""
 
     @event.listens_for(engine, "handle_error")
