@@ -121,9 +121,7 @@ class GuestCalls:
         self.last_answered = answer.received
         if isinstance(read, NewDocument):
             return read.document
-        raise EndpointUnavailable(
-            "the endpoint answers that nothing has changed, to a request without an ETag"
-        )
+        raise EndpointUnavailable("the endpoint answers 304 to a request without an ETag")
 
     def _persist(
         self, request: GuestRequest, read: Callable[[HttpAnswer], Result], *, within: float
@@ -212,8 +210,6 @@ class DocumentWatch:
 
 def _read_instance(answer: HttpAnswer) -> Instance:
     if answer.status == HTTPStatus.NOT_FOUND:
-        raise EndpointUnavailable(
-            "404: the endpoint has no instance metadata for this machine (yet). Set its name."
-        )
+        raise EndpointUnavailable("404: the endpoint has no metadata of this machine (yet). Set its name.")
     check(answer)
     return parse_instance(answer.body)
