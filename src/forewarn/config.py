@@ -13,7 +13,7 @@ from forewarn.core.retention import SHORTEST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSettings:
-    """The guest endpoint. `guest/settings.py` has the form that the endpoint uses."""
+    """The guest endpoint."""
 
     listen: tuple[str, ...] = ("127.0.0.1:8169",)
     rate: float = 5.0  # requests a second for each machine; 0: no limit
@@ -21,8 +21,8 @@ class GuestSettings:
     location: str = "local"  # in the instance metadata of machines that declare none
     size: str = "standard"  # the same
     preview: bool = False  # offer api-versions that are not generally available
-    lenient_header_on_post: bool = False
-    names: tuple[str, ...] = ()  # accepted in a Host header
+    lenient_header_on_post: bool = False  # accept POST without `Metadata: true`, from old clients
+    names: tuple[str, ...] = ()  # accepted in a Host header, besides IP literals and localhost
     check_mac: bool = True  # refuse a machine's address from another MAC than the declared one
     connections: int = 0  # of all guests together; 0: as many as file descriptors allow
     connections_per_address: int = 64  # of one machine, and of all unknown callers together

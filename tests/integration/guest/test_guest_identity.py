@@ -11,7 +11,6 @@ from forewarn.guest.http.connections import OVERHEAD, RequestCache
 from forewarn.guest.http.listeners import Listen
 from forewarn.guest.requests import Poll
 from forewarn.guest.settings import EndpointSettings
-from forewarn.wire.instance import InstanceMetadata
 from forewarn.wire.texts import canonical
 from tests.integration.guest.guest_face import EVENTS, Face, event, group, machine, serving
 
@@ -320,7 +319,7 @@ def test_instance_metadata_needs_the_header_and_a_get() -> None:
 
 
 def test_instance_metadata_can_be_only_the_name() -> None:
-    with serving(VM, settings=EndpointSettings(rate=0, instance=InstanceMetadata.NAME)) as face:
+    with serving(VM, settings=EndpointSettings(rate=0, instance="name")) as face:
         assert face.get(COMPUTE).body == b'{"name":"web_3"}'
         assert face.get(NAME).body == b"web_3"
         assert face.get(NAME.replace("name", "vmId")).status == 404
@@ -331,7 +330,7 @@ def test_instance_metadata_can_be_only_the_name() -> None:
 
 
 def test_instance_metadata_can_be_off() -> None:
-    with serving(VM, settings=EndpointSettings(rate=0, instance=InstanceMetadata.OFF)) as face:
+    with serving(VM, settings=EndpointSettings(rate=0, instance="off")) as face:
         assert face.get(COMPUTE).status == 404
         assert face.get(NAME).status == 404
         assert face.get(IDENTITY).status == 400
