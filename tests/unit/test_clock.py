@@ -73,7 +73,9 @@ def test_time_continues_while_the_system_clock_is_behind(world: World, system: S
     assert system.now() == NOON + timedelta(minutes=11)
 
 
-def test_service_time_equals_the_system_clock_after_it_has_caught_up(world: World, system: SystemClock) -> None:
+def test_service_time_equals_the_system_clock_after_it_has_caught_up(
+    world: World, system: SystemClock
+) -> None:
     world.turn(minutes=-5)
     world.passes(minutes=1)
     assert system.now() == NOON + timedelta(seconds=30)
@@ -88,7 +90,9 @@ def test_time_starts_from_the_time_of_the_store(world: World, system: SystemCloc
     assert system.now() == NOON + timedelta(hours=1, seconds=30)
 
 
-def test_service_time_that_is_ahead_slows_down_until_both_are_equal(world: World, system: SystemClock) -> None:
+def test_service_time_that_is_ahead_slows_down_until_both_are_equal(
+    world: World, system: SystemClock
+) -> None:
     """A forward jump of three hours and its correction are compensated six hours later."""
     world.turn(hours=3)
     system.now()
