@@ -228,7 +228,7 @@ async def _start_operator_port(start: Callable[[], None], stopping: asyncio.Even
 async def _stop(server: WiredServer, operator: OperatorServer) -> None:
     server.health.stopping = True
     server.supervisor.stop()
-    server.recent.close()
+    server.services.fleet.recent.close()
     # On threads, because the worker needs this loop for its last changes to the board.
     stops: tuple[Callable[[], Awaitable[None]], ...] = (
         partial(asyncio.to_thread, operator.stop),

@@ -17,7 +17,6 @@ from forewarn.platform.leases import Lease, LeaseSource
 from forewarn.sdk import answer_reading
 from forewarn.sdk.discovery import Surroundings
 from forewarn.wire.azure import offered
-from forewarn.wire.instance import InstanceMetadata
 from tests.helpers.programs.guests import BOTH, Client, Time, discovered
 from tests.helpers.service.scripted import answer, dripping, scripted
 from tests.integration.guest.guest_face import START, Face, event, group, machine, serving
@@ -33,7 +32,7 @@ OTHER = event(EventType.FREEZE, number=2)
 
 
 def url_of(face: Face) -> str:
-    host, port = face.server.addresses[0]
+    host, port = face.server.listeners.addresses[0]
     return f"http://{host}:{port}"
 
 
@@ -131,9 +130,9 @@ def test_instance_metadata_is_read(connect: Connect) -> None:
 
 @BOTH
 def test_instance_metadata_may_be_limited_or_missing(connect: Connect) -> None:
-    with talking(connect, settings=EndpointSettings(rate=0, instance=InstanceMetadata.NAME)) as (_, client):
+    with talking(connect, settings=EndpointSettings(rate=0, instance="name")) as (_, client):
         assert client.instance().name == "web-0"
-    off = EndpointSettings(rate=0, instance=InstanceMetadata.OFF)
+    off = EndpointSettings(rate=0, instance="off")
     with (
         talking(connect, settings=off) as (_, client),
         pytest.raises(EndpointUnavailable, match="Set its name"),

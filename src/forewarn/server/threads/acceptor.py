@@ -84,14 +84,14 @@ class Acceptor:
     def __init__(
         self,
         listening: Sequence[socket.socket],
-        connect: Callable[[Callable[[], None]], OperatorConnection],
+        connect: Callable[..., OperatorConnection],
         *,
         caps: Caps,
         refusals: Refusals,
         tls: Callable[[], ssl.SSLContext | None],
         handshake: float,
     ) -> None:
-        """Take `connect`, which makes the protocol of a connection and gets a callback for its end.
+        """Take `connect`, which makes the protocol of a connection; `ended` is its callback for the end.
 
         `tls` is called for each connection, because a reload may replace the certificate. `handshake` is the
         timeout of the TLS handshake in seconds.
@@ -182,7 +182,7 @@ class Acceptor:
 
     async def _start(self, accepted: socket.socket, opened: _Connection) -> None:
         """Do the TLS handshake if TLS is on, and let uvicorn serve the connection."""
-        connection = opened.connection = self._connect(lambda: self._release(opened))
+        connection = opened.connection = self._connect(ended=lambda: self._release(opened))
         tls = self._tls()
         try:
             if tls is not None:
