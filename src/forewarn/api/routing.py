@@ -38,7 +38,7 @@ from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body, write_json
 
 Answer: TypeAlias = ApiAnswer | Page[ApiAnswer]
-# A function runs on the worker thread for a POST, and on a reader thread for a GET. A coroutine runs on the
+# A function runs on a reader thread for a GET, and otherwise on the worker thread. A coroutine runs on the
 # event loop and uses both threads as it needs.
 Handler: TypeAlias = Callable[..., Any]
 H = TypeVar("H", bound=Handler)
@@ -150,20 +150,25 @@ class ApiRoute(Route):
         if dry_run is not None and any(getattr(each, "dry_run", False) for each in arguments.values()):
             changes_nothing(request.scope)
             return await self._read(request, dry_run, await _arguments(request, dry_run, arguments))
+        is_coroutine = inspect.iscoroutinefunction(self.handler)
         if self.method == "POST":
             answered = await self._carry_out(request, arguments)
             response = self._sent(request, answered)
             if answered.again:
                 response.headers[REPLAYED_HEADER] = "true"
             return response
-        if not inspect.iscoroutinefunction(self.handler):
+        if self.method == "GET" and not is_coroutine:
             return await self._read(request, self.handler, arguments)
-        answer = await self.handler(**arguments)
-        if isinstance(answer, Response):
-            return answer
-        if self.info.respond is None:
-            return self._response(answer)
-        return self._sent(request, self._answered(answer))
+        answer = await (self.handler(**arguments) if is_coroutine else self._change(request, arguments))
+        if self.info.respond is not None:
+            return self._sent(request, self._answered(answer))
+        return answer if isinstance(answer, Response) else self._response(answer)
+
+    async def _change(self, request: Request, arguments: Mapping[str, Any]) -> Any:
+        """Run the handler of a PUT or DELETE on the worker thread."""
+        services: Services = request.app.state.services
+        mine = services.scoped(request.state.caller)
+        return await mine.run_unscoped(lambda tx: self._work(tx, mine.scope, arguments))
 
     async def _with_prepared(
         self, request: Request, prepare: Handler, given: Mapping[str, Any]
@@ -237,18 +242,13 @@ class ApiRoute(Route):
         """Return the job that the worker runs for a POST."""
 
         def job(tx: Transaction) -> Answered:
-            answered = services.answering.answer(tx, call, lambda: work(tx)) if call else work(tx)
+            def work() -> Answered:
+                return self._answered(self._work(tx, scope, arguments))
+
+            answered = services.answering.answer(tx, call, work) if call else work()
             if answered.again and self.info.check_replayed is not None:
                 self.info.check_replayed(services, tx, json.loads(answered.body))
             return answered
-
-        def work(tx: Transaction) -> Answered:
-            opened = {
-                name: each.scoped(tx, scope)
-                for name, each in self.inputs.items()
-                if isinstance(each, TransactionInput)
-            }
-            return self._answered(self.handler(**{**arguments, **opened}))
 
         finish = self.info.finish
         if finish is not None:
@@ -264,6 +264,14 @@ class ApiRoute(Route):
             machine = arguments[self.info.machine]
             return ForeseenUseCase(job, Foreseen(machine=machine, project=scope.caller, answer=answer))
         return job
+
+    def _work(self, tx: Transaction, scope: Scope, arguments: Mapping[str, Any]) -> Any:
+        opened = {
+            name: each.scoped(tx, scope)
+            for name, each in self.inputs.items()
+            if isinstance(each, TransactionInput)
+        }
+        return self.handler(**{**arguments, **opened})
 
     def _answered(self, answer: Any) -> Answered:
         response = self._response(answer)

@@ -88,7 +88,7 @@ def error_of(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
-# Every endpoint, every role. What each row calls is of project a; b's user must not know of it.
+# Every endpoint, every role. Each row calls a resource of project a. The user of b must not learn of it.
 
 ALL_MAY_READ = (200, 200, 200, 200, 404)
 ONLY_OF_THE_FLEET = (200, 200, 403, 403, 403)
@@ -527,7 +527,7 @@ def test_an_invalid_token_request_is_refused(api: Api, body: dict[str, Any], mes
     assert message in answer.json()["error"]["message"]
 
 
-# Owner
+# Resources of projects
 
 
 @pytest.mark.usefixtures("tokens")

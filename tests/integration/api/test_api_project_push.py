@@ -247,7 +247,7 @@ def test_an_address_inside_is_refused_at_once(api: Api, url: str) -> None:
     as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": url, "project": "a"})
 
 
-# What ends
+# Revoked tokens and removed projects
 
 
 def test_revoking_a_token_warns_about_its_webhooks(service: Service, api: Api) -> None:

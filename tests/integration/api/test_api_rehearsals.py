@@ -132,7 +132,7 @@ def test_a_rehearsal_elsewhere_is_refused_and_changes_nothing(
     assert service.history() == before
 
 
-# Whose guests have a part, and what they meet
+# Guests and faults of a rehearsal
 
 
 PATH = "/v1/projects/lab/rehearsal"

@@ -365,7 +365,7 @@ def test_forged_cookies_do_not_load_the_worker(service: Service) -> None:
     assert store.jobs == 0
 
 
-# What changes something
+# Changes with a session
 
 
 @pytest.mark.parametrize("given", [[], [""], ["0" * 64], ["the right one", "the right one"], [b"\xff"]])

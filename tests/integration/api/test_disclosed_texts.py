@@ -266,7 +266,7 @@ ACTS: list[Act] = [
     driven=st.booleans(),
     hours=st.sampled_from([0, 2, 4]),
 )
-# A tenant's own redeploy, of which the driver has not said whether it can be; then it hangs, and breaks.
+# A tenant's own redeploy without an answer to its precheck. Then it hangs, and breaks.
 @example([0] * 6, [(order_own, 1), (drive, 6), (drive, 4), (drive, 20)], False, True, 0)
 # Work on a host whose driver does not cordon it.
 @example([0] * 6, [(work_on_host, 0), (drive, 7), (drive, 2), (wait, 1)], True, True, 0)
