@@ -4,7 +4,6 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from starlette.requests import Request
@@ -98,9 +97,9 @@ class ApiRoute(Route):
         self.right = right
         self.info = info
 
-    @cached_property
-    def inputs(self) -> dict[str, Input]:
-        """The inputs of the handler, found at the first call to keep the start of the server fast."""
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """The input of each parameter of the handler."""
         return inputs_of(self.handler)
 
     @property
@@ -111,13 +110,12 @@ class ApiRoute(Route):
     @property
     def errors(self) -> set[int]:
         """The statuses of its errors, besides those of all endpoints."""
-        has_body = any(isinstance(each, BodyInput | RawBodyInput) for each in self.inputs.values())
-        has_names = any(isinstance(each, BodyInput | PathInput | QueryInput) for each in self.inputs.values())
+        kinds = {type(each) for each in self.inputs.values()}
         return {
             *self.info.errors,
-            *((404,) if has_names else ()),
+            *((404,) if kinds & {BodyInput, PathInput, QueryInput} else ()),
             *((409,) if self.method != "GET" else ()),
-            *((413,) if has_body else ()),
+            *((413,) if kinds & {BodyInput, RawBodyInput} else ()),
         }
 
     @property
@@ -145,7 +143,7 @@ class ApiRoute(Route):
         caller = getattr(request.state, "caller", None)  # probes have none
         if caller is not None:
             check(caller, self.right)
-        arguments = {name: await each.read(name, request) for name, each in self.inputs.items()}
+        arguments = await _arguments(request, self.handler, {})
         dry_run = self.info.dry_run
         if dry_run is not None and any(getattr(each, "dry_run", False) for each in arguments.values()):
             changes_nothing(request.scope)

@@ -22,10 +22,11 @@ from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.followed_records import FollowedRecords
 from forewarn.core.access import Right
 from forewarn.core.basic_types import Kind, MachineName, ProjectName
-from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
+from forewarn.core.errors import Anonymous, Conflict, Unavailable
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.signals import Signal, waking
 from forewarn.wire import sse
+from forewarn.wire.invalid_field import within_field
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +136,8 @@ def _credentials_check(request: Request) -> Callable[[], Awaitable[bool]]:
 async def _start(query: StreamQuery, last_event_id: str | None, service: Services) -> int:
     """Return the number after which the stream starts."""
     newest = await service.read(lambda reads: reads.records.newest())
-    given = _number(last_event_id) if last_event_id else query.last_event_id
+    with within_field("Last-Event-ID"):
+        given = NUMBER(last_event_id) if last_event_id else query.last_event_id
     number = query.since if given is None else given
     if number is None:
         return newest
@@ -143,12 +145,6 @@ async def _start(query: StreamQuery, last_event_id: str | None, service: Service
         # The number comes from another store, or from before a backup was restored.
         raise Conflict(f"record {number} does not exist, the newest is {newest}: start with ?since={newest}")
     return number
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text[:20]) > LARGEST:
-        raise Invalid(f"Last-Event-ID: expected the number of a record, got {text[:100]!r}")
-    return int(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
