@@ -14,7 +14,7 @@ from bench.report import Row
 from bench.workplace import Workplace
 from forewarn.clock import ManualClock, monotonic
 from forewarn.control.engine.driver_calls import DriverCall
-from forewarn.control.interfaces import LastPolls, SentSoFar
+from forewarn.control.interfaces import LastPolls, UntakenNotices
 from forewarn.control.webhook_use_cases import WebhookTerms
 from forewarn.core.basic_types import Action, GroupName, MachineId
 from forewarn.core.model.order import AttemptId
@@ -51,15 +51,15 @@ class NoGuests:
         """Know of no poll."""
         return lambda _machines: {}
 
-    def sent_so_far(self) -> SentSoFar:
+    def untaken_notices(self) -> UntakenNotices:
         """Know of nothing that was sent."""
         return lambda _event: {}
 
-    def has_sent(self) -> bool:
+    def has_notices(self) -> bool:
         """Return False: nothing was sent."""
         return False
 
-    def take_sent(self) -> Sent:
+    def take_notices(self) -> Sent:
         """Hand over nothing."""
         return {}
 
@@ -120,7 +120,7 @@ def _control(core: PreparedServer) -> Control:
     around = ControlInputs(
         guests=NoGuests(),
         endpoint=RehearsalRegistry(Board(lineage="")),
-        drivers=core.drivers.asked,
+        drivers=core.drivers.with_hooks,
         external=core.drivers.external,
         calls=NoLanes(),
         webhooks=WebhookTerms(new_secret=new_secret, changed=Signal()),

@@ -38,7 +38,7 @@ from forewarn.core.policy import Notice, Policy
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.store.batch import Batch, Transaction
 from forewarn.store.snapshots import Snapshot
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.mutants.placing import mutant
 
 Real = Callable[..., Any]
@@ -579,7 +579,7 @@ def a_machine_that_starts_on_a_failing_host_is_started_elsewhere(real: Real, *_:
 def a_machine_to_terminate_leaves_its_unfenced_host(
     real: Real, draft: Draft, machine: Machine, *, why: str, keep: OrderId
 ) -> None:
-    for order in departures.touching(draft, machine.id):
+    for order in departures.open_orders_with(draft, machine.id):
         if order.id != keep:
             departures.remove_machine(draft, order, machine.id, why=why)
 
@@ -599,7 +599,7 @@ def announced_work_starts_without_an_event_if_no_guest_listens(
     return real(draft, replace(order, announced_at=None), affected)
 
 
-@mutant("core.guests.listening:silent_since", "unit/core/guests/test_listening.py", rule="12")
+@mutant("core.guests.listening:idle_cutoff", "unit/core/guests/test_listening.py", rule="12")
 def an_absence_counts_as_idle_time(real: Real, now: datetime, _: object, *, policy: Policy) -> datetime:
     return real(now, (), policy=policy)
 

@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from forewarn.api import error_answers, guards
+from forewarn.api import middleware
+from forewarn.api import error_answers
 from forewarn.api.audit import AuditMiddleware
 from forewarn.api.authentication import Authenticator
 from forewarn.api.endpoints import (
@@ -66,12 +67,12 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Starl
     app = Starlette(
         routes=(*ENDPOINTS, Route("/openapi.json", _show_document)),
         middleware=[
-            *guards.at_this_address(names=settings.names, origins=settings.origins),
-            Middleware(guards.AuthenticationMiddleware, authenticator=authenticator, callers=callers),
-            Middleware(guards.LimitMiddleware, callers=callers),
+            *middleware.address_middleware(names=settings.names, origins=settings.origins),
+            Middleware(middleware.AuthenticationMiddleware, authenticator=authenticator, callers=callers),
+            Middleware(middleware.LimitMiddleware, callers=callers),
             Middleware(AuditMiddleware),
-            Middleware(guards.CsrfMiddleware),
-            Middleware(guards.BodySizeMiddleware, budget=BodyBudget(settings.bodies, refusals)),
+            Middleware(middleware.CsrfMiddleware),
+            Middleware(middleware.BodySizeMiddleware, budget=BodyBudget(settings.bodies, refusals)),
         ],
         exception_handlers=error_answers.HANDLERS,
     )

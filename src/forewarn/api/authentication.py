@@ -127,7 +127,7 @@ class Authenticator:
         self._changes = self._changes_seen = self._changes_awaited = 0
 
     async def identify(self, shown: Credentials) -> Identified:
-        """Return the caller with these credentials; Anonymous if they are not valid."""
+        """Return the caller with these credentials; Unauthenticated if they are not valid."""
         # Without tokens every caller is an operator. A caller with a secret may have the first token.
         if self._must_refresh() or (self._known.keyring.unused and shown != Credentials()):
             refreshing, now = self._refresh(), self._monotonic()

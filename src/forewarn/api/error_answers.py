@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match
 
 from forewarn.core.errors import (
-    Anonymous,
+    Unauthenticated,
     Conflict,
     ForewarnError,
     Invalid,
@@ -58,7 +58,7 @@ _RETRY_SOON = {"Retry-After": str(RETRY_UNAVAILABLE)}
 
 KINDS: Mapping[type[ForewarnError], ErrorKind] = {
     Invalid: ErrorKind(status=400, code="Invalid"),
-    Anonymous: ErrorKind(status=401, code="Unauthorized", headers={"WWW-Authenticate": "Bearer"}),
+    Unauthenticated: ErrorKind(status=401, code="Unauthorized", headers={"WWW-Authenticate": "Bearer"}),
     Refused: ErrorKind(status=403, code="Forbidden"),
     NotFound: ErrorKind(status=404, code="NotFound"),
     Conflict: ErrorKind(status=409, code="Conflict"),
@@ -111,14 +111,14 @@ def error_response(
     return JSONResponse(body, status_code=status, headers=dict(headers or {}))
 
 
-def kind_of(error: ForewarnError) -> ErrorKind:
+def clock_kind(error: ForewarnError) -> ErrorKind:
     """Return how an error is answered. The nearest class of its hierarchy decides."""
     return next(KINDS[each] for each in type(error).__mro__ if each in KINDS)
 
 
 def refusal(error: ForewarnError) -> JSONResponse:
     """Return the response to an error of `core`, for middleware: it runs outside the app's handlers."""
-    kind = kind_of(error)
+    kind = clock_kind(error)
     return error_response(kind.status, kind.code, str(error), kind.headers)
 
 
@@ -133,12 +133,12 @@ def status_of(error: Exception) -> int:
     if isinstance(error, HTTPException):
         return error.status_code
     if isinstance(error, ForewarnError):
-        return kind_of(error).status
+        return clock_kind(error).status
     return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 async def _refuse(request: Request, error: ForewarnError) -> JSONResponse:
-    if kind_of(error).is_logged:
+    if clock_kind(error).is_logged:
         log.warning("%s %s could not be answered: %s", request.method, request.url.path, error)
     return refusal(error)
 

@@ -13,12 +13,12 @@ from starlette.requests import ClientDisconnect, Request
 
 from forewarn.api.request_fields import CURSOR, PROJECT, FreeText, whole_in_query
 from forewarn.api.request_models import Body, Query, field, nullable, request_model
-from forewarn.control.all_use_cases import check_whole
+from forewarn.control.all_use_cases import check_operator
 from forewarn.core.access import Caller
 from forewarn.core.basic_types import EventId, OrderId, ProjectName
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.push import WebhookId
-from forewarn.core.redaction import said_by_operator
+from forewarn.core.webhook_rules import WebhookId
+from forewarn.core.redaction import mark_operator_text
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.wire.fields import Schema, name, table
@@ -72,7 +72,7 @@ class TransactionInput(NamedTuple):
         if self.scope is TransactionScope.CALLER:
             return tx.scoped(scope)
         if self.scope is TransactionScope.WHOLE:
-            check_whole(scope)
+            check_operator(scope)
         return tx
 
 
@@ -136,7 +136,7 @@ class RawBodyInput(NamedTuple):
 def _marked(body: Body) -> Body:
     """Mark the free texts of an operator for redaction: users of projects must not read them."""
     texts = {each.name: getattr(body, each.name) for each in fields(body)}
-    marked = {name: said_by_operator(text) for name, text in texts.items() if isinstance(text, FreeText)}
+    marked = {name: mark_operator_text(text) for name, text in texts.items() if isinstance(text, FreeText)}
     return replace(body, **marked) if marked else body
 
 

@@ -25,14 +25,14 @@ from forewarn.api.inputs import (
 from forewarn.api.request_headers import REPLAYED_HEADER, keyed_call
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
-from forewarn.control.idempotent_calls import Answered, KeyedCall
+from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCall
 from forewarn.control.use_case import Alone, ForeseenUseCase
 from forewarn.core.access import Right, check
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.core.scope import Scope
 from forewarn.durations import Durations
 from forewarn.store.batch import Transact, Transaction
-from forewarn.store.foreseen import Foreseen
+from forewarn.store.prefetch import Prefetch
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body, write_json
 
@@ -79,7 +79,7 @@ class EndpointInfo:
     # or None after an error: the handler then fails with the same error.
     prepare: Handler | None = None
     # Makes the response if it is more than the body.
-    respond: Callable[[Request, Answered], Response] | None = None
+    respond: Callable[[Request, IdempotentResponse], Response] | None = None
     answer: Any = None  # type of the answer; default: the handler's return type
     # The argument with the machine's name. The worker loads the machines of a batch of calls together.
     machine: str | None = None
@@ -193,12 +193,12 @@ class ApiRoute(Route):
 
         return await services.scoped(request.state.caller).read(lambda _: respond())
 
-    def _sent(self, request: Request, answered: Answered) -> Response:
+    def _sent(self, request: Request, answered: IdempotentResponse) -> Response:
         if self.info.respond is not None:
             return self.info.respond(request, answered)
         return Response(answered.body, answered.status, media_type=JSONResponse.media_type)
 
-    async def _carry_out(self, request: Request, arguments: Mapping[str, Any]) -> Answered:
+    async def _carry_out(self, request: Request, arguments: Mapping[str, Any]) -> IdempotentResponse:
         """Carry out a POST. With an Idempotency-Key: once, however often it is sent."""
         services: Services = request.app.state.services
         mine = services.scoped(request.state.caller)
@@ -223,7 +223,7 @@ class ApiRoute(Route):
             return answered
         return await run(lambda tx: services.answering.answer(tx, call, lambda: answered))
 
-    def _unsaved(self, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered | None:
+    def _unsaved(self, call: IdempotentCall | None, arguments: Mapping[str, Any]) -> IdempotentResponse | None:
         if self.info.unsaved is None:
             return None
         given = {
@@ -235,12 +235,12 @@ class ApiRoute(Route):
         return None if answer is None else self._answered(answer)
 
     def _job(
-        self, services: Services, scope: Scope, call: KeyedCall | None, arguments: Mapping[str, Any]
-    ) -> Callable[[Transaction], Answered] | Alone[Answered]:
+        self, services: Services, scope: Scope, call: IdempotentCall | None, arguments: Mapping[str, Any]
+    ) -> Callable[[Transaction], IdempotentResponse] | Alone[IdempotentResponse]:
         """Return the job that the worker runs for a POST."""
 
-        def job(tx: Transaction) -> Answered:
-            def work() -> Answered:
+        def job(tx: Transaction) -> IdempotentResponse:
+            def work() -> IdempotentResponse:
                 return self._answered(self._work(tx, scope, arguments))
 
             answered = services.answering.answer(tx, call, work) if call else work()
@@ -251,7 +251,7 @@ class ApiRoute(Route):
         finish = self.info.finish
         if finish is not None:
 
-            def alone(transact: Transact) -> Answered:
+            def alone(transact: Transact) -> IdempotentResponse:
                 answered = transact(job)
                 finish(services, json.loads(answered.body))
                 return answered
@@ -260,7 +260,7 @@ class ApiRoute(Route):
         if self.info.machine is not None:
             answer = None if call is None else call.saved_as
             machine = arguments[self.info.machine]
-            return ForeseenUseCase(job, Foreseen(machine=machine, project=scope.caller, answer=answer))
+            return ForeseenUseCase(job, Prefetch(machine=machine, project=scope.caller, answer=answer))
         return job
 
     def _work(self, tx: Transaction, scope: Scope, arguments: Mapping[str, Any]) -> Any:
@@ -271,9 +271,9 @@ class ApiRoute(Route):
         }
         return self.handler(**{**arguments, **opened})
 
-    def _answered(self, answer: Any) -> Answered:
+    def _answered(self, answer: Any) -> IdempotentResponse:
         response = self._response(answer)
-        return Answered(status=response.status_code, body=bytes(response.body))
+        return IdempotentResponse(status=response.status_code, body=bytes(response.body))
 
     def _response(self, answer: Any) -> Response:
         if isinstance(answer, WithStatus):

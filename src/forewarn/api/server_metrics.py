@@ -115,7 +115,7 @@ def _of_server(service: Services, refusals: CallRefusals) -> dict[str, Any]:
         "store_writable": parts.probes.writable(),
         "store_silences": parts.probes.silences(),
         "unsaved_holds": len(holds.in_force),
-        "refused_holds": holds.refused_so_far,
+        "refused_holds": holds.refused_total,
         "clock_offset_seconds": service.clock.offset.total_seconds(),
         "build_info": {(version(), platform.python_version()): 1},
         **{f"guest_{name}": value for name, value in parts.guest_counters().items()},

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from forewarn.api.inputs import RequestInput, TransactionInput, TransactionScope
 from forewarn.api.limits import BodyLimits, CallerLimits
-from forewarn.control.all_use_cases import CallerReads, UseCases, check_whole
+from forewarn.control.all_use_cases import CallerReads, UseCases, check_operator
 from forewarn.control.driver import Listing
 from forewarn.control.engine.driver_calls import DriverCallCounts
 from forewarn.control.idempotent_calls import IdempotentCalls
@@ -18,7 +18,7 @@ from forewarn.core import access
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.push import Webhook
+from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import Scope
 from forewarn.core.session_cookies import Identified
 from forewarn.durations import Distribution, ReadCounts
@@ -153,7 +153,7 @@ class ApiSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiParts:
+class ApiDependencies:
     """The parts of the server that the services of all callers share."""
 
     use_cases: UseCases
@@ -181,7 +181,7 @@ class Services:
 
     def __init__(
         self,
-        parts: ApiParts,
+        parts: ApiDependencies,
         scope: Scope,
         *,
         by: str = "",
@@ -207,7 +207,7 @@ class Services:
 
     async def run_whole(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
         """Run a job in a transaction on everything; Refused for users of a project."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         return await self.run_unscoped(job)
 
     async def run_unscoped(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
@@ -220,9 +220,9 @@ class Services:
             return await self._run(job)
         except ForewarnError as error:
             reads, refused = self.reads, error
-            if not reads.rewords(refused):
+            if not reads.must_redact(refused):
                 raise
-        raise await self._read(lambda: reads.reworded(refused))
+        raise await self._read(lambda: reads.redacted_error(refused))
 
     async def read(self, job: Callable[[CallerReads], T], /) -> T:
         """Run a read on a reader thread. It sees the effect of every earlier response.
@@ -230,7 +230,7 @@ class Services:
         Errors are rewritten so that they show only what the caller may see.
         """
         reads = self.reads
-        return await self._read(lambda: reads.in_its_words(lambda: job(reads)))
+        return await self._read(lambda: reads.read_redacted(lambda: job(reads)))
 
     @property
     def reads(self) -> CallerReads:
@@ -256,25 +256,25 @@ class Services:
     @property
     def fleet(self) -> UseCases:
         """The use cases of the whole fleet; Refused for users of a project."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         return self.parts.use_cases
 
     @property
     def inventories(self) -> Inventories:
         """The inventories of drivers; Refused for users of a project."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         return self.parts.inventories
 
     @property
     def answering(self) -> IdempotentCalls:
         """The saved answers of idempotent calls; Refused for users of a project."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         return self.parts.use_cases.answering
 
     @property
     def timekeeper(self) -> Timekeeping:
         """The clock that can be advanced; Refused for users of a project."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         return self.parts.timekeeper
 
 

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from forewarn.control import naming
 from forewarn.control.disclosing import disclosed_refusal
-from forewarn.control.fleet.declaring import FleetCommands, FleetDryRuns
+from forewarn.control.fleet.declarations import FleetCommands, FleetDryRuns
 from forewarn.control.fleet.fleet_views import FleetViews
-from forewarn.control.fleet.putting_things import FleetPuts
+from forewarn.control.fleet.fleet_items import FleetItems
 from forewarn.control.followed_records import FollowedRecords, RecentRecords
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.orders.guest_use_cases import GuestUseCases
@@ -73,7 +73,7 @@ class CallerReads:
     @property
     def fleet(self) -> "FleetReads":
         """The reads that cover the whole fleet; Refused for the callers of a project."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         context = self._context
         return FleetReads(
             views=FleetViews(context),
@@ -84,21 +84,21 @@ class CallerReads:
             unsaved_holds=self._of.unsaved_holds,
         )
 
-    def in_its_words(self, job: Callable[[], T]) -> T:
+    def read_redacted(self, job: Callable[[], T]) -> T:
         """Run a read. Its errors come redacted for the caller, and with spelling hints."""
         try:
             return job()
         except ForewarnError as error:
-            if not self.rewords(error):
+            if not self.must_redact(error):
                 raise
-            redacted = self.reworded(error)
+            redacted = self.redacted_error(error)
         raise redacted
 
-    def rewords(self, error: ForewarnError) -> bool:
-        """Return whether `reworded` would change an error."""
+    def must_redact(self, error: ForewarnError) -> bool:
+        """Return whether `redacted_error` would change an error."""
         return error.unknown is not None or self._may_name_others(error)
 
-    def reworded(self, error: ForewarnError) -> ForewarnError:
+    def redacted_error(self, error: ForewarnError) -> ForewarnError:
         """Redact an error for the caller, or add a spelling hint. Reads the store."""
         store = self._context.store
         if not self._may_name_others(error):
@@ -134,7 +134,7 @@ class UseCases:
     answering: IdempotentCalls
     # For operators only: these do not accept the transaction of a project.
     declarations: FleetCommands
-    puts: FleetPuts
+    puts: FleetItems
     hosts: HostOrders
     rollouts: Rollouts
     tokens: Tokens
@@ -152,7 +152,7 @@ class UseCases:
         return CallerReads(self, scope, replace(self.context, store=TransactionStore(tx)))
 
 
-def check_whole(scope: Scope) -> None:
+def check_operator(scope: Scope) -> None:
     """Raise Refused for the callers of a project."""
     if scope.caller is not None:
         raise Refused(f"only operators see the whole fleet: this caller is limited to project {scope.caller}")

@@ -20,7 +20,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
-from forewarn.core.spelling import hint
+from forewarn.core.text_formats import hint
 from forewarn.wire.texts import either, shown
 
 
@@ -222,7 +222,7 @@ class AttemptEndListener(Protocol):
 class TrustedText(Protocol):
     """A built-in driver whose messages forewarn itself writes, so that tenants may read them."""
 
-    in_own_words: ClassVar[bool]
+    trusted_text: ClassVar[bool]
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.scope import Scope
 from forewarn.signals import Signal
 from forewarn.store.queries.fleet import FleetQueries
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 
 # After these, the redacted copies in memory may be wrong.
 _CHANGE_DISCLOSURE = frozenset({Kind.PROJECT_ADDED, Kind.PROJECT_CHANGED, Kind.PROJECT_REMOVED})

@@ -10,7 +10,7 @@ from forewarn.core.model.slice import Sent
 # Returns when these machines polled last, as far as that was unsaved when the function was made.
 LastPolls: TypeAlias = Callable[[Sequence[MachineId]], Mapping[MachineId, datetime]]
 # Returns when each machine first received an event, as far as that was unsaved when the function was made.
-SentSoFar: TypeAlias = Callable[[EventId], Mapping[MachineId, datetime]]
+UntakenNotices: TypeAlias = Callable[[EventId], Mapping[MachineId, datetime]]
 
 
 class Activity(Protocol):
@@ -32,15 +32,15 @@ class Activity(Protocol):
 class SentNotices(Protocol):
     """The events that guests have received, which are in memory until the next transaction."""
 
-    def sent_so_far(self) -> SentSoFar:
+    def untaken_notices(self) -> UntakenNotices:
         """Return the notices that were not taken yet. Any thread may call it."""
         ...
 
-    def has_sent(self) -> bool:
+    def has_notices(self) -> bool:
         """Return whether there are new notices to take."""
         ...
 
-    def take_sent(self) -> Sent:
+    def take_notices(self) -> Sent:
         """Remove and return when machines first received each event, since the last call."""
         ...
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from forewarn.control.interfaces import Activity, LastPolls, SentNotices, SentSoFar
+from forewarn.control.interfaces import Activity, LastPolls, SentNotices, UntakenNotices
 from forewarn.core.basic_types import EventId, GroupName, MachineId
 from forewarn.core.model.slice import Sent
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.work import WorkQueries
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class NoticeSnapshot:
     """The unsaved notices at one moment."""
 
     _unsaved: Sent
-    _sent: SentSoFar  # newer ones, still on the boards
+    _sent: UntakenNotices  # newer ones, still on the boards
 
     def notices(self, work: WorkQueries, events: Sequence[EventId]) -> Sent:
         """Return when machines first received these events. The snapshot must be newer than this object."""
@@ -74,7 +74,7 @@ class UnsavedNotices:
         it.
         """
         with self._lock:
-            return NoticeSnapshot(self._unsaved, self._sent.sent_so_far())
+            return NoticeSnapshot(self._unsaved, self._sent.untaken_notices())
 
     def _take(self) -> Sent:
         """Return the notices that no transaction is saving."""
@@ -102,11 +102,11 @@ class UnsavedNotices:
                 del self._being_saved[event]
 
     def _collect(self) -> None:
-        if not self._sent.has_sent():
+        if not self._sent.has_notices():
             return
         with self._lock:
             unsaved = dict(self._unsaved)  # a copy, because other threads may be reading the old one
-            for event, machines in self._sent.take_sent().items():
+            for event, machines in self._sent.take_notices().items():
                 unsaved[event] = dict(_first(unsaved.get(event, {}), machines))
             self._unsaved = unsaved
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from forewarn.control.idempotent_calls import Answered, IdempotentCalls, KeyedCall
+from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCalls, IdempotentCall
 from forewarn.control.orders.order_use_cases import HostOrders
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.admission import holds
@@ -36,8 +36,8 @@ class UnsavedHold:
     """A hold in memory, and the response to retries of its call."""
 
     hold: Hold
-    call: KeyedCall | None = None
-    answered: Answered | None = None  # the response to retries, once the hold is saved
+    call: IdempotentCall | None = None
+    answered: IdempotentResponse | None = None  # the response to retries, once the hold is saved
     released_by: str | None = None
 
 
@@ -62,7 +62,7 @@ class UnsavedHolds(UseCase):
         self._known: tuple[Hold, ...] = ()  # the saved holds, as last read; owner: the worker
         self._stale = True  # whether these may have changed since; owner: the worker
         self._refused: tuple[RefusedHold, ...] = ()  # lock: self._lock
-        self.refused_so_far = 0  # owner: the worker
+        self.refused_total = 0  # owner: the worker
 
     def new_id(self) -> str:
         """Create the id of a hold, which stays the same if the hold is in memory first."""
@@ -101,7 +101,7 @@ class UnsavedHolds(UseCase):
         project: ProjectName | None,
         host: HostName | None,
         abort: bool = False,
-        call: KeyedCall | None = None,
+        call: IdempotentCall | None = None,
     ) -> Hold:
         """Set a hold in memory; Conflict if the same scope is held already.
 
@@ -119,7 +119,7 @@ class UnsavedHolds(UseCase):
         log.warning("%s is held by %s, in memory only", holds.reach(hold), hold.by)
         return hold
 
-    def will_answer(self, hold: Hold, answered: Answered) -> None:
+    def set_response(self, hold: Hold, answered: IdempotentResponse) -> None:
         """Set the response to retries of the call, to be saved with the hold."""
         with self._lock:
             self._unsaved = tuple(
@@ -152,7 +152,7 @@ class UnsavedHolds(UseCase):
                 saved = {id(each) for each in unsaved}  # `release` has replaced a hold that it released since
                 self._unsaved = tuple(each for each in self._unsaved if id(each) not in saved)
                 self._refused = (*self._refused, *refused)[-REFUSED_SHOWN:]
-                self.refused_so_far += len(refused)
+                self.refused_total += len(refused)
         if self._stale:
             with self._store.read() as snapshot:
                 self._known = tuple(snapshot.rules.around().holds.values())
@@ -172,7 +172,7 @@ class UnsavedHolds(UseCase):
         proves nothing, because the same transaction may have released it.
         """
         hold = unsaved.hold
-        once = KeyedCall(caller=FOREWARN, key=hold.id, method="", path="", body=b"")
+        once = IdempotentCall(caller=FOREWARN, key=hold.id, method="", path="", body=b"")
         why = self._answering.answer(tx, once, lambda: self._kept(tx, unsaved)).body.decode()
         if why:
             return None if unsaved.released_by is not None else RefusedHold(hold=hold, why=why)
@@ -184,7 +184,7 @@ class UnsavedHolds(UseCase):
                 log.warning("the hold of %s by %s is not released: %s", holds.reach(hold), hold.by, error)
         return None
 
-    def _kept(self, tx: Transaction, unsaved: UnsavedHold) -> Answered:
+    def _kept(self, tx: Transaction, unsaved: UnsavedHold) -> IdempotentResponse:
         """Save a hold; the body of the result is the reason for a refusal, or empty."""
         hold = unsaved.hold
         try:
@@ -197,5 +197,5 @@ class UnsavedHolds(UseCase):
             log.warning("the hold of %s by %s is not saved: %s", holds.reach(hold), hold.by, error)
             with self._saving(tx) as draft:
                 holds.refuse(draft, hold, str(error))
-            return Answered(status=409, body=str(error).encode())
-        return Answered(status=0, body=b"")
+            return IdempotentResponse(status=409, body=str(error).encode())
+        return IdempotentResponse(status=0, body=b"")

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from forewarn.core.basic_types import DEFAULT_PROJECT, ProjectName, Source
-from forewarn.core.errors import Anonymous, Conflict, Invalid, NotFound, Refused
+from forewarn.core.errors import Unauthenticated, Conflict, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
-from forewarn.core.spelling import hint
+from forewarn.core.text_formats import hint
 
 # The prefix of every secret, so that a scanner of repositories can find a leaked one.
 PREFIX = "fw_"
@@ -107,12 +107,12 @@ class Keyring:
         object.__setattr__(self, "_by_digest", {token.digest: token for token in self.tokens})
 
     def token(self, secret: str | None, *, now: datetime) -> Token:
-        """Return the valid token of a secret; raise Anonymous if there is none."""
+        """Return the valid token of a secret; raise Unauthenticated if there is none."""
         if secret is None:
-            raise Anonymous(NEEDED)
+            raise Unauthenticated(NEEDED)
         found = self.find(digest_of(secret), now=now)
         if found is None:
-            raise Anonymous(NOT_GOOD)
+            raise Unauthenticated(NOT_GOOD)
         return found
 
     def find(self, digest: str, *, now: datetime) -> Token | None:

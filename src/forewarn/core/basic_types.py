@@ -15,11 +15,11 @@ DEFAULT_PROJECT = ProjectName("default")
 # The source of a project, group, host or machine: one of these, or the driver that imported it.
 DECLARED: Final = "declared"  # a fleet file
 PUT: Final = "put"  # a person, through the API or a command
-BY_PEOPLE = frozenset({DECLARED, PUT})
+HUMAN_SOURCES = frozenset({DECLARED, PUT})
 # The author of records about work that the server does on its own.
 FOREWARN = "forewarn"
 # The end of a record's reason if an import found that a machine was changed outside forewarn.
-OTHER_HANDS: Final = "outside forewarn"
+OUTSIDE_FOREWARN: Final = "outside forewarn"
 # The group of a standalone machine is named with this prefix and its id. Declared names have no slash.
 STANDALONE = "standalone/"
 
@@ -315,4 +315,4 @@ EXTERNAL: Final = "external"  # another program does the work and reports it
 # A command of the settings that carries out steps on hosts; no host names it as its driver.
 HOOK: Final = "hook"
 # The engine calls these drivers on its own thread, and they answer in service time.
-ANSWERING_AT_ONCE: frozenset[str] = frozenset({SIMULATED, EXTERNAL})
+SYNCHRONOUS_DRIVERS: frozenset[str] = frozenset({SIMULATED, EXTERNAL})

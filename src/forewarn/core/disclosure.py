@@ -1,7 +1,7 @@
 """Redaction for projects: a project sees no hosts, no operators' names, and nothing of other projects.
 
 Texts of operators and drivers may name anything: people, addresses, users and paths of hypervisors, other
-projects' machines. They are marked at the point of entry (`said_by_operator`, `said_by_driver`), and a
+projects' machines. They are marked at the point of entry (`mark_operator_text`, `mark_driver_text`), and a
 project reads a placeholder. The rest of a reason is forewarn's own text; names in it are found by their
 syntax. Texts of a project's own people stay as they are: otherwise the answer would reveal which words are
 names. With `sees-hosts`, a project also sees hosts and operators.
@@ -20,7 +20,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.push import NEVER_PUSHED, Webhook
+from forewarn.core.webhook_rules import NEVER_PUSHED, Webhook
 from forewarn.core.redaction import DRIVER, END, without_marked_names, without_operators_words
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
@@ -35,7 +35,7 @@ A_PROJECT = "another project"
 A_DRIVER = "platform"
 ANOTHER_GUEST = "another project's guest"
 # The placeholder for a reason to wait that concerns other projects only.
-OF_OTHERS = Waiting(what="the platform", reason="waits for something that is not of your project")
+OTHER_PROJECTS_REASON = Waiting(what="the platform", reason="waits for something that is not of your project")
 # The placeholder for work outside forewarn.
 DONE_OUTSIDE = "waits for those who run the hosts to do it"
 
@@ -85,14 +85,14 @@ class Names:
     events: frozenset[str] = frozenset()  # ids of listed events
 
 
-def said_by_driver(text: str, driver: str = "") -> str:
+def mark_driver_text(text: str, driver: str = "") -> str:
     """Mark a text of a driver or a hook, which operators alone read. Idempotent."""
     if text.startswith((_DRIVER_SAYS, _HOOK_SAYS)):
         return text
     return f"{_HOOK_SAYS if driver == HOOK else _DRIVER_SAYS}{text}"
 
 
-def as_driver_said(text: str) -> str:
+def unmark_driver_text(text: str) -> str:
     """Remove the mark of a driver's text, for operators."""
     return text.removeprefix(_DRIVER_SAYS).removeprefix(_HOOK_SAYS)
 
@@ -225,7 +225,7 @@ class Disclosure:
         reached = {FLEET_REACH, f"host {order.host}", f"project {self.project}"}  # the scopes of holds
         own = {step.name for stage in stages for step in stage.steps} | self.names.events | reached
         waiting = (
-            each if each.what in own or each.group in self.names.groups else OF_OTHERS
+            each if each.what in own or each.group in self.names.groups else OTHER_PROJECTS_REASON
             for each in order.waiting
         )
         return replace(

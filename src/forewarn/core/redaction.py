@@ -31,7 +31,7 @@ _NAME = re.compile(
 )
 
 
-def said_by_operator(text: str) -> str:
+def mark_operator_text(text: str) -> str:
     """Mark a text as an operator's own."""
     return f"{BEGIN}{unmarked(text)}{END}" if text else text
 

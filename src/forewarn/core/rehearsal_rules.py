@@ -11,7 +11,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
-from forewarn.core.spelling import truncated_list
+from forewarn.core.text_formats import truncated_list
 
 # Azure's documentation: the first call of a machine may take this long.
 SLOW = timedelta(minutes=2)

@@ -15,8 +15,8 @@ from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import TRAITS, Machine
-from forewarn.core.moments import format_span
-from forewarn.core.spelling import hint
+from forewarn.core.time_formats import format_span
+from forewarn.core.text_formats import hint
 from forewarn.server.preparation import drivers_of, new_id
 from forewarn.wire.texts import either, shown
 
@@ -69,7 +69,7 @@ class DriverTrial:
         drivers = drivers_of(settings)
         drivers.known.check(step.driver)
         self._driver = drivers.by_name[step.driver]
-        self._with_hooks = drivers.asked[step.driver]
+        self._with_hooks = drivers.with_hooks[step.driver]
         if self._driver.limits is None:
             raise Conflict(f"driver {step.driver} is built into the server and needs no trial")
         self._clock = SystemClock()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import Settings
-from forewarn.control.fleet.declaring import FleetCommands
+from forewarn.control.fleet.declarations import FleetCommands
 from forewarn.control.use_case import Context
 from forewarn.drivers.registry import Drivers
 from forewarn.server.log_setup import log_records
@@ -17,7 +17,7 @@ from forewarn.signals import Signal
 from forewarn.store.batch import Transact
 from forewarn.store.opening.database import parse_database
 from forewarn.store.saved import Listener, Saved
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from forewarn.clock import clock_of
 from forewarn.config import Settings
 from forewarn.control.restored_store import RestoredStore
 from forewarn.core.errors import Invalid
-from forewarn.core.spelling import counted
+from forewarn.core.text_formats import counted
 from forewarn.guest.http.listeners import Listen
 from forewarn.platform.systemd import Systemd
 from forewarn.server import addresses, welcome

@@ -11,14 +11,14 @@ from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
 from forewarn.api.limits import CallerLimits
-from forewarn.api.services import ApiParts, ApiSettings, Services
+from forewarn.api.services import ApiDependencies, ApiSettings, Services
 from forewarn.clock import SystemClock, monotonic
 from forewarn.config import OperatorSettings, Settings
 from forewarn.control.board_feed import BoardFeed
 from forewarn.control.engine.driver_calls import CallAnswer, move_answer, precheck_call
-from forewarn.control.engine.outside_news import HostReach
+from forewarn.control.engine.incoming_changes import ReachabilitySaver
 from forewarn.control.followed_records import RecentRecords
-from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
+from forewarn.control.rollouts.host_listings import HostListings, MachineSightings
 from forewarn.control.use_case import Alone, Context
 from forewarn.control.webhook_use_cases import SECRET_PREFIX, WebhookTerms
 from forewarn.core.scope import EVERYTHING
@@ -92,7 +92,7 @@ def wire(prepared: PreparedServer) -> WiredServer:
         changed=Signal(),
     )
     lanes = Lanes(
-        drivers.asked,
+        drivers.with_hooks,
         post=lambda work: jobs.post(Alone(lambda _transact: work())),
         real_now=SystemClock().now,
         monotonic=monotonic,
@@ -105,7 +105,7 @@ def wire(prepared: PreparedServer) -> WiredServer:
         around=ControlInputs(
             guests=BoardActivity(board, clock, loop),
             endpoint=RehearsalsOnLoop(RehearsalRegistry(board), loop),
-            drivers=drivers.asked,
+            drivers=drivers.with_hooks,
             external=drivers.external,
             calls=lanes,
             webhooks=webhooks,
@@ -144,7 +144,7 @@ def wire(prepared: PreparedServer) -> WiredServer:
     )
     inventories = DriverInventories(drivers.by_name)
     machine_watch = MachineWatch(
-        inventories, HypervisorLooks(context), MachineSightings(context), read=reads.run_own, run=jobs.run_own
+        inventories, HostListings(context), MachineSightings(context), read=reads.run_own, run=jobs.run_own
     )
     pusher = Pusher(
         use_cases.deliveries,
@@ -157,7 +157,7 @@ def wire(prepared: PreparedServer) -> WiredServer:
     operator_counts, api = PortCounts(Refusals("operator")), _api_settings(settings.operator)
     health = Health(worker, store.deadlines, supervisor)
     services = Services(
-        ApiParts(
+        ApiDependencies(
             use_cases=use_cases,
             run=jobs.run_own,
             run_for=jobs.run_for,
@@ -225,7 +225,7 @@ def _api_settings(settings: OperatorSettings) -> ApiSettings:
 
 
 def _host_probes(drivers: Drivers, context: Context, lanes: Lanes, jobs: Jobs) -> HostProbes:
-    host_reach = HostReach(context)
+    host_reach = ReachabilitySaver(context)
     limits = {name: drivers.by_name[name].limits for name in drivers.reaching}
     probes = HostProbes(
         {name: each.reach_every.total_seconds() for name, each in limits.items() if each is not None},

@@ -17,7 +17,7 @@ from sqlalchemy import Transaction as DatabaseTransaction
 from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.store.foreseen import Foreseen, PrefetchedRows
+from forewarn.store.prefetch import Prefetch, PrefetchedRows
 from forewarn.store.queries.callers import (
     AnswerChanges,
     RehearsalChanges,
@@ -121,7 +121,7 @@ class Batch:
             raise RuntimeError("this transaction is used after the end of its batch")
         self._effects.append((act, undone))
 
-    def foresee(self, calls: Sequence[Foreseen]) -> None:
+    def prefetch(self, calls: Sequence[Prefetch]) -> None:
         """Load at once what the next jobs will ask for, and postpone their writes."""
         self.state.prefetched = load(self.begin(), calls, self.state)
         self.state.postpone = self.postpone

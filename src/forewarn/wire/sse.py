@@ -7,7 +7,7 @@ nothing yet can therefore resume.
 import json
 
 from forewarn.core.model.record import Record
-from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.coding import ANSWER_CODEC
 from forewarn.wire.answers.record_answers import RecordAnswer
 
 # Milliseconds after which a browser reconnects.
@@ -34,5 +34,5 @@ def heartbeat(number: int) -> bytes:
 def event(record: Record) -> bytes:
     """Write a record as one event."""
     # A line break would end the field.
-    data = json.dumps(ANSWERS.write(RecordAnswer.of(record)), ensure_ascii=False, separators=(",", ":"))
+    data = json.dumps(ANSWER_CODEC.write(RecordAnswer.of(record)), ensure_ascii=False, separators=(",", ":"))
     return f"id: {record.number}\nevent: {record.kind}\ndata: {data}\n\n".encode()

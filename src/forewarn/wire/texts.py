@@ -9,7 +9,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from forewarn.core.errors import Invalid
-from forewarn.core.spelling import closest, on_one_line
+from forewarn.core.text_formats import closest, on_one_line
 
 # The maximum length is that of machine names on Azure. Clients and proxies remove `.` and `..` from paths.
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}")

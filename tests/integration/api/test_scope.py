@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.api.app import ENDPOINTS
 from forewarn.api.inputs import TransactionInput, TransactionScope
-from forewarn.api.services import ApiParts, Services
+from forewarn.api.services import ApiDependencies, Services
 from forewarn.control.all_use_cases import FleetReads
 from forewarn.control.naming import narrowed
 from forewarn.control.use_case import Reading, ScopedReading, UseCase
@@ -63,7 +63,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def services(service: Service, scope: Scope) -> Services:
     return Services(
-        ApiParts(
+        ApiDependencies(
             use_cases=service.use_cases,
             run=Worker(service),
             run_for=lambda _: Worker(service),

@@ -12,8 +12,8 @@ import pytest
 
 from forewarn.control.driver import Done, DriverTask, Running, Unknown
 from forewarn.control.engine.driver_calls import Answer, CallAnswer, DriverCall, Reached, Refused, Verb
-from forewarn.control.engine.outside_news import HostReach
-from forewarn.control.reached_hosts import Reachability, ReachState
+from forewarn.control.engine.incoming_changes import ReachabilitySaver
+from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.core.basic_types import Action, HostName, OrderId, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
@@ -85,7 +85,7 @@ class Asking:
         """Do the jobs of the worker."""
         while self.jobs:
             changed, done = self.jobs.pop(0)
-            InTransactions(HostReach(self.service.context), self.service.transact).save(changed())
+            InTransactions(ReachabilitySaver(self.service.context), self.service.transact).save(changed())
             done.set_result(None)
 
     def fail(self, error: Exception) -> None:

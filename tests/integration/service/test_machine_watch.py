@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
+from forewarn.control.rollouts.host_listings import HostListings, MachineSightings
 from forewarn.control.use_case import Alone
 from forewarn.core.basic_types import Kind, MachineId, MachineState
 from forewarn.core.errors import Unavailable
@@ -60,7 +60,7 @@ def look(service: Service) -> None:
 
     watch = MachineWatch(
         DriverInventories(service.drivers),
-        HypervisorLooks(service.context),
+        HostListings(service.context),
         MachineSightings(service.context),
         read=at_once,
         run=run,

@@ -12,7 +12,7 @@ from forewarn.core.errors import Conflict, NotFound, Unavailable, Uncertain
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.store.opening import database
 from forewarn.store.snapshots import Snapshot
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from forewarn.wire.fleet import read_fleet
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import holding

@@ -25,7 +25,7 @@ from forewarn.core.access import (
     revoke,
 )
 from forewarn.core.basic_types import DEFAULT_PROJECT, Action, OrderId, ProjectName, Source
-from forewarn.core.errors import Anonymous, Conflict, ForewarnError, Invalid, NotFound, Refused
+from forewarn.core.errors import Unauthenticated, Conflict, ForewarnError, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
 from forewarn.core.session_cookies import Credentials, OpenSessions, identify
 
@@ -133,24 +133,24 @@ def test_a_secret_identifies_its_caller() -> None:
 
 @pytest.mark.parametrize("secret", ["fw_bob", "", "fw_alic", "fw_alice ", "\udcff", digest_of("fw_alice")])
 def test_an_unknown_secret_is_refused(secret: str) -> None:
-    with pytest.raises(Anonymous, match="not known, has expired or was revoked"):
+    with pytest.raises(Unauthenticated, match="not known, has expired or was revoked"):
         authenticated(ring(token("alice")), secret)
 
 
 def test_a_refusal_without_a_secret_says_how_to_send_one() -> None:
-    with pytest.raises(Anonymous, match="Authorization: Bearer"):
+    with pytest.raises(Unauthenticated, match="Authorization: Bearer"):
         authenticated(ring(token("alice")), None)
 
 
 def test_a_token_is_valid_until_it_expires() -> None:
     mine = ring(token("alice", life=timedelta(hours=1)))
     assert authenticated(mine, "fw_alice", now=NOW + timedelta(minutes=59)).name == "alice"
-    with pytest.raises(Anonymous):
+    with pytest.raises(Unauthenticated):
         authenticated(mine, "fw_alice", now=NOW + timedelta(hours=1))
 
 
 def test_after_the_last_token_is_revoked_calls_still_need_a_token() -> None:
-    with pytest.raises(Anonymous):
+    with pytest.raises(Unauthenticated):
         authenticated(ring(), None)
 
 

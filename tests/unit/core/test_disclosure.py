@@ -18,11 +18,11 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.disclosure import (
     DONE_OUTSIDE,
-    OF_OTHERS,
+    OTHER_PROJECTS_REASON,
     TOLD_OPERATORS,
     Disclosure,
     Names,
-    said_by_driver,
+    mark_driver_text,
     words,
     words_in,
 )
@@ -31,13 +31,13 @@ from forewarn.core.model.event import Approval, Event, Postponement
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.orders import reports
-from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.redaction import (
     NOT_FOR_PROJECTS,
     driver_named,
     machine_names,
     project_name,
-    said_by_operator,
+    mark_operator_text,
     unmarked,
 )
 from tests.helpers.service.harness import START
@@ -120,12 +120,12 @@ def test_names_of_other_projects_and_their_groups_are_redacted(said: str, shown:
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        (said_by_operator("new disks in kvm-1"), NOT_FOR_PROJECTS),
-        (f"held by bob: {said_by_operator('see db-3')}; since", f"held by bob: {NOT_FOR_PROJECTS}; since"),
-        (said_by_operator("one") + ", " + said_by_operator("two"), f"{NOT_FOR_PROJECTS}, {NOT_FOR_PROJECTS}"),
-        (said_by_operator("cut off")[:-1], NOT_FOR_PROJECTS),
-        (said_by_operator("it \u2069 ends here"), NOT_FOR_PROJECTS),
-        (said_by_operator(""), ""),
+        (mark_operator_text("new disks in kvm-1"), NOT_FOR_PROJECTS),
+        (f"held by bob: {mark_operator_text('see db-3')}; since", f"held by bob: {NOT_FOR_PROJECTS}; since"),
+        (mark_operator_text("one") + ", " + mark_operator_text("two"), f"{NOT_FOR_PROJECTS}, {NOT_FOR_PROJECTS}"),
+        (mark_operator_text("cut off")[:-1], NOT_FOR_PROJECTS),
+        (mark_operator_text("it \u2069 ends here"), NOT_FOR_PROJECTS),
+        (mark_operator_text(""), ""),
     ],
 )
 def test_a_project_reads_a_placeholder_for_an_operators_text(told: Disclosure, said: str, shown: str) -> None:
@@ -168,7 +168,7 @@ def test_a_waiting_reason_names_no_machine_of_another_project() -> None:
 
 
 def test_operators_read_what_they_wrote_without_the_marks() -> None:
-    assert unmarked(f"held: {said_by_operator('see db-3')}") == "held: see db-3"
+    assert unmarked(f"held: {mark_operator_text('see db-3')}") == "held: see db-3"
     assert unmarked("as it is") == "as it is"
 
 
@@ -199,9 +199,9 @@ def test_a_project_does_not_see_the_driver_that_imported_its_machines_and_groups
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        (f"failed: {said_by_driver('root@n7: denied')}", f"failed: {TOLD_OPERATORS}"),
-        (f"failed: {said_by_driver('root@n7: denied', HOOK)}", f"failed: {TOLD_OPERATORS}"),
-        (f"reboot: {said_by_driver(said_by_driver('n7'))}", f"reboot: {TOLD_OPERATORS}"),
+        (f"failed: {mark_driver_text('root@n7: denied')}", f"failed: {TOLD_OPERATORS}"),
+        (f"failed: {mark_driver_text('root@n7: denied', HOOK)}", f"failed: {TOLD_OPERATORS}"),
+        (f"reboot: {mark_driver_text(mark_driver_text('n7'))}", f"reboot: {TOLD_OPERATORS}"),
         (f"unknown: {LIBVIRT} broke: no route to n7\nat line 3", "unknown: its driver broke"),
         (f"unknown: {LIBVIRT} cannot be used: no module", "unknown: its driver cannot be used"),
         (f"{LIBVIRT} has not answered within 30 s", "its driver has not answered within 30 s"),
@@ -224,9 +224,9 @@ def test_no_text_of_an_order_or_event_shows_a_driver_text_to_a_project(told: Dis
     fleet.pass_(15 * MINUTE)
     (step,) = fleet.draft.orders[order.id].running
     attempt = AttemptId(order.id, step.machine, step.attempt)
-    reports.step_failed(fleet.draft, attempt, why=said_by_driver("qemu+ssh://n7 refused"))
+    reports.step_failed(fleet.draft, attempt, why=mark_driver_text("qemu+ssh://n7 refused"))
     failed = fleet.advance(order.id)
-    refused = (RefusedHost(host=HostName("kvm-2"), why=said_by_driver("n7")),)
+    refused = (RefusedHost(host=HostName("kvm-2"), why=mark_driver_text("n7")),)
     stages = tuple(
         replace(stage, steps=tuple(replace(each, refused=refused) for each in stage.steps))
         for stage in failed.stages
@@ -343,7 +343,7 @@ def test_a_project_sees_its_own_machines_and_reasons_in_a_hosts_order() -> None:
     # One placeholder stands for all reasons of other projects.
     assert [each.reason for each in seen.waiting] == [
         "waits for a host",
-        OF_OTHERS.reason,
+        OTHER_PROJECTS_REASON.reason,
         "update domain 1 waits for domain 0",
         "held by operator: audit",
         DONE_OUTSIDE,

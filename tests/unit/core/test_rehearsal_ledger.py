@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.rehearsal_ledger import Ledger
+from forewarn.core.rehearsal_ledger import GuestLedger
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -17,20 +17,20 @@ class Notes(list[str]):
         self.append(what)
 
 
-def ledger(notes: Notes | None = None) -> Ledger:
-    made = Ledger()
+def ledger(notes: Notes | None = None) -> GuestLedger:
+    made = GuestLedger()
     made.admit("web-0")
     if notes is not None:
-        made.attend(notes)
+        made.set_listener(notes)
     return made
 
 
 @pytest.fixture
-def endpoint() -> Ledger:
+def endpoint() -> GuestLedger:
     return ledger()
 
 
-def test_merging_a_ledger_again_repeats_no_note(endpoint: Ledger) -> None:
+def test_merging_a_ledger_again_repeats_no_note(endpoint: GuestLedger) -> None:
     notes = Notes()
     mine = ledger(notes)
     endpoint.polled("web-0", now=NOW)
@@ -48,9 +48,9 @@ def test_merging_a_ledger_again_repeats_no_note(endpoint: Ledger) -> None:
     assert mine.accounts == endpoint.accounts
 
 
-def test_events_that_go_and_come_back_are_noted(endpoint: Ledger) -> None:
+def test_events_that_go_and_come_back_are_noted(endpoint: GuestLedger) -> None:
     notes = Notes()
-    endpoint.attend(notes)
+    endpoint.set_listener(notes)
     for events in (FREEZE, {}, FREEZE):
         endpoint.sent("web-0", events, now=NOW)
     assert notes == [
@@ -60,7 +60,7 @@ def test_events_that_go_and_come_back_are_noted(endpoint: Ledger) -> None:
     ]
 
 
-def test_a_restart_of_the_server_does_not_lose_earlier_activity(endpoint: Ledger) -> None:
+def test_a_restart_of_the_server_does_not_lose_earlier_activity(endpoint: GuestLedger) -> None:
     mine = ledger()
     endpoint.sent("web-0", FREEZE, now=NOW)
     endpoint.approved("web-0", [EVENT], now=NOW)
@@ -72,7 +72,7 @@ def test_a_restart_of_the_server_does_not_lose_earlier_activity(endpoint: Ledger
     assert mine.accounts["web-0"].approved == {EVENT: NOW}
 
 
-def test_the_same_fault_is_noted_again_after_a_correct_answer(endpoint: Ledger) -> None:
+def test_the_same_fault_is_noted_again_after_a_correct_answer(endpoint: GuestLedger) -> None:
     endpoint.spoiled("web-0", "a 503")
     endpoint.sound("web-0", now=NOW)
     account = endpoint.accounts["web-0"]

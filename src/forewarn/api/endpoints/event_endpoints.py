@@ -11,7 +11,7 @@ from forewarn.core.access import Right
 from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.filters import EventFilter
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, NotedEventAnswer
+from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, EventDetailAnswer
 
 router = ApiRouter("events")
 
@@ -50,10 +50,10 @@ def list_events(query: EventsQuery, reads: CallerReading) -> Page[ListedEventAns
 
 
 @router.call("GET /v1/events/{id}", "Show an event", right=Right.SEE)
-def show_event(id: EventInPath, reads: CallerReading) -> NotedEventAnswer:
+def show_event(id: EventInPath, reads: CallerReading) -> EventDetailAnswer:
     """Return a current or past event, with the notice that each machine got and the measured impact."""
     view = reads.views.event(id)
-    return NotedEventAnswer.of(view.event, view)
+    return EventDetailAnswer.of(view.event, view)
 
 
 @router.call("POST /v1/events/{id}/approve", "Approve an event", right=Right.USE)

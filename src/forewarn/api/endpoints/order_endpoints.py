@@ -13,11 +13,11 @@ from forewarn.core.basic_types import HostName, MachineName, OrderId, OrderState
 from forewarn.core.filters import OrderFilter
 from forewarn.store.batch import ScopedTransaction
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.event_answers import NotedEventAnswer
+from forewarn.wire.answers.event_answers import EventDetailAnswer
 from forewarn.wire.answers.order_answers import (
-    HeardAnswer,
-    NotedOrderAnswer,
-    NotedOrderWithEventsAnswer,
+    HeartbeatAnswer,
+    OrderDetailAnswer,
+    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderWithEventsAnswer,
 )
@@ -56,12 +56,12 @@ def list_orders(query: OrdersQuery, reads: CallerReading) -> Page[OrderAnswer]:
 
 
 @router.call("GET /v1/orders/{id}", "Show an order", right=Right.SEE)
-def show_order(id: OrderInPath, reads: CallerReading) -> NotedOrderWithEventsAnswer:
+def show_order(id: OrderInPath, reads: CallerReading) -> OrderDetailWithEventsAnswer:
     """Return an order with its stages and steps, the reasons why it waits, its events and their notice."""
     view = reads.views.order(id)
-    return NotedOrderWithEventsAnswer(
-        order=NotedOrderAnswer.of(view.order, view),
-        events=tuple(NotedEventAnswer.of(each.event, each) for each in view.events),
+    return OrderDetailWithEventsAnswer(
+        order=OrderDetailAnswer.of(view.order, view),
+        events=tuple(EventDetailAnswer.of(each.event, each) for each in view.events),
     )
 
 
@@ -122,13 +122,13 @@ _add_verb(
 
 
 @router.call("POST /v1/orders/{id}/heartbeat", "Send a heartbeat")
-def heartbeat_order(id: OrderInPath, service: Service, tx: ScopedTx) -> HeardAnswer:
+def heartbeat_order(id: OrderInPath, service: Service, tx: ScopedTx) -> HeartbeatAnswer:
     """External driver only: report that the work continues. Without heartbeats it counts as failed.
 
     If `stop` is not null, stop the work: the order was abandoned, or a hold stopped it.
     """
     placed = service.orders.heartbeat(tx, id)
-    return HeardAnswer.like(placed, stop=placed.order.given_up)
+    return HeartbeatAnswer.like(placed, stop=placed.order.given_up)
 
 
 @router.call("POST /v1/orders/{id}/fail", "Report failed work")

@@ -8,9 +8,9 @@ from forewarn.api.services import ScopedTx, Service, Services
 from forewarn.control.webhook_use_cases import WebhookView
 from forewarn.core.access import Right
 from forewarn.core.basic_types import Kind, ProjectName
-from forewarn.core.push import WebhookId
+from forewarn.core.webhook_rules import WebhookId
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.record_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
+from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookTestAnswer, WebhookAnswer
 from forewarn.wire.fields import Field
 
 router = ApiRouter("webhooks")
@@ -73,14 +73,14 @@ async def remove_webhook(id: WebhookInPath, service: Service) -> WebhookAnswer:
 
 
 @router.call("POST /v1/webhooks/{id}/test", "Test a webhook", right=Right.USE)
-async def try_webhook(id: WebhookInPath, service: Service) -> TrialAnswer:
+async def try_webhook(id: WebhookInPath, service: Service) -> WebhookTestAnswer:
     """Send an event of type `forewarn.test` to a webhook now, and return the result.
 
     While another test of the webhook runs: 429.
     """
     view = await _view(service, id)
     error = await service.parts.pushing.try_out(view.webhook)
-    return TrialAnswer(delivered=error is None, error=error)
+    return WebhookTestAnswer(delivered=error is None, error=error)
 
 
 async def _view(service: Services, id_: WebhookId) -> WebhookView:

@@ -11,7 +11,7 @@ from functools import partial
 from forewarn.control.engine.driver_calls import CallAnswer
 from forewarn.control.engine.next_due import NOTHING_DUE, NextDue
 from forewarn.control.engine.order_work import OrderWork
-from forewarn.control.engine.outside_news import ExternalTimeout, GuestSaving
+from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.engine.pruning import RecordPruning
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
@@ -21,7 +21,7 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.guests import listening
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.constraints import Grace
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.store.batch import Transaction
 from forewarn.store.saved import Saved
 
@@ -47,7 +47,7 @@ class Engine(UseCase):
         *,
         orders: OrderWork,
         rollouts: RolloutEngine,
-        guests: GuestSaving,
+        guests: GuestActivitySaver,
         external: ExternalTimeout,
         rehearsals: OpenRehearsals,
     ) -> None:
@@ -69,21 +69,21 @@ class Engine(UseCase):
         self.due.note(saved)
         self.rollouts.cache.note(saved)
 
-    def tick(self, now: datetime, *, give_way: Callable[[], bool] = lambda: False, few: bool = False) -> bool:
+    def tick(self, now: datetime, *, should_yield: Callable[[], bool] = lambda: False, few: bool = False) -> bool:
         """Do one piece of the work that is due; return whether more may be left.
 
         Other callers get their turn between two pieces. Each piece gets the current time, so that the last
-        announcement has as much notice as the first. A piece is a batch, or less if `give_way` returns true.
-        With `few`, the engine asks `give_way` more often.
+        announcement has as much notice as the first. A piece is a batch, or less if `should_yield` returns true.
+        With `few`, the engine asks `should_yield` more often.
         """
         self._rehearsals.review(self._transact)
         more_polls = self._guests.save_due(now)
-        faults, more_overdue = self._fail_overdue(now, give_way=give_way)
+        faults, more_overdue = self._fail_overdue(now, should_yield=should_yield)
         # Steps that have just started come first. They are not due afterwards.
         told = self._orders.has_news
         faults += _named(self._orders.tell_drivers(now))
         # This is a piece by itself, but not twice in a row: due work must not starve while jobs start steps.
-        self._only_told = told and not self._only_told and give_way()
+        self._only_told = told and not self._only_told and should_yield()
         if self._only_told:
             _report(faults)
             return True
@@ -97,14 +97,14 @@ class Engine(UseCase):
         if _is_past(found.order, now):
             with self._store.read() as snapshot:
                 due = snapshot.due.orders(now, limit=BATCH)
-        faults += _named(self._orders.work_on(due, now, give_way=give_way, few=few))
+        faults += _named(self._orders.work_on(due, now, should_yield=should_yield, few=few))
         # The due orders of a wave come before its rollout.
-        left = len(due) == BATCH or (due and give_way())
+        left = len(due) == BATCH or (due and should_yield())
         rollouts: Sequence[str] = ()
         if not left and (due or _is_past(found.rollout, now)):
             with self._store.read() as snapshot:
                 rollouts = snapshot.rollouts.due(now, limit=BATCH)
-        faults += self._advance_rollouts(rollouts, now, give_way=give_way, few=few)
+        faults += self._advance_rollouts(rollouts, now, should_yield=should_yield, few=few)
         if not more_overdue:  # otherwise the next tick handles the remaining orders first
             _report(faults)
         if due or rollouts or more_polls or silent or more_overdue:
@@ -116,13 +116,13 @@ class Engine(UseCase):
         return self.due.is_reached(now) or self._orders.has_news
 
     def _advance_rollouts(
-        self, rollouts: Sequence[str], now: datetime, *, give_way: Callable[[], bool], few: bool
+        self, rollouts: Sequence[str], now: datetime, *, should_yield: Callable[[], bool], few: bool
     ) -> list[str]:
         """Advance rollouts, at least one; return those that cannot continue."""
         faults = []
         for id_ in rollouts:
             faults += self._try(f"rollout {id_}", partial(self.rollouts.look, id_=id_, now=now, few=few))
-            if give_way():
+            if should_yield():
                 break
         return faults
 
@@ -153,23 +153,23 @@ class Engine(UseCase):
         while (due := self.next_due(now)) is not None and due <= target:
             now = due
             self._finish(now)
-            self.keep_time(now)
+            self.save_time(now)
             reach(now)
-        self.keep_time(target)
+        self.save_time(target)
         reach(target)
 
     def _finish(self, now: datetime) -> None:
         while self.tick(now):
             pass
 
-    def keep_time(self, now: datetime) -> None:
+    def save_time(self, now: datetime) -> None:
         """Save the reached time before it is shown, so that it does not go back after a crash."""
         with self._store.read() as snapshot:
             reached = snapshot.time.reached()
         if reached is None or reached < now:
             self._transact(lambda tx: tx.time.set_reached(now))
 
-    def prove_present(self, now: datetime, *, ahead: timedelta = NOTHING) -> int:
+    def save_presence(self, now: datetime, *, ahead: timedelta = NOTHING) -> int:
         """Save that the server is running, and how far service time is ahead of system time.
 
         Unavailable if nothing can be saved. If the system clock was changed, windows open at other times, so
@@ -188,7 +188,7 @@ class Engine(UseCase):
         self.due.note(None)
         return tx.records.newest()
 
-    def note_absence(self, absence: Absence) -> None:
+    def save_absence(self, absence: Absence) -> None:
         """Save a period without a server: it counts neither as notice nor as silence of guests (rule 12).
 
         A brief absence leaves no record, because each restart would leave one.
@@ -200,7 +200,7 @@ class Engine(UseCase):
                     away = format_span_briefly((absence.until - absence.since).total_seconds())
                     reason = f"for {away}; that is not the guests' silence"
                     draft.record(Kind.SERVICE_AWAY, None, reason=reason)
-                absences = listening.with_absence(tx.time.absences(), absence, policy=self._policy)
+                absences = listening.add_absence(tx.time.absences(), absence, policy=self._policy)
                 tx.time.set_absences(absences)
 
         self._transact(note)
@@ -220,7 +220,7 @@ class Engine(UseCase):
 
         self._transact(grant)
 
-    def _fail_overdue(self, now: datetime, *, give_way: Callable[[], bool]) -> tuple[list[str], bool]:
+    def _fail_overdue(self, now: datetime, *, should_yield: Callable[[], bool]) -> tuple[list[str], bool]:
         """Fail orders whose reports timed out, at least one; return the faults, and whether orders are left.
 
         Each call continues after the order that the last call tried, so that no order blocks the others.
@@ -234,7 +234,7 @@ class Engine(UseCase):
             self._failed_last = order
             fail = partial(self._external.fail, order=order, now=now, why=late[order])
             faults += self._try(f"order {order}", fail)
-            if give_way():
+            if should_yield():
                 return faults, number < len(late)
         return faults, False
 
@@ -253,14 +253,14 @@ class Engine(UseCase):
 
     def save_all(self, now: datetime, *, ahead: timedelta = NOTHING) -> None:
         """Save everything that is only in memory, and the reached time."""
-        self._guests.save_sent()
+        self._guests.save_notices()
         self._guests.save_polls(now)
-        self.prove_present(now, ahead=ahead)
+        self.save_presence(now, ahead=ahead)
 
     def _disable_some(self, now: datetime) -> None:
         """Disable a batch of groups that have fallen silent."""
         with self._store.read() as snapshot:
-            since = listening.silent_since(now, snapshot.time.absences(), policy=self._policy)
+            since = listening.idle_cutoff(now, snapshot.time.absences(), policy=self._policy)
             names = [group.name for group in snapshot.due.idle_groups(since=since, limit=BATCH)]
         if not names:
             return

@@ -63,12 +63,12 @@ class OrderWork(UseCase):
         orders: Sequence[OrderId],
         now: datetime,
         *,
-        give_way: Callable[[], bool] = lambda: False,
+        should_yield: Callable[[], bool] = lambda: False,
         few: bool = False,
     ) -> list[OrderId]:
         """Advance orders according to the answers of their drivers; return those that cannot continue.
 
-        Once `give_way` returns true, the rest is left for the next tick. With `few`, fewer orders share a
+        Once `should_yield` returns true, the rest is left for the next tick. With `few`, fewer orders share a
         transaction, so that other callers get their turn more often.
         """
         faults = self.tell_drivers(now)
@@ -76,7 +76,7 @@ class OrderWork(UseCase):
             self._attempts.take_over(self._load(self._attempts.unloaded(some), now))
             answers = self._believed(self._attempts.ask(self._attempts.due(some, now), now))
             faults += self._decide_each(some, answers, now)
-            if give_way():
+            if should_yield():
                 break  # the next piece calls the drivers
             faults += self.tell_drivers(now)
         return faults
@@ -235,7 +235,7 @@ def _take(draft: Draft, answer: CallAnswer, *, laned: bool) -> None:
         case Failed(why=why, again=again):
             reports.step_failed(draft, id_, why=why, again=again)
         case Refused(why=why, unreached=unreached):
-            turned_down = reports.step_unreached if unreached else reports.step_refused
+            turned_down = reports.step_target_unreachable if unreached else reports.step_refused
             turned_down(draft, id_, why=why)
         case Cancelled() | TooLate() as cancel:
             report = reports.step_cancelled if isinstance(cancel, Cancelled) else reports.step_too_late

@@ -24,7 +24,7 @@ from forewarn.core.errors import Conflict, Uncertain
 from forewarn.core.filters import OrderFilter
 from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions
-from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.rehearsal_rules import Fault, KeptRehearsal
 from forewarn.store.batch import Transact, Transaction
 
@@ -40,7 +40,7 @@ class RehearsalEndpoint(Protocol):
         """Replace the faults that guests meet."""
         ...
 
-    def accounts(self, project: ProjectName) -> Sequence[Account]:
+    def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
         """Return what the guests have done so far."""
         ...
 
@@ -164,7 +164,7 @@ class OpenRehearsals(UseCase):
         """Return who has ended a rehearsal of a project."""
         return next((by for *which, by in self._ended if which == [project, id_]), None)
 
-    def accounts(self, project: ProjectName) -> Sequence[Account]:
+    def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
         """Return what the guests of a project have done so far; empty after the end."""
         return self._endpoint.accounts(project)
 

@@ -12,7 +12,7 @@ from forewarn.core.basic_types import Kind, MachineId, OrderId, ProjectName
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project
-from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.rehearsal_rules import Fault, how_to_mark
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transact
@@ -27,7 +27,7 @@ class RehearsalView:
     by: str
     begun_at: datetime
     now: datetime
-    accounts: Sequence[Account]
+    accounts: Sequence[GuestAccount]
     cancelled: Sequence[OrderId] = ()  # after the end: the orders that had not begun
 
 

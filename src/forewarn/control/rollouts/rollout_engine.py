@@ -26,7 +26,7 @@ from forewarn.core.rollouts import (
     planning,
     progress,
 )
-from forewarn.core.rollouts.progress import Orders, Quiet
+from forewarn.core.rollouts.progress import Orders, UnwellMachines
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.rollouts import RolloutQueries
 
@@ -41,7 +41,7 @@ class _LastWave(NamedTuple):
 
     rollout: Rollout
     orders: Orders
-    quiet: Quiet  # the machines that are not well yet
+    quiet: UnwellMachines  # the machines that are not well yet
 
 
 class RolloutEngine(UseCase):
@@ -90,7 +90,7 @@ class RolloutEngine(UseCase):
             done = rollout.state is RolloutState.DONE  # an abort was recorded when it was requested
             kind, by = (Kind.ROLLOUT_DONE, rollout.by) if done else (None, "")
             return self.save(tx, rollout, now, kind=kind, by=by)
-        if failed := progress.left_out(rollout, orders):
+        if failed := progress.orders_to_abandon(rollout, orders):
             return self._leave_out(tx, rollout, failed, now)
         wrong = _what_is_wrong(rollout, orders, quiet, now, self._policy)
         if wrong:
@@ -101,7 +101,7 @@ class RolloutEngine(UseCase):
             survey = self._survey(tx, rollout, rollout.left)
         rollout, chosen = planning.next_wave(rollout, survey, now=now, policy=self._policy)
         if not chosen and rollout.blocked:
-            no_way = planning.dead_end(rollout, survey, now=now, policy=self._policy)
+            no_way = planning.why_stuck(rollout, survey, now=now, policy=self._policy)
             return (
                 self.pause(tx, rollout, by="", why=no_way, now=now) if no_way else self.save(tx, rollout, now)
             )
@@ -112,7 +112,7 @@ class RolloutEngine(UseCase):
             placed = self._place(tx, rollout, first, now)
             rollout = planning.begin(rollout, _ids(placed), survey, now=now, ends_about=ends)
             rollout = _with_drivers(rollout, placed)
-            rollout = forecast.arranged(rollout, survey, now=now, policy=self._policy)
+            rollout = forecast.arrange_by_windows(rollout, survey, now=now, policy=self._policy)
         # The next tick places the rest of a large wave, and continues if all hosts were empty.
         return self.save(tx, replace(rollout, due_at=now), now)
 
@@ -135,7 +135,7 @@ class RolloutEngine(UseCase):
         # As in `_act`: if machines move, all hosts need orders before the first one starts.
         some = rollout.coming if emptying.moves_machines(rollout) else rollout.coming[:most]
         survey = self._survey(tx, rollout, some)
-        free = planning.still_free(rollout, some, survey, now=now, policy=self._policy)
+        free = planning.still_announceable(rollout, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, rollout, free, now)
         rollout = _with_drivers(planning.go_on(rollout, some, _ids(placed), now=now), placed)
         return self.save(tx, replace(rollout, due_at=now), now)
@@ -147,11 +147,11 @@ class RolloutEngine(UseCase):
         """Return the orders of the last wave. Earlier ones are settled."""
         return self.cache.of_last_wave(tx, rollout)
 
-    def quiet(self, tx: Transaction, rollout: Rollout, orders: Orders, now: datetime) -> Quiet:
+    def quiet(self, tx: Transaction, rollout: Rollout, orders: Orders, now: datetime) -> UnwellMachines:
         """Find the machines that are not well: they do not poll, or are off."""
         return (*self._silent(tx, rollout, orders), *self._off(tx, rollout, orders, now))
 
-    def _off(self, tx: Transaction, rollout: Rollout, orders: Orders, now: datetime) -> Quiet:
+    def _off(self, tx: Transaction, rollout: Rollout, orders: Orders, now: datetime) -> UnwellMachines:
         """Find the machines that are off after their work, including those of waves that have just ended."""
         known = self.cache.stopped(tx, rollout)
         if known is not None and not known:
@@ -172,7 +172,7 @@ class RolloutEngine(UseCase):
         since = HistoryFilter(machine=step.name, group=step.group, since=step.ended_at, kinds=kinds)
         return machine_health.is_stopped_by_others(tx.records.history(since))
 
-    def _silent(self, tx: Transaction, rollout: Rollout, orders: Orders) -> Quiet:
+    def _silent(self, tx: Transaction, rollout: Rollout, orders: Orders) -> UnwellMachines:
         """Find the machines of the last wave that must poll again and have not."""
         if not rollout.terms.require_poll:
             return ()
@@ -283,7 +283,7 @@ def surveyed(rollouts: RolloutQueries, rollout: Rollout, hosts: Sequence[HostNam
 def disturbed(survey: HostSurvey, rollout: Rollout) -> HostSurvey:
     """Adapt a survey to the work of a rollout. Hosts that are emptied are disturbed as usual."""
     survey = survey.disturbed_by(rollout.work)
-    return survey.with_domains_at_once() if rollout.terms.together and not rollout.empties else survey
+    return survey.all_domains_at_once() if rollout.terms.together and not rollout.empties else survey
 
 
 def with_alike(rollouts: RolloutQueries, rollout: Rollout, survey: HostSurvey) -> Rollout:
@@ -292,11 +292,11 @@ def with_alike(rollouts: RolloutQueries, rollout: Rollout, survey: HostSurvey) -
         return rollout
     groups = {group for footprint in survey.footprints.values() for group in footprint.counts}
     listed = groups & survey.sizes.keys()
-    others = rollouts.others_with(sorted(listed), besides=survey.hosts)
+    others = rollouts.other_hosts_with(sorted(listed), besides=survey.hosts)
     return replace(rollout, alike=interchangeable_hosts.find(survey, others))
 
 
-def _what_is_wrong(rollout: Rollout, orders: Orders, quiet: Quiet, now: datetime, policy: Policy) -> str:
+def _what_is_wrong(rollout: Rollout, orders: Orders, quiet: UnwellMachines, now: datetime, policy: Policy) -> str:
     """Return why a rollout must pause: a failed step, a dead end, or a machine that stays unwell."""
     if rollout.state is not RolloutState.RUNNING or rollout.aborting:
         return ""

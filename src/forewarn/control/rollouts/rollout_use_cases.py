@@ -17,7 +17,7 @@ from forewarn.core.basic_types import Kind
 from forewarn.core.errors import Conflict
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.rollouts import planning, progress
-from forewarn.core.spelling import counted
+from forewarn.core.text_formats import counted
 from forewarn.store.batch import Transaction
 
 
@@ -75,8 +75,8 @@ class Rollouts(RolloutViews, UseCase):
         rollout = progress.resumed(rollout, orders, quiet, now=now, policy=self._policy)
         # The fleet may have changed since the pause.
         survey = surveyed(tx.rollouts, rollout, rollout.left)
-        if dead_end := planning.impossible(rollout, survey, now=now, policy=self._policy):
-            raise Conflict(f"rollout {rollout.id} cannot go on: {dead_end}")
+        if why_stuck := planning.why_impossible(rollout, survey, now=now, policy=self._policy):
+            raise Conflict(f"rollout {rollout.id} cannot go on: {why_stuck}")
         rollout = progress.with_change(rollout, "resumed", by=by, now=now)
         self._engine.resume(tx, rollout, now)
         self._engine.save(tx, rollout, now, kind=Kind.ROLLOUT_RESUMED, by=by)

@@ -25,7 +25,7 @@ from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, Ro
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts import emptying, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.emptying import Emptying, EmptyingInput
+from forewarn.core.rollouts.emptying import EvacuationCheck, EvacuationInput
 from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
@@ -86,7 +86,7 @@ class RolloutView:
     drivers: Mapping[HostName, str]  # by host
     expected: tuple[Expected, ...] = ()
     warnings: tuple[str, ...] = ()
-    emptying: tuple[Emptying, ...] = ()  # of a plan: whether each host can be emptied
+    emptying: tuple[EvacuationCheck, ...] = ()  # of a plan: whether each host can be emptied
 
 
 class RolloutViews(Reading):
@@ -112,7 +112,7 @@ class RolloutViews(Reading):
         rollout, survey = self.planned(snapshot, request, now)
         warnings = self.warnings(snapshot, rollout, survey, fresh, now)
         if is_large(rollout.hosts):
-            rollout = forecast.with_first_wave(rollout, survey, now=now, policy=self._policy)
+            rollout = forecast.with_first_wave_begun(rollout, survey, now=now, policy=self._policy)
         number = snapshot.records.newest()
         return RolloutPlan(rollout=rollout, survey=survey, warnings=warnings, made_at=now, number=number)
 
@@ -132,7 +132,7 @@ class RolloutViews(Reading):
             rollout, survey = self.planned(snapshot, request, now)
             warnings = self.warnings(snapshot, rollout, survey, fresh, now)
             drivers = rollout.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
-            around = snapshot.rollouts.surroundings(rollout.hosts) if rollout.empties else EmptyingInput()
+            around = snapshot.rollouts.surroundings(rollout.hosts) if rollout.empties else EvacuationInput()
             asks = rollout.empties and bool(self._policy.prechecking)
             asked, more = (
                 prechecked_moves.load(snapshot, rollout, survey, around, self._policy) if asks else ([], 0)
@@ -224,13 +224,13 @@ class RolloutViews(Reading):
                 raise naming.unknown(NameKind.HOST, host)
         Candidates(rollout, survey, self._policy).check(now=now)
         rollout = planning.replan(with_alike(snapshot.rollouts, rollout, survey), survey)
-        return forecast.arranged(rollout, survey, now=now, policy=self._policy), survey
+        return forecast.arrange_by_windows(rollout, survey, now=now, policy=self._policy), survey
 
     def warnings(
         self, snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, fresh: LastPolls, now: datetime
     ) -> tuple[str, ...]:
         """Return what the caller should know before the rollout begins."""
-        saved = snapshot.rollouts.silent_machines(rollout.hosts)
+        saved = snapshot.rollouts.machines_never_seen(rollout.hosts)
         polled = fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
         never = (f"never polled: {naming.shortened(silent)}",) if silent else ()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from forewarn.core.spelling import shown_value
+from forewarn.core.text_formats import shown_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

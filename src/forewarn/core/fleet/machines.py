@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from forewarn.core.basic_types import (
-    BY_PEOPLE,
+    HUMAN_SOURCES,
     EXTERNAL,
     PUT,
     STANDALONE,
@@ -27,7 +27,7 @@ from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.orders import departures
-from forewarn.core.spelling import hint, shown_value
+from forewarn.core.text_formats import hint, shown_value
 
 
 def put(draft: Draft, spec: MachineSpec, known: Machine | None, *, by: str) -> Machine:
@@ -41,12 +41,12 @@ def put(draft: Draft, spec: MachineSpec, known: Machine | None, *, by: str) -> M
 
 def put_source(source: str, *, same: bool) -> str:
     """Return the source of a thing after a person put it: that person, unless nothing changed."""
-    return source if same or source in BY_PEOPLE else PUT
+    return source if same or source in HUMAN_SOURCES else PUT
 
 
 def remove(draft: Draft, machine: Machine, *, by: str, why: str = "removed") -> None:
     """Remove a machine from the fleet."""
-    departures.leave_fleet(draft, machine, why=why, by=by)
+    departures.remove_from_fleet(draft, machine, why=why, by=by)
 
 
 def spec_of(machine: Machine, group: Group) -> MachineSpec:
@@ -114,7 +114,7 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
     group = own.name if alone else _group_for(draft, spec, known.id)
     if (spec.name, group, spec.update_domain) != (known.name, own.name, known.update_domain):
         _refuse_while_announced(draft, known)
-        draft.wake(departures.touching(draft, known.id))  # their reasons to wait may be gone
+        draft.wake(departures.open_orders_with(draft, known.id))  # their reasons to wait may be gone
     changed = replace(
         known,
         name=spec.name,
@@ -138,7 +138,7 @@ def move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine:
     """Record that a machine was moved to a host outside forewarn."""
     recovered = _is_recovered_outside(draft, machine)
     _check_host(draft, host, machine.name)
-    departures.leave_host(draft, machine, why=f"moved to {host} by {by}")
+    departures.remove_from_host_orders(draft, machine, why=f"moved to {host} by {by}")
     # No step of it is under way, so it runs on the new host, unless it was stopped while on a host.
     stays_down = machine.state is MachineState.STOPPED and machine.host is not None
     state = MachineState.STOPPED if stays_down else MachineState.RUNNING
@@ -149,7 +149,7 @@ def move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine:
 
 def _is_recovered_outside(draft: Draft, machine: Machine) -> bool:
     """Whether an external recovery of the machine is under way; refuse during any other step of it."""
-    for order in departures.touching(draft, machine.id):
+    for order in departures.open_orders_with(draft, machine.id):
         for step in order.steps:
             if step.machine == machine.id and step.state is StepState.RUNNING:
                 if step.work is Work.RECOVER and order.driver == EXTERNAL:

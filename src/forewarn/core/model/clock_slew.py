@@ -51,7 +51,7 @@ class TimeKind(StrEnum):
     TURNED = "turned"  # a clock with its own speed, or one that a person advanced
 
 
-def kind_of(saved: TimeKind | None, *, ahead: timedelta) -> TimeKind:
+def clock_kind(saved: TimeKind | None, *, ahead: timedelta) -> TimeKind:
     """Return the clock that a store was served with.
 
     A store that was never served has none; if it is ahead of the system clock, a person advanced it.
@@ -61,7 +61,7 @@ def kind_of(saved: TimeKind | None, *, ahead: timedelta) -> TimeKind:
     return TimeKind.TURNED if ahead > TOLERANCE else TimeKind.SYSTEM
 
 
-def can_be_the_systems(kind: TimeKind, *, ahead: timedelta) -> bool:
+def can_use_system_clock(kind: TimeKind, *, ahead: timedelta) -> bool:
     """Whether a store can switch to the system clock without showing guests times in the future.
 
     A store that always used the system clock can, however far ahead it is. In that case the system clock was

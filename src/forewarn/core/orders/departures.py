@@ -24,7 +24,7 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.moments import format_time
+from forewarn.core.time_formats import format_time
 from forewarn.core.orders import events, host_steps, stages, steps
 from forewarn.core.policy import Policy
 
@@ -34,15 +34,15 @@ def remove_from_scheduled(draft: Draft, machine: Machine, *, why: str, keep: Ord
 
     A host failure keeps its machines: without it, a machine could start before the host is fenced.
     """
-    for order in touching(draft, machine.id):
+    for order in open_orders_with(draft, machine.id):
         kept = order.id == keep or order.action is Action.FAIL
         if not kept and not _under_way(order, machine.id):
             remove_machine(draft, order, machine.id, why=why)
 
 
-def leave_host(draft: Draft, machine: Machine, *, why: str, keep: OrderId | None = None) -> None:
+def remove_from_host_orders(draft: Draft, machine: Machine, *, why: str, keep: OrderId | None = None) -> None:
     """Remove a machine that has left its host from the orders on that host, unless its step has begun."""
-    for order in touching(draft, machine.id):
+    for order in open_orders_with(draft, machine.id):
         on_host = order.host is not None and order.host == machine.host
         if on_host and order.id != keep and not _under_way(order, machine.id):
             remove_machine(draft, order, machine.id, why=why)
@@ -50,21 +50,21 @@ def leave_host(draft: Draft, machine: Machine, *, why: str, keep: OrderId | None
 
 def remove_from_other_hosts(draft: Draft, machine: Machine, *, why: str) -> None:
     """Remove a machine of a failed host from orders on other hosts: it does not return to those."""
-    for order in touching(draft, machine.id):
+    for order in open_orders_with(draft, machine.id):
         if order.host not in (None, machine.host):
             remove_machine(draft, order, machine.id, why=why)
 
 
-def leave_fleet(
+def remove_from_fleet(
     draft: Draft, machine: Machine, *, why: str, by: str = "", keep: OrderId | None = None
 ) -> None:
     """Remove a machine from the fleet and from all orders, except one."""
-    for order in touching(draft, machine.id):
+    for order in open_orders_with(draft, machine.id):
         if order.id != keep:
             remove_machine(draft, order, machine.id, why=why)
     draft.record(Kind.MACHINE_REMOVED, machine, by=by, reason=why)
     del draft.machines[machine.id]
-    wake_whole_host(draft, machine.host)
+    wake_undivided_orders(draft, machine.host)
     if draft.groups[machine.group].kind is GroupKind.STANDALONE:
         del draft.groups[machine.group]
 
@@ -73,7 +73,7 @@ def remove_if_terminated(draft: Draft, order: Order) -> None:
     """Remove the machine that an order has terminated from the fleet, even if the order was abandoned."""
     done = any(step.state is StepState.DONE for step in order.steps)
     if order.work is Work.TERMINATE and done and order.machine in draft.machines:
-        leave_fleet(draft, draft.machines[order.machine], why="terminated", by=order.by, keep=order.id)
+        remove_from_fleet(draft, draft.machines[order.machine], why="terminated", by=order.by, keep=order.id)
 
 
 def close(draft: Draft, order: Order, *, why: str, by: str = "", kind: Kind = Kind.ORDER_CANCELLED) -> Order:
@@ -101,7 +101,7 @@ def abandon_step(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
     moot = steps.abandon(draft, order, step, why=why)
     machine = draft.machines.get(step.machine)
     if machine is not None and step.work is Work.RECOVER and machine.state is MachineState.STOPPED:
-        for other in touching(draft, machine.id):
+        for other in open_orders_with(draft, machine.id):
             stays = other.id == order.id or ACTIONS[other.action].leaves or _under_way(other, machine.id)
             if not stays:
                 remove_machine(draft, other, machine.id, why=f"down, and not recovered (order {order.id})")
@@ -133,7 +133,7 @@ def _abandon_steps(draft: Draft, order: Order, *, why: str, of: MachineId | None
     return stages.with_steps(order, abandoned)
 
 
-def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:
+def open_orders_with(draft: Draft, machine: MachineId) -> Sequence[Order]:
     """Return the open orders on a machine, and those with a step for it."""
     return [
         order
@@ -144,7 +144,7 @@ def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:
 
 def wake_others(draft: Draft, order: Order, machine: MachineId) -> None:
     """Wake the other open orders that concern a machine."""
-    draft.wake(other for other in touching(draft, machine) if other.id != order.id)
+    draft.wake(other for other in open_orders_with(draft, machine) if other.id != order.id)
 
 
 def wake_host_of(draft: Draft, order: Order) -> None:
@@ -164,7 +164,7 @@ def wake_failures(draft: Draft, host: HostName | None) -> None:
     draft.wake(order for order in there if order.action is Action.FAIL)
 
 
-def wake_whole_host(draft: Draft, host: HostName | None) -> None:
+def wake_undivided_orders(draft: Draft, host: HostName | None) -> None:
     """Wake the orders that treat all machines of a host together: they may wait for one that has left."""
     if host is not None:
         there = orders_on(draft, host)

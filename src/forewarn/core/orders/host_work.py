@@ -205,7 +205,7 @@ def pending_uncordon(draft: Draft, order: Order) -> HostStep | None:
     return step if waits and not _unfit(order) else None
 
 
-def is_letting_go(order: Order, step: Step | HostStep) -> bool:
+def uncordons_unfinished_host(order: Order, step: Step | HostStep) -> bool:
     """Return whether a step uncordons the host of an order whose work was not done."""
     at_work = (each for each in order.host_steps if each.task in AT_WORK)
     over = all(each.state is StepState.DONE for each in at_work)

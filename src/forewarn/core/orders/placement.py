@@ -6,7 +6,7 @@ from datetime import datetime
 
 from forewarn.core.admission import work_durations
 from forewarn.core.basic_types import (
-    ANSWERING_AT_ONCE,
+    SYNCHRONOUS_DRIVERS,
     Action,
     GroupName,
     HostName,
@@ -31,7 +31,7 @@ from forewarn.core.orders import bare_metal
 _TO_BE_PLACED = (StepState.WAITING, StepState.FAILED)
 
 
-def to_be_placed(order: Order, carried: Iterable[Machine]) -> set[MachineId]:
+def machines_to_place(order: Order, carried: Iterable[Machine]) -> set[MachineId]:
     """Return the machines for which an order may have to choose a host.
 
     `carried` are the machines on its host now, which may be more than the order knows.
@@ -55,7 +55,7 @@ def to_be_placed(order: Order, carried: Iterable[Machine]) -> set[MachineId]:
     return found
 
 
-def placed_together(fleet: Slice, order: Order, machines: Collection[MachineId]) -> int:
+def most_placed_at_once(fleet: Slice, order: Order, machines: Collection[MachineId]) -> int:
     """Return for how many of the given machines an order may choose hosts in one advance."""
     host = fleet.hosts.get(order.host) if order.host else None
     # Machines with labels or resources get their hosts with the announcement, all at once.
@@ -292,7 +292,7 @@ def _kept_on(draft: Draft, machine: Machine) -> HostName | None:
     A simulated machine, or one of an external program, can start anywhere.
     """
     host = draft.hosts.get(machine.last_host) if machine.last_host is not None else None
-    if host is None or draft.defaults.driver_of(host.driver) in ANSWERING_AT_ONCE:
+    if host is None or draft.defaults.driver_of(host.driver) in SYNCHRONOUS_DRIVERS:
         return None
     room = draft.room.get(host.name)  # loaded for some hosts only
     fits = room is None or room.why_not(machine) is None

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from forewarn.core.admission import work_durations
 from forewarn.core.basic_types import (
-    ANSWERING_AT_ONCE,
+    SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     SIMULATED,
     Action,
@@ -23,7 +23,7 @@ from forewarn.core.catalogue import WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, RefusedHost, Step
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.core.orders import bare_metal, placement
 
 # Machine states in which no step is under way.
@@ -94,7 +94,7 @@ def _is_reached(machine: Machine, step: Step, *, to: HostName | None) -> bool:
 
 def check_at(draft: Draft, driver: str) -> datetime | None:
     """Return when the driver must be asked, or None if real time decides that."""
-    return draft.now if driver in ANSWERING_AT_ONCE else None
+    return draft.now if driver in SYNCHRONOUS_DRIVERS else None
 
 
 def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:

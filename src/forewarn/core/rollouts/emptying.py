@@ -17,7 +17,7 @@ from forewarn.core.model.slice import HostSurvey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaver:
+class LeavingMachine:
     """A machine that must leave its host, with its requirements."""
 
     name: MachineName
@@ -30,10 +30,10 @@ class Leaver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmptyingInput:
+class EvacuationInput:
     """The machines that must leave their hosts, and the free capacity of all sound hosts."""
 
-    machines: Sequence[Leaver] = ()
+    machines: Sequence[LeavingMachine] = ()
     rooms: Mapping[HostName, Room] = field(default_factory=dict)
 
 
@@ -46,7 +46,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Emptying:
+class EvacuationCheck:
     """Whether one host can be evacuated."""
 
     host: HostName
@@ -62,11 +62,11 @@ class Emptying:
 CANNOT_LEAVE = "cannot leave its host, and restarts with it"
 
 
-def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EmptyingInput) -> tuple[Emptying, ...]:
+def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EvacuationInput) -> tuple[EvacuationCheck, ...]:
     """Check each host that must be evacuated, in the order of the waves."""
     if not rollout.empties:
         return ()
-    on: dict[HostName, list[Leaver]] = {}
+    on: dict[HostName, list[LeavingMachine]] = {}
     for machine in around.machines:
         on.setdefault(machine.host, []).append(machine)
     found = []
@@ -80,11 +80,11 @@ def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EmptyingInput) 
                 for machine in there
                 if (reason := _obstacle(machine, targets, survey.holds, bare=bare))
             )
-            found.append(Emptying(host=host, machines=len(there), obstacles=blocked))
+            found.append(EvacuationCheck(host=host, machines=len(there), obstacles=blocked))
     return tuple(found)
 
 
-def _obstacle(machine: Leaver, targets: "_Targets", held: Sequence[Hold], *, bare: bool) -> str:
+def _obstacle(machine: LeavingMachine, targets: "_Targets", held: Sequence[Hold], *, bare: bool) -> str:
     if bare or machine.mobility is Mobility.NONE:
         return CANNOT_LEAVE
     if machine.ordered:
@@ -98,7 +98,7 @@ def _obstacle(machine: Leaver, targets: "_Targets", held: Sequence[Hold], *, bar
 class _Targets:
     """The hosts that can take the machines of one wave."""
 
-    def __init__(self, around: EmptyingInput, *, besides: Iterable[HostName]) -> None:
+    def __init__(self, around: EvacuationInput, *, besides: Iterable[HostName]) -> None:
         out = frozenset(besides)
         names = [name for name in sorted(around.rooms) if name not in out]
         self._rooms = dict(around.rooms)
@@ -110,7 +110,7 @@ class _Targets:
         # Requirements that no host meets. Capacity only shrinks, so the answer stays valid.
         self._unmet: dict[tuple[object, ...], str] = {}
 
-    def take(self, machine: Leaver) -> str:
+    def take(self, machine: LeavingMachine) -> str:
         """Find a host for a machine and count it there; return "", or why there is none."""
         needs = (*sorted(machine.labels.items()), None, *sorted(machine.resources.items()))
         if needs in self._unmet:
@@ -160,12 +160,12 @@ class MoveAnswer:
     unknown: str = ""
 
 
-def leavers(
-    rollout: Rollout, around: EmptyingInput, emptied: Iterable[Emptying], *, of: Collection[HostName]
-) -> Iterator[tuple[Wave, Leaver]]:
+def machines_to_evacuate(
+    rollout: Rollout, around: EvacuationInput, emptied: Iterable[EvacuationCheck], *, of: Collection[HostName]
+) -> Iterator[tuple[Wave, LeavingMachine]]:
     """Yield the machines without a known obstacle on some hosts, in the order of the waves."""
     kept = {(one.host, each.machine) for one in emptied for each in one.obstacles}
-    on: dict[HostName, list[Leaver]] = {}
+    on: dict[HostName, list[LeavingMachine]] = {}
     for machine in around.machines:
         if (machine.host, machine.name) not in kept and machine.mobility is not Mobility.NONE:
             on.setdefault(machine.host, []).append(machine)
@@ -175,7 +175,7 @@ def leavers(
                 yield from ((wave, machine) for machine in on.get(host, ()))
 
 
-def planned_moves(leaving: Iterable[tuple[Wave, Leaver]], around: EmptyingInput) -> Iterator[PlannedMove]:
+def planned_moves(leaving: Iterable[tuple[Wave, LeavingMachine]], around: EvacuationInput) -> Iterator[PlannedMove]:
     """Yield the move of each machine, with the reachable hosts that have room for it."""
     found: dict[tuple[object, ...], list[HostName]] = {}  # by requirements, which many machines share
     names = sorted(name for name, room in around.rooms.items() if room.unreachable_since is None)
@@ -209,11 +209,11 @@ def verdict(answers: Mapping[HostName, MoveAnswer], *, takers: int) -> MoveAnswe
 
 
 def with_obstacles(
-    emptied: Sequence[Emptying], found: Mapping[tuple[HostName, MachineName], str]
-) -> tuple[Emptying, ...]:
+    emptied: Sequence[EvacuationCheck], found: Mapping[tuple[HostName, MachineName], str]
+) -> tuple[EvacuationCheck, ...]:
     """Add the refusals of drivers to the obstacles."""
 
-    def more(one: Emptying) -> tuple[Obstacle, ...]:
+    def more(one: EvacuationCheck) -> tuple[Obstacle, ...]:
         mine = (key for key in found if key[0] == one.host)
         return tuple(Obstacle(machine=machine, reason=found[host, machine]) for host, machine in mine)
 
@@ -234,7 +234,7 @@ _FEWEST_IN_A_RACK = 4
 
 
 @dataclass(frozen=True, slots=True)
-class EmptyingLimit:
+class EvacuationLimit:
     """A set of hosts, how many of them may be evacuated at once, and why."""
 
     name: str
@@ -242,20 +242,20 @@ class EmptyingLimit:
     why: str
 
 
-def emptying_limits(rollout: Rollout, survey: HostSurvey) -> dict[HostName, tuple[EmptyingLimit, ...]]:
+def evacuation_limits(rollout: Rollout, survey: HostSurvey) -> dict[HostName, tuple[EvacuationLimit, ...]]:
     """Return the limits that apply to each host, if any."""
     if not moves_machines(rollout):
         return {}
-    found: dict[HostName, tuple[EmptyingLimit, ...]] = {}
+    found: dict[HostName, tuple[EvacuationLimit, ...]] = {}
     for name, host in survey.hosts.items():
         rack = host.labels.get(RACK, "")
         # A rack counts for hosts with members of groups. Standalone machines fit into any wave.
         if survey.racks.get(rack, 0) >= _FEWEST_IN_A_RACK and any(
             survey.sizes.get(group, 0) > 1 for group in survey.footprint(name).counts
         ):
-            found[name] = (EmptyingLimit(f"rack {rack}", _larger(survey.racks[rack]), HALF_OF_A_RACK),)
+            found[name] = (EvacuationLimit(f"rack {rack}", _larger(survey.racks[rack]), HALF_OF_A_RACK),)
     for number, alike in enumerate(rollout.alike):
-        limit = EmptyingLimit(f"alike {number}", _larger(len(alike)), HALF_OF_THOSE_ALIKE)
+        limit = EvacuationLimit(f"alike {number}", _larger(len(alike)), HALF_OF_THOSE_ALIKE)
         for name in alike:
             found[name] = (*found.get(name, ()), limit)
     return found

@@ -19,16 +19,16 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, Wave, WaveState
-from forewarn.core.moments import format_time
+from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
 from forewarn.core.rollouts.machine_health import UnwellMachine
 
 Orders: TypeAlias = Mapping[OrderId, Order]
-Quiet: TypeAlias = Sequence[UnwellMachine]
+UnwellMachines: TypeAlias = Sequence[UnwellMachine]
 
 
-def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
+def settle(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime) -> Rollout:
     """Update the waves from their orders. `quiet` has the machines that are not healthy yet.
 
     A poll does not wake a paused rollout, so a wave that waits for polls is updated when it is resumed.
@@ -114,7 +114,7 @@ def trouble(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
     return tuple(found)
 
 
-def left_out(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
+def orders_to_abandon(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
     """Return the failed orders that a rollout abandons by itself, once none of their steps runs."""
     return tuple(order for order in _tolerated(rollout, orders) if not order.driven)
 
@@ -213,7 +213,7 @@ def paused(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Roll
     return replace(as_paused(rollout, orders), blocked=False, due_at=None)
 
 
-def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, policy: Policy) -> Rollout:
+def resumed(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime, policy: Policy) -> Rollout:
     """Resume a rollout without the hosts whose orders were abandoned; excuse unhealthy machines."""
     if rollout.state is not RolloutState.PAUSED:
         raise Conflict(f"rollout {rollout.id} is {rollout.state}, there is nothing to resume{_said(rollout)}")

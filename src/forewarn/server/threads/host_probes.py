@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 from forewarn.control.driver import DriverTask, Unknown
 from forewarn.control.engine.driver_calls import CallAnswer, DriverCall, Reached, Refused, Verb
-from forewarn.control.reached_hosts import UNKNOWN, Reachability, ReachState
+from forewarn.control.host_reachability import UNKNOWN, Reachability, ReachState
 from forewarn.control.use_case import Context
 from forewarn.core.basic_types import Action, HostName, OrderId, Work
-from forewarn.core.disclosure import as_driver_said
+from forewarn.core.disclosure import unmark_driver_text
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.store.saved import Saved
@@ -176,7 +176,7 @@ class HostProbes:
     def _take_probe_answer(self, answer: CallAnswer) -> None:
         task, said = answer.call.task, answer.answer
         why = said.why if isinstance(said, Reached | Unknown) else None
-        why = None if why is None else as_driver_said(why)
+        why = None if why is None else unmark_driver_text(why)
         with self._lock:
             probe = None if task.source is None else self._probes.get(task.source.name)
             if probe is None or task.source is None:
@@ -204,7 +204,7 @@ class HostProbes:
                 if probe is None or probe.driver != task.driver:
                     continue
                 if probe.host.name == named and isinstance(said, Unknown | Refused):
-                    why = as_driver_said(said.why).removeprefix(f"{named} cannot be reached: ")
+                    why = unmark_driver_text(said.why).removeprefix(f"{named} cannot be reached: ")
                     self._set(named, why)
                     probe.due = min(probe.due, self._monotonic() + ASK_AGAIN)
                 elif self._contradicts(answer, probe.host.name):

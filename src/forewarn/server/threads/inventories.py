@@ -13,11 +13,11 @@ from contextlib import suppress
 
 from forewarn.api.services import RunReading, RunUseCase
 from forewarn.control.driver import Driver, Listing
-from forewarn.control.rollouts.hypervisor_looks import HypervisorLook, HypervisorLooks, MachineSightings
+from forewarn.control.rollouts.host_listings import HostListing, HostListings, MachineSightings
 from forewarn.core.errors import Conflict, ForewarnError, Invalid, Unavailable
 from forewarn.core.model.found_fleet import FoundFleet, together
 from forewarn.core.model.host import Host
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class MachineWatch:
     def __init__(
         self,
         inventories: DriverInventories,
-        looks: HypervisorLooks,
+        looks: HostListings,
         sightings: MachineSightings,
         *,
         read: RunReading,
@@ -151,7 +151,7 @@ class MachineWatch:
             except ForewarnError as error:
                 log.info("driver %s does not report which machines run: %s", each.driver, error)
 
-    async def _save_sightings(self, look: HypervisorLook) -> None:
+    async def _save_sightings(self, look: HostListing) -> None:
         seen = look.seen(await self._inventories.ask(look.driver, look.hosts))
         if seen:
             await self._run(lambda tx: self._sightings.save(tx, seen))

@@ -12,11 +12,11 @@ from weakref import WeakValueDictionary
 
 import httpx
 
-from forewarn.control.webhook_use_cases import WHO_ALLOWS
+from forewarn.control.webhook_use_cases import HOW_TO_ALLOW
 from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
-from forewarn.core.push import Webhook, is_public
+from forewarn.core.webhook_rules import Webhook, is_public
 from forewarn.wire import cloudevents
 
 # Resolves a host name to addresses, in the system's order; raises OSError or returns none if there are none.
@@ -111,7 +111,7 @@ MOST_OF_OPERATORS = 32
 # How many addresses of one name are tried.
 MOST_ADDRESSES = 4
 # The same message for an unknown name and a name that is not public, so that internal names do not leak.
-NOT_PUBLIC = f"its address is not known, or not public; {WHO_ALLOWS}"
+NOT_PUBLIC = f"its address is not known, or not public; {HOW_TO_ALLOW}"
 
 
 class Delivery:

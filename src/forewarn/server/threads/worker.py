@@ -232,7 +232,7 @@ class Worker:
             self._prove(now)
             # Old answers are pruned only when the worker is otherwise idle.
             busy = self._jobs.waiting or began - self._job_at < JOB_EXPECTED_WITHIN
-            self._more = self._engine.tick(now, give_way=lambda: self._must_give_way(began), few=busy) or (
+            self._more = self._engine.tick(now, should_yield=lambda: self._must_give_way(began), few=busy) or (
                 not self._jobs.waiting and self._answering.prune(self._batches.transact)
             )
             self._feed.catch_up()
@@ -261,7 +261,7 @@ class Worker:
         if monotonic() < self._prove_at:
             return
         self._prove_at = monotonic() + PROVE_EVERY
-        self._feed.look_for(self._engine.prove_present(now, ahead=self._time.ahead()))
+        self._feed.read_up_to(self._engine.save_presence(now, ahead=self._time.ahead()))
         self._proved_at = monotonic()  # first, because a probe may read both in between
         self._proved = True
 

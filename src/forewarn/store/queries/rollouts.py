@@ -24,7 +24,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts.emptying import EmptyingInput
+from forewarn.core.rollouts.emptying import EvacuationInput
 from forewarn.store import tables
 from forewarn.store.key_lists import for_keys
 from forewarn.store.reads.capacity import GROUP_SIZES, emptying_input, load_budgets
@@ -102,11 +102,11 @@ class RolloutQueries(Queries):
         found = self._tx.load(EVENTS.read, _EVENTS_OF_ORDERS, {order.upper() for order in orders})
         return sorted(found, key=lambda event: (event.number, event.id))
 
-    def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
+    def machines_never_seen(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
         """Find the machines on these hosts that have never polled, as far as that is saved."""
         return {row[0]: row[1] for row in self._tx.rows_for(_NEVER_SEEN, hosts)}
 
-    def surroundings(self, hosts: Sequence[HostName]) -> EmptyingInput:
+    def surroundings(self, hosts: Sequence[HostName]) -> EvacuationInput:
         """Load the machines on these hosts, and the free capacity of all sound hosts."""
         return emptying_input(self._tx, hosts)
 
@@ -140,7 +140,7 @@ class RolloutQueries(Queries):
             pace=self._tx.meta.pace,
         )
 
-    def others_with(
+    def other_hosts_with(
         self, groups: Collection[GroupName], *, besides: Collection[HostName]
     ) -> Mapping[HostName, Footprint]:
         """Count these groups on the other hosts that accept machines."""

@@ -22,7 +22,7 @@ from forewarn.core.model.event import Resource
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import RACK, Host, HostLoad, HostResource, Room
 from forewarn.core.model.machine import Machine
-from forewarn.core.rollouts.emptying import EmptyingInput, Leaver
+from forewarn.core.rollouts.emptying import EvacuationInput, LeavingMachine
 from forewarn.store import tables
 from forewarn.store.key_lists import chunks, for_keys, key_list, one_of
 from forewarn.store.reads.open_transaction import OpenTransaction
@@ -256,7 +256,7 @@ _SOUND = select(_H.name, _H.labels, _H.resources, _H.unreachable_since).where(
 _TAKEN_BY = select(_M.host, _M.bound_for, _M.resources).where(_M.host.is_not(None))
 
 
-def emptying_input(tx: OpenTransaction, hosts: Sequence[HostName]) -> EmptyingInput:
+def emptying_input(tx: OpenTransaction, hosts: Sequence[HostName]) -> EvacuationInput:
     """Load the machines on these hosts, and the room on all sound hosts."""
     ordered = {
         machine: f"has order {id_} ({action}), which is {state}"
@@ -274,12 +274,12 @@ def emptying_input(tx: OpenTransaction, hosts: Sequence[HostName]) -> EmptyingIn
         name: Room(labels=labels, free=free[name], unreachable_since=moment_or_none(unreachable_since))
         for name, labels, _, unreachable_since in found
     }
-    return EmptyingInput(machines=machines, rooms=rooms)
+    return EvacuationInput(machines=machines, rooms=rooms)
 
 
-def _leaver(row: Row, ordered: dict[MachineId, str]) -> Leaver:
+def _leaver(row: Row, ordered: dict[MachineId, str]) -> LeavingMachine:
     id_, name, host, project, mobility, labels, resources = row
-    return Leaver(
+    return LeavingMachine(
         name=name,
         host=host,
         project=project,

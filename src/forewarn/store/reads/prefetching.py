@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, func, literal, select, union_all
 
 from forewarn.core.basic_types import ProjectName, Source
 from forewarn.store import tables
-from forewarn.store.foreseen import NOT_STARTED, Foreseen, PrefetchedRows, Rows
+from forewarn.store.prefetch import NOT_STARTED, Prefetch, PrefetchedRows, Rows
 from forewarn.store.key_lists import chunks, for_keys, key_list, one_of
 from forewarn.store.reads.notices import NOTICES
 from forewarn.store.reads.open_transaction import LOCK_META, BatchState
@@ -60,7 +60,7 @@ class _Wanted(Generic[Key]):
         return [row for rows in self.found.values() for row in rows]
 
 
-def load(connection: Connection, calls: Sequence[Foreseen], state: BatchState) -> PrefetchedRows:
+def load(connection: Connection, calls: Sequence[Prefetch], state: BatchState) -> PrefetchedRows:
     """Load the rows that calls will ask for, in a transaction that may write.
 
     Independent queries go to the database together. The lock goes first, so no other process changes rows
@@ -109,7 +109,7 @@ def _ask(connection: Connection, state: BatchState, *wanted: _Wanted[Any]) -> No
             each.found.setdefault(each.key(row), []).append(row)
 
 
-def _named(project: ProjectName | None, calls: Sequence[Foreseen]) -> _Wanted[str]:
+def _named(project: ProjectName | None, calls: Sequence[Prefetch]) -> _Wanted[str]:
     """Want the machines that the callers of a project name; None: callers that see all projects."""
     names = {name_key(call.machine) for call in calls if call.project == project}
     return _by(

@@ -136,11 +136,11 @@ def _make_due(tx: OpenTransaction, changes: Changes) -> bool:
     made_due = 0
     if changes.wake_all:
         made_due += tx.connection.execute(_ALL_ORDERS, now).rowcount
-    if changes.machine_found_off:
+    if changes.machine_stopped_outside:
         made_due += tx.connection.execute(_ALL_ROLLOUTS, now).rowcount
     by_keys: list[tuple[Update, Iterable[str]]] = [(_ROLLOUTS_BY_ID, sorted(_rollouts_of(tx, changes)))]
     if not changes.wake_all:
-        by_keys += (_ORDERS_WAITING, changes.relieved_groups), (_ORDERS_ON, changes.hosts_with_news)
+        by_keys += (_ORDERS_WAITING, changes.relieved_groups), (_ORDERS_ON, changes.hosts_to_recheck)
     for statement, keys in by_keys:
         for chunk in chunks(keys):
             made_due += tx.connection.execute(statement, now | {"keys": chunk}).rowcount

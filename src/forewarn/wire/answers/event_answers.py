@@ -89,7 +89,7 @@ class EventAnswer(ApiAnswer):
             *views,
             resources=resource_names(event),
             approval=event.rule,
-            awaits=events.awaits(event),
+            awaits=events.awaited_approvals(event),
             group=listed_group(event.group),
             **more,
         )
@@ -127,7 +127,7 @@ class MachineNoticeAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotedEventAnswer(ListedEventAnswer):
+class EventDetailAnswer(ListedEventAnswer):
     """An event with the notice of each machine and the measured impact."""
 
     notices: tuple[MachineNoticeAnswer, ...]  #: Notice of each machine.

@@ -15,10 +15,10 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.constraints import first_end
+from forewarn.core.model.constraints import earliest_end
 from forewarn.core.model.order import Order, Step
 from forewarn.wire.answers.answer import ApiAnswer
-from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer, NoticeAnswer
+from forewarn.wire.answers.event_answers import EventAnswer, EventDetailAnswer, NoticeAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +129,12 @@ class OrderAnswer(ApiAnswer):
             order,
             order.terms,
             machine=order.machine_name,
-            waiting_until=first_end(order.waiting),
+            waiting_until=earliest_end(order.waiting),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotedOrderAnswer(OrderAnswer):
+class OrderDetailAnswer(OrderAnswer):
     """An order with the notice that its machines got."""
 
     notice: NoticeAnswer  #: Notice that the machines got so far.
@@ -158,15 +158,15 @@ class OrderWithEventsAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeardAnswer(OrderWithEventsAnswer):
+class HeartbeatAnswer(OrderWithEventsAnswer):
     """The answer to a heartbeat."""
 
     stop: str | None  #: Why the work should stop: the order was abandoned, or a hold stopped it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotedOrderWithEventsAnswer(ApiAnswer):
+class OrderDetailWithEventsAnswer(ApiAnswer):
     """An order with its events and the notice that its machines got."""
 
-    order: NotedOrderAnswer  #: The order.
-    events: tuple[NotedEventAnswer, ...]  #: Events of the order, past ones too.
+    order: OrderDetailAnswer  #: The order.
+    events: tuple[EventDetailAnswer, ...]  #: Events of the order, past ones too.

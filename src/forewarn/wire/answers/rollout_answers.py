@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from forewarn.core.basic_types import SIMULATED, HostName, RolloutAction, ServiceMode
 from forewarn.core.guests import notice
-from forewarn.core.model.constraints import Waiting, first_end
+from forewarn.core.model.constraints import Waiting, earliest_end
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.wire.answers.answer import ApiAnswer
@@ -135,7 +135,7 @@ class RolloutAnswer(ApiAnswer):
             max_failures=f"{rollout.terms.max_failures}",
             waves=tuple(map(WaveAnswer.of, rollout.waves, (*begun, *expected, *unknown))),
             waiting=tuple(map(WaitingAnswer.like, waiting)),
-            waiting_until=first_end(waiting),
+            waiting_until=earliest_end(waiting),
             notice=NoticeAnswer.like(notice.total(wave.notice for wave in rollout.waves if wave.notice)),
             ends_at=expected[-1].end_at if expected and not unknown else None,
         )

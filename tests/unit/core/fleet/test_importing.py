@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.control.fleet.importing_fleet import normalized
+from forewarn.control.fleet.fleet_import import normalized
 from forewarn.core.basic_types import (
     DECLARED,
     PUT,
@@ -28,10 +28,10 @@ from forewarn.core.basic_types import (
     StepState,
 )
 from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_machines import fit_name, is_awkward
+from forewarn.core.fleet.found_machines import fit_name, is_unsafe_name
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.importing import ImportPlan
-from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.fleet.fleet_changes import FleetChange
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
 from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.order import Order
@@ -281,7 +281,7 @@ def test_a_machine_named_in_an_event_keeps_its_name_and_group() -> None:
     fleet.turn()
     fleet.order("a", Action.RESTART)
     plan = planned(fleet, found(vm("a", name=MachineName("z"), group=WEB, update_domain=1)))
-    assert plan.part == FleetPart()
+    assert plan.part == FleetChange()
     assert set(plan.notes[:-1]) == {
         "machine a is named in an event: until then its update-domain stays",
         "machine a is named in an event: until then its name stays",
@@ -321,7 +321,7 @@ def test_a_declared_field_stays_and_is_shown_as_a_conflict() -> None:
         project=ProjectName("shop"),
     )
     plan = planned(fleet, replace(found(source), hosts=(FoundHost(name=A, uri="test://other"), host(B))))
-    assert plan.part == FleetPart()
+    assert plan.part == FleetChange()
     assert plan.conflicts == (
         "host host-a: uri is test://host-a, libvirt has test://other (--take uri)",
         "machine web-0: update-domain is 0, libvirt has 1 (--take update-domain)",
@@ -687,7 +687,7 @@ def test_a_migrating_machine_is_neither_a_duplicate_nor_moved() -> None:
     fleet = imported(vm("a"))
     sides = found(vm("a", moving=True), vm("a", B, running=False, moving=True))
     plan = planned(fleet, sides)
-    assert (plan.part, plan.notes) == (FleetPart(), ("machine a is being moved: left as it is",))
+    assert (plan.part, plan.notes) == (FleetChange(), ("machine a is being moved: left as it is",))
     new = planned(Fleet(), sides)
     assert (new.part.machines, new.notes) == ((), ("machine a is being moved: left as it is",))
 
@@ -695,7 +695,7 @@ def test_a_migrating_machine_is_neither_a_duplicate_nor_moved() -> None:
 def test_a_machine_that_runs_twice_is_noted_and_not_changed() -> None:
     fleet = imported(vm("a"))
     plan = planned(fleet, found(vm("a"), vm("a", B)))
-    assert plan.part == FleetPart()
+    assert plan.part == FleetChange()
     assert plan.notes == ("machine a (a) runs on host-a and host-b at once: left as it is; stop one of them",)
 
 
@@ -721,7 +721,7 @@ def test_a_stopped_machine_that_two_hosts_define_is_not_changed() -> None:
 def test_an_unreachable_host_removes_nothing_and_is_noted() -> None:
     fleet = imported(vm("a"), vm("b", B), vm("c", running=False))
     plan = planned(fleet, found(hosts=[A], unreachable={B: "no route"}))
-    assert plan.part == FleetPart()
+    assert plan.part == FleetChange()
     assert plan.notes == (
         "host host-b cannot be reached: no route",
         "machine a is not on host-a any more: not removed while host-b cannot be reached",
@@ -743,7 +743,7 @@ def test_things_of_another_source_are_not_changed() -> None:
     fleet = imported(vm("a"))
     other = replace(LIBVIRT, source="cloud", whole=True)
     plan = planned(fleet, found(hosts=[]), other)
-    assert (plan.part, plan.of) == (FleetPart(), 0)
+    assert (plan.part, plan.of) == (FleetChange(), 0)
     assert planned(fleet, found(vm("a", addresses=("10.0.0.1",))), other).conflicts[-1] == (
         "machine a: address is none, cloud has 10.0.0.1 (--take address)"
     )
@@ -803,7 +803,7 @@ def test_importing_again_changes_nothing(first: FoundFleet, then: FoundFleet, te
     fleet = declared("1", address="10.0.0.2", source=PUT)
     taken(fleet, first, terms)
     taken(fleet, then, terms)
-    assert planned(fleet, then, terms).part == FleetPart()
+    assert planned(fleet, then, terms).part == FleetChange()
     names = [(each.project, each.name.casefold()) for each in fleet.draft.machines.values()]
     addresses = [
         (each.network, each.address) for each in fleet.draft.machines.values() if each.address is not None
@@ -825,7 +825,7 @@ def test_hosts_that_disagree_about_a_group_rename_none() -> None:
     fleet = declared("1")
     taken(fleet, found)
     assert fleet.machine("2").group == WEB
-    assert planned(fleet, found).part == FleetPart()
+    assert planned(fleet, found).part == FleetChange()
 
 
 @settings(max_examples=40)
@@ -842,7 +842,7 @@ def test_declared_fields_survive_every_import(first: FoundFleet, then: FoundFlee
 
 def test_an_import_without_reachable_hosts_creates_nothing() -> None:
     plan = importing.plan(Fleet().draft, FoundFleet(unreachable={A: "no route to host"}), LIBVIRT)
-    assert (plan.part, plan.notes) == (FleetPart(), ("host host-a cannot be reached: no route to host",))
+    assert (plan.part, plan.notes) == (FleetChange(), ("host host-a cannot be reached: no route to host",))
 
 
 @pytest.mark.parametrize(
@@ -853,7 +853,7 @@ def test_no_machine_is_imported_with_a_name_that_paths_drop(called: str, name: s
 
 
 def test_names_that_paths_or_commands_misread_are_awkward() -> None:
-    awkward = [each for each in ("", ".", "..", "-x", "x-", "a.b", "...") if is_awkward(each)]
+    awkward = [each for each in ("", ".", "..", "-x", "x-", "a.b", "...") if is_unsafe_name(each)]
     assert awkward == ["", ".", "..", "-x"]
 
 

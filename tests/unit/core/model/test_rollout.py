@@ -32,7 +32,7 @@ from forewarn.core.policy import Policy
 from forewarn.core.redaction import unmarked
 from forewarn.core.rollouts import planning
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import forecast, on_one_host, with_first_wave
+from forewarn.core.rollouts.forecast import forecast, on_one_host, with_first_wave_begun
 from tests.unit.slices import Fleet, machine
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -144,19 +144,19 @@ def crowded(*footprints: Footprint) -> HostSurvey:
 
 
 def test_a_rollout_is_stuck_when_each_of_its_hosts_needs_a_person() -> None:
-    def dead_end(ground: HostSurvey) -> str:
-        return planning.dead_end(over(ground), ground, now=NOW, policy=Policy())
+    def why_stuck(ground: HostSurvey) -> str:
+        return planning.why_stuck(over(ground), ground, now=NOW, policy=Policy())
 
-    stuck = dead_end(crowded(carries(db={0: 2}), carries(db={1: 2})))
+    stuck = why_stuck(crowded(carries(db={0: 2}), carries(db={1: 2})))
     assert stuck.startswith("db: needs 2 healthy of 3, but host-1 carries 2 of one update domain: ")
-    assert dead_end(crowded(carries(db={0: 2}), carries(db={1: 1}))) == ""
-    assert dead_end(crowded()) == ""
+    assert why_stuck(crowded(carries(db={0: 2}), carries(db={1: 1}))) == ""
+    assert why_stuck(crowded()) == ""
 
 
 def test_a_rollout_is_stuck_if_its_plan_would_be_refused() -> None:
     def impossible(ground: HostSurvey, **more: object) -> str:
         plan = replace(over(ground), **more)  # type: ignore[arg-type]
-        return planning.impossible(plan, ground, now=NOW, policy=Policy())
+        return planning.why_impossible(plan, ground, now=NOW, policy=Policy())
 
     assert impossible(survey(carries(web={0: 1}))) == ""
     assert impossible(crowded(carries(db={0: 2}))).startswith("db: needs 2 healthy of 3")
@@ -169,7 +169,7 @@ def test_a_rollout_is_stuck_if_no_window_is_long_enough_for_a_host() -> None:
     short = Calendar(windows=(Window(days=frozenset({0}), start=time(22), length=timedelta(minutes=1)),))
     project = Project(name=DEFAULT_PROJECT, calendar=short)
     ground = survey(carries(web={0: 1}), projects={DEFAULT_PROJECT: project})
-    why = planning.impossible(over(ground), ground, now=NOW, policy=Policy())
+    why = planning.why_impossible(over(ground), ground, now=NOW, policy=Policy())
     assert unmarked(why).startswith("host-1: project default has no window with room for 5 m of work")
 
 
@@ -248,7 +248,7 @@ def test_a_host_whose_order_was_refused_is_planned_again() -> None:
 
 def opened(ground: HostSurvey) -> Rollout:
     """Return a rollout whose first wave has begun and has no order yet."""
-    return with_first_wave(over(ground), ground, now=NOW, policy=Policy())
+    return with_first_wave_begun(over(ground), ground, now=NOW, policy=Policy())
 
 
 def test_the_first_wave_of_a_large_rollout_begins_without_orders() -> None:
@@ -284,7 +284,7 @@ def test_failed_and_removed_hosts_get_no_order() -> None:
     failed = Host(name=host(2), state=HostState.FAILED)
     now = replace(ground, hosts={host(2): failed, host(4): ground.hosts[host(4)]})
     plan = half_placed(ground)
-    assert planning.still_free(plan, plan.coming, now, now=NOW, policy=Policy()) == (host(4),)
+    assert planning.still_announceable(plan, plan.coming, now, now=NOW, policy=Policy()) == (host(4),)
 
 
 def test_the_last_wave_blocks_no_other() -> None:
@@ -335,7 +335,7 @@ def test_the_forecast_adds_up_notice_work_and_gaps() -> None:
 def test_a_host_with_all_domains_at_once_has_at_most_one_stage() -> None:
     ground = survey(carries(web={0: 1, 1: 2}), carries())
     assert [ground.footprint(name).stages for name in ground.hosts] == [2, 0]
-    at_once = ground.with_domains_at_once()
+    at_once = ground.all_domains_at_once()
     assert [at_once.footprint(name).stages for name in at_once.hosts] == [1, 0]
     assert at_once.footprint(host(1)).together(WEB) == 3
 

@@ -48,7 +48,7 @@ def test_canaries_that_exclude_each_other_still_come_before_all_others() -> None
 
 def test_nothing_is_announced_during_the_soak() -> None:
     rollout = with_first_wave_over(wanted(canary=1, soak=HOUR))
-    assert planning.resting_until(rollout) == NOW + HOUR
+    assert planning.rest_ends_at(rollout) == NOW + HOUR
     assert not planning.is_ready(rollout, now=NOW + HOUR - timedelta(seconds=1))
     assert planning.is_ready(rollout, now=NOW + HOUR)
     first = planning.reasons(rollout, now=NOW)[0]
@@ -58,14 +58,14 @@ def test_nothing_is_announced_during_the_soak() -> None:
 
 def test_a_gap_longer_than_the_soak_applies() -> None:
     rollout = with_first_wave_over(wanted(gap=2 * HOUR, canary=1, soak=HOUR))
-    assert planning.resting_until(rollout) == NOW + 2 * HOUR
+    assert planning.rest_ends_at(rollout) == NOW + 2 * HOUR
     assert "waits for the gap after wave 1" in planning.reasons(rollout, now=NOW)[0].reason
 
 
 def test_the_soak_begins_after_the_last_canary() -> None:
     ground = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 1}))
     rollout = with_first_wave_over(wanted(ground, canary=2, soak=HOUR))
-    assert planning.resting_until(rollout) == NOW
+    assert planning.rest_ends_at(rollout) == NOW
 
 
 def test_all_other_hosts_wait_for_a_blocked_canary() -> None:
@@ -109,7 +109,7 @@ def test_a_failed_host_is_skipped_within_the_failure_limit() -> None:
     orders = (failed(1), started(2))
     rollout = bearing(1, *orders)
     assert progress.trouble(rollout, by_id(*orders)) == ()
-    assert progress.left_out(rollout, by_id(*orders)) == (orders[0],)
+    assert progress.orders_to_abandon(rollout, by_id(*orders)) == (orders[0],)
     assert progress.without(rollout, [host(1)]).failures_left == 0
 
 
@@ -117,7 +117,7 @@ def test_beyond_the_failure_limit_all_failures_are_reported() -> None:
     orders = (failed(1), failed(2))
     rollout = bearing(1, *orders)
     assert [wait.what for wait in progress.trouble(rollout, by_id(*orders))] == [host(1), host(2)]
-    assert progress.left_out(rollout, by_id(*orders)) == ()
+    assert progress.orders_to_abandon(rollout, by_id(*orders)) == ()
 
 
 def test_skipped_hosts_count_towards_the_failure_limit() -> None:
@@ -131,7 +131,7 @@ def test_a_failed_host_is_not_skipped_while_its_other_machines_are_worked_on() -
     stage = replace(mine.stages[0], steps=(*mine.stages[0].steps, step("web-x", StepState.FAILED)))
     half = replace(mine, state=OrderState.FAILED, stages=(stage,))
     rollout = bearing(1, half)
-    assert progress.left_out(rollout, by_id(half)) == ()
+    assert progress.orders_to_abandon(rollout, by_id(half)) == ()
     assert progress.trouble(rollout, by_id(half)) == ()
 
 
@@ -139,7 +139,7 @@ def test_a_failed_host_is_not_skipped_while_its_other_machines_are_worked_on() -
 def test_a_rollout_that_is_not_running_skips_no_host(stopped: dict[str, Any]) -> None:
     mine = failed(1)
     rollout = bearing(1, mine, **stopped)
-    assert progress.left_out(rollout, by_id(mine)) == ()
+    assert progress.orders_to_abandon(rollout, by_id(mine)) == ()
     assert len(progress.trouble(rollout, by_id(mine))) == 1
 
 
@@ -148,6 +148,6 @@ def test_an_unhealthy_host_pauses_a_rollout_whatever_its_failure_limit() -> None
     rollout = begun(failed(1, host_steps=(health,)), planned=3)
     rollout = replace(rollout, terms=replace(rollout.terms, max_failures=FailureLimit(amount=3)))
     orders = by_id(failed(1, host_steps=(health,)))
-    assert progress.left_out(rollout, orders) == ()
+    assert progress.orders_to_abandon(rollout, orders) == ()
     assert progress.trouble(rollout, orders)
     assert not progress.trouble(rollout, by_id(failed(1)))

@@ -20,7 +20,7 @@ _PART = re.compile(f"({_NUMBER})([smhd])")
 SPAN = re.compile(f"(?:{_NUMBER}|(?:{_NUMBER}[smhd])+)")
 
 
-def whole_second(moment: datetime) -> datetime:
+def round_up_to_second(moment: datetime) -> datetime:
     """Round up to a whole second.
 
     Guests see NotBefore in whole seconds, and forewarn obeys the time that they see.
@@ -52,7 +52,7 @@ def format_offset(offset: timedelta) -> str:
     return f"{format_span_briefly(seconds)} {'behind' if seconds < 0 else 'ahead of'}"
 
 
-def write_span(seconds: float) -> str:
+def span_literal(seconds: float) -> str:
     """Format a span of time in the syntax of `parse_span`: `1h30m`."""
     return "".join(f"{count}{unit}" for unit, count in _counted(round(seconds)) if count) or "0s"
 

@@ -6,18 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet
+from forewarn.control.fleet.fleet_application import AT_ONCE, CheckedFleet
 from forewarn.control.use_case import Reading
 from forewarn.core.basic_types import GroupName, HostName, MachineId, ProjectName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_machines import TAKEN, fit_name, is_awkward
+from forewarn.core.fleet.found_machines import TAKEN, fit_name, is_unsafe_name
 from forewarn.core.fleet.import_terms import ImportTerms
-from forewarn.core.fleet.parts import cut
+from forewarn.core.fleet.fleet_changes import cut
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine
 from forewarn.core.model.host import Host
 from forewarn.core.model.slice import Slice
-from forewarn.core.spelling import counted, hint
+from forewarn.core.text_formats import counted, hint
 from forewarn.wire import fields
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class CheckedImport:
 class ImportDryRuns(Reading):
     """Dry runs of imports."""
 
-    def before_import(self, source: str, given: Mapping[HostName, str]) -> ImportBase:
+    def import_base(self, source: str, given: Mapping[HostName, str]) -> ImportBase:
         """Return the fleet, and the hosts of a driver. `given` adds hosts by name, with their URI."""
         self._drivers_known.check_listing(source, where="from")
         with self._store.read() as snapshot:
@@ -92,7 +92,7 @@ class ImportDryRuns(Reading):
         return CheckedImport(fleet=fleet, plan=plan, digest=digest)
 
 
-def check_takeable(names: Sequence[str]) -> frozenset[str]:
+def parse_takeable(names: Sequence[str]) -> frozenset[str]:
     """Parse the fields that an import may change."""
     taken = {name.replace("-", "_") for name in names}
     for name in sorted(taken - set(TAKEABLE)):
@@ -119,7 +119,7 @@ def _warnings(found: Iterable[FoundMachine], normalized: Iterable[FoundMachine])
     Values from guests are dropped silently.
     """
     for before, after in zip(found, normalized, strict=True):
-        if is_awkward(before.name):
+        if is_unsafe_name(before.name):
             yield f'machine "{before.name}" has an invalid name: it is imported as {fit_name(before.name)}'
         if before.update_domain is not None and after.update_domain is None:
             yield f"machine {after.name}: update-domain {before.update_domain} is invalid: ignored"

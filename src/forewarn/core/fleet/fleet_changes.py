@@ -27,7 +27,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
-from forewarn.core.spelling import counted
+from forewarn.core.text_formats import counted
 
 # A known host is loaded with all machines on it.
 _KNOWN_HOST_WEIGHS = 20
@@ -48,7 +48,7 @@ class DeclaredMachine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenMachine:
+class ObservedMachine:
     """A known machine, as its source reports it now."""
 
     # The machine, and forewarn's steps on it, before the source was asked. If either has changed since, the
@@ -61,7 +61,7 @@ class SeenMachine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetPart:
+class FleetChange:
     """Objects to add, change and remove in one transaction."""
 
     defaults: FleetDefaults | None = None  # None: unchanged
@@ -70,13 +70,13 @@ class FleetPart:
     groups: tuple[GroupSpec, ...] = ()
     removed_machines: tuple[MachineId, ...] = ()
     machines: tuple[DeclaredMachine, ...] = ()
-    seen: tuple[SeenMachine, ...] = ()
+    seen: tuple[ObservedMachine, ...] = ()
     removed_groups: tuple[GroupName, ...] = ()
     removed_hosts: tuple[HostName, ...] = ()
     removed_projects: tuple[ProjectName, ...] = ()
 
 
-def difference(base: Slice, spec: FleetSpec) -> FleetPart:
+def difference(base: Slice, spec: FleetSpec) -> FleetChange:
     """Return all changes of a declaration as one part; it is empty if nothing differs.
 
     A declaration removes only what an earlier declaration added. Objects that a person put or a driver
@@ -84,7 +84,7 @@ def difference(base: Slice, spec: FleetSpec) -> FleetPart:
     """
     declared = _declared_machines(base, spec)
     present = {each.known for each in declared}
-    return FleetPart(
+    return FleetChange(
         defaults=None if spec.defaults == base.defaults else spec.defaults,
         projects=tuple(each for each in spec.projects if base.projects.get(each.name) != each),
         hosts=tuple(each for each in spec.hosts if _differs(base.hosts.get(each.name), each)),
@@ -110,10 +110,10 @@ def _undeclared(known: Mapping[Name, Host | Group | Project], wanted: Collection
     return (name for name in sorted(known.keys() - wanted) if known[name].source == DECLARED)
 
 
-def cut(whole: FleetPart, base: Slice, *, at_once: int) -> list[FleetPart]:
+def cut(whole: FleetChange, base: Slice, *, at_once: int) -> list[FleetChange]:
     """Split changes into parts of about `at_once` objects; dependent changes stay together."""
     if _things(whole) <= at_once:
-        return [] if whole == FleetPart() else [whole]
+        return [] if whole == FleetChange() else [whole]
     parts = _Parts(at_once)
     deep = {each.name for each in whole.groups if _is_deep(base.groups.get(each.name), each)}
     parts.add(1, defaults=(whole.defaults,) if whole.defaults else (), projects=whole.projects)
@@ -133,7 +133,7 @@ def cut(whole: FleetPart, base: Slice, *, at_once: int) -> list[FleetPart]:
     return parts.all()
 
 
-def _things(part: FleetPart) -> int:
+def _things(part: FleetChange) -> int:
     return sum(len(things) for each in fields(part) if isinstance(things := getattr(part, each.name), tuple))
 
 
@@ -192,7 +192,7 @@ def _is_deep(known: Group | None, wanted: GroupSpec) -> bool:
 
 
 def _together(
-    whole: FleetPart, base: Slice, deep: set[GroupName]
+    whole: FleetChange, base: Slice, deep: set[GroupName]
 ) -> Iterator[tuple[tuple[GroupSpec, ...], tuple[DeclaredMachine, ...]]]:
     """Group changed machines and deeply changed groups by what must change together."""
     changed = {each.known: each for each in whole.machines if each.known is not None}
@@ -244,7 +244,7 @@ class _Parts:
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
-        self._full: list[FleetPart] = []
+        self._full: list[FleetChange] = []
         self._next: dict[str, list[Any]] = {}
         self._weight = 0
 
@@ -263,49 +263,49 @@ class _Parts:
         for each in things:
             self.add(1, **{name: (each,)})
 
-    def all(self) -> list[FleetPart]:
+    def all(self) -> list[FleetChange]:
         self._finish()
         return self._full
 
     def _finish(self) -> None:
         defaults = next(iter(self._next.pop("defaults", ())), None)
         things = {name: tuple(values) for name, values in self._next.items()}
-        self._full.append(FleetPart(defaults=defaults, **things))
+        self._full.append(FleetChange(defaults=defaults, **things))
         self._next, self._weight = {}, 0
 
 
-def host_part(known: Host | None, wanted: HostSpec) -> FleetPart:
+def host_part(known: Host | None, wanted: HostSpec) -> FleetChange:
     """Return the change that puts a host; a bare-metal host comes with its machine."""
     if known is not None:
         present = declaration.host_spec(known)
         source = machines.put_source(known.source, same=wanted == present)
-        return FleetPart(hosts=(replace(wanted, source=source),))
+        return FleetChange(hosts=(replace(wanted, source=source),))
     machine = MachineSpec(name=MachineName(wanted.name), host=wanted.name, mobility=Mobility.NONE, source=PUT)
     own = (DeclaredMachine(spec=machine, known=None),) if wanted.bare_metal else ()
-    return FleetPart(hosts=(replace(wanted, source=PUT),), machines=own)
+    return FleetChange(hosts=(replace(wanted, source=PUT),), machines=own)
 
 
-def group_part(draft: Draft, known: Group | None, wanted: GroupSpec, members: Sequence[Machine]) -> FleetPart:
+def group_part(draft: Draft, known: Group | None, wanted: GroupSpec, members: Sequence[Machine]) -> FleetChange:
     """Return the change that puts a group; a group that changes its project takes its machines along."""
     _check_group(draft, wanted, members)
     if known is None:
-        return FleetPart(groups=(replace(wanted, source=PUT),))
+        return FleetChange(groups=(replace(wanted, source=PUT),))
     same = wanted == declaration.group_spec(known)
     moved = [
         replace(machines.spec_of(each, known), project=wanted.project)
         for each in members
         if each.project != wanted.project
     ]
-    return FleetPart(
+    return FleetChange(
         groups=(replace(wanted, source=machines.put_source(known.source, same=same)),),
         machines=tuple(DeclaredMachine(spec=each, known=each.vm_id) for each in moved),
     )
 
 
-def project_part(known: Project | None, wanted: Project) -> FleetPart:
+def project_part(known: Project | None, wanted: Project) -> FleetChange:
     """Return the change that puts a project."""
     source = PUT if known is None else machines.put_source(known.source, same=wanted == known)
-    return FleetPart(projects=(replace(wanted, source=source),))
+    return FleetChange(projects=(replace(wanted, source=source),))
 
 
 def _check_group(draft: Draft, wanted: GroupSpec, members: Sequence[Machine]) -> None:

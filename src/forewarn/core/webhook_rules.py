@@ -87,7 +87,7 @@ def failed(webhook: Webhook, error: str, *, number: int, now: datetime, next_try
     )
 
 
-def left_alone_for(webhook: Webhook, *, real_now: datetime) -> float | None:
+def retry_delay(webhook: Webhook, *, real_now: datetime) -> float | None:
     """Return the seconds until the next retry; None if the webhook is not failing."""
     return None if webhook.next_try is None else max(0.0, (webhook.next_try - real_now).total_seconds())
 
@@ -156,7 +156,7 @@ def is_public(address: str) -> bool:
     return meant not in _OF_THE_PLATFORM and not any(meant in block for block in _SPECIAL_IPV4)
 
 
-def is_plainly_inside(host: str) -> bool:
+def is_internal_host(host: str) -> bool:
     """Whether a host name, without a DNS look-up, means an address that is not public."""
     host = host.lower().rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):

@@ -37,7 +37,7 @@ class Reachability:
 UNKNOWN = Reachability()
 
 
-class ReachedHosts:
+class HostReachability:
     """The reachability of each host. Thread-safe."""
 
     def __init__(self) -> None:

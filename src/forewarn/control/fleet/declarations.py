@@ -6,23 +6,23 @@ from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.driver import KnownDrivers
-from forewarn.control.fleet.applying_fleet import (
+from forewarn.control.fleet.fleet_application import (
     AT_ONCE,
     CheckedFleet,
     FleetApplication,
     FleetTurns,
     find_leftovers,
 )
-from forewarn.control.fleet.importing_fleet import ImportDryRuns
+from forewarn.control.fleet.fleet_import import ImportDryRuns
 from forewarn.control.use_case import Context, Reading, UseCase
 from forewarn.core.basic_types import GroupName, Kind, NameKind, ProjectName
 from forewarn.core.errors import Conflict, Invalid, NotFound, UnknownName
 from forewarn.core.fleet import applying, machines
-from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, cut, difference
+from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, cut, difference
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Slice
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
 from forewarn.core.scope import EVERYTHING
 from forewarn.signals import Signal
@@ -53,7 +53,7 @@ class DomainDryRuns(Reading):
         for id_, domain in fitted.domains.items():
             spec = machines.spec_of(base.machines[id_], base.groups[base.machines[id_].group])
             declared.append(DeclaredMachine(spec=replace(spec, update_domain=domain), known=id_))
-        whole = FleetPart(machines=tuple(declared))
+        whole = FleetChange(machines=tuple(declared))
         changes = tuple(applying.apply(self._draft(base), whole, by=by))
         return CheckedDomains(
             fitted=fitted, fleet=CheckedFleet(changes=changes, parts=cut(whole, base, at_once=AT_ONCE))

@@ -24,10 +24,10 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet import applying
-from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.fleet.fleet_changes import FleetChange
 from forewarn.core.model.slice import Slice
-from forewarn.core.push import Webhook
-from forewarn.core.spelling import counted
+from forewarn.core.webhook_rules import Webhook
+from forewarn.core.text_formats import counted
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries
@@ -81,7 +81,7 @@ class CheckedFleet:
     """A declaration that could be applied when it was checked."""
 
     changes: tuple[str, ...]  # one line each
-    parts: Sequence[FleetPart]
+    parts: Sequence[FleetChange]
     origin: str = ""  # its source, for the record; empty: a declaration
 
 
@@ -139,7 +139,7 @@ class FleetApplication(UseCase):
         self._turns = turns
         self._given_up = False  # owner: the operator loop
         # A file without changes is saved as applied, with an empty part.
-        self._parts = checked.parts or (() if digest is None else (FleetPart(),))
+        self._parts = checked.parts or (() if digest is None else (FleetChange(),))
         self._saved = 0  # owner: the worker
         self._digest = digest
         self._by = by
@@ -194,7 +194,7 @@ class FleetApplication(UseCase):
         )
 
 
-def _around(tx: Transaction, part: FleetPart) -> Slice:
+def _around(tx: Transaction, part: FleetChange) -> Slice:
     """Load everything that a part names, and the members of everything that it removes."""
     known = (each.known for each in part.machines if each.known is not None)
     new = [each.spec for each in part.machines if each.known is None]
@@ -224,7 +224,7 @@ def _around(tx: Transaction, part: FleetPart) -> Slice:
     return replace(around, projects={project.name: project for project in tx.fleet.projects()})
 
 
-def _members(tx: Transaction, part: FleetPart) -> Iterator[MachineId]:
+def _members(tx: Transaction, part: FleetChange) -> Iterator[MachineId]:
     """Find the members of the groups and projects that a part removes: some may stay in them."""
     enough = len(part.removed_machines) + len(part.machines) + 1  # to find one that stays
     for project in part.removed_projects:

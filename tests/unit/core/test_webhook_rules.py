@@ -7,15 +7,15 @@ import pytest
 from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import Invalid
 from forewarn.core.model.record import Record
-from forewarn.core.push import (
+from forewarn.core.webhook_rules import (
     Webhook,
     WebhookId,
     delivered,
     failed,
     has_to_send,
-    is_plainly_inside,
+    is_internal_host,
     is_public,
-    left_alone_for,
+    retry_delay,
     pushable,
 )
 
@@ -59,7 +59,7 @@ def test_a_success_resets_the_failures() -> None:
 def test_a_failing_webhook_is_not_called_before_its_next_try(
     next_try: datetime | None, left: float | None
 ) -> None:
-    assert left_alone_for(webhook(next_try=next_try), real_now=NOON) == left
+    assert retry_delay(webhook(next_try=next_try), real_now=NOON) == left
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_internal_addresses_are_not_public(address: str) -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "localhost.", "a.localhost", "127.0.0.1", "::1"])
 def test_some_host_names_are_internal_without_a_look_up(host: str) -> None:
-    assert is_plainly_inside(host)
+    assert is_internal_host(host)
 
 
 @pytest.mark.parametrize("host", ["hooks.example", "8.8.8.8", "notlocalhost", "10.example", "2606:4700::1"])
 def test_other_host_names_are_checked_after_their_look_up(host: str) -> None:
-    assert not is_plainly_inside(host)
+    assert not is_internal_host(host)

@@ -205,7 +205,7 @@ class UnexpectedErrorMiddleware:
             await error_answers.error_response(500, "Internal", message)(scope, receive, send)
 
 
-def at_this_address(*, names: Collection[str], origins: Collection[str]) -> list[Middleware]:
+def address_middleware(*, names: Collection[str], origins: Collection[str]) -> list[Middleware]:
     """List the middleware for everything at the operator address, outermost first.
 
     `origins` are the URLs at which browsers reach a proxy that ends TLS: `https://forewarn.example`.

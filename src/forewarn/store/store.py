@@ -136,18 +136,18 @@ class ProjectStore:
     read: Callable[[], AbstractContextManager[ScopedSnapshot]]
 
 
-def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -> Store:
+def open_store(url: str, *, new_id: Callable[[], str], without_migration: bool = False) -> Store:
     """Open the store in a database; create the schema if it is empty, migrate it if it is older.
 
     A server takes the lock (`lock.hold`) first, so that it does not migrate the schema under another server.
-    Other programs open it `as_it_is`: Conflict if the schema is not the current one.
+    Other programs open it `without_migration`: Conflict if the schema is not the current one.
     """
     database = parse_database(url)
-    if as_it_is:
+    if without_migration:
         check_unserved(database)
     store = Store(database, create_engines(database))
     try:
-        if as_it_is:
+        if without_migration:
             store.check()
         else:
             store.prepare(new_id=new_id)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 
 # The typing errors that a name of some length may have: one for three letters, two for six.
 LETTERS_FOR_A_SLIP = 3
