@@ -1,4 +1,4 @@
-"""Commits of the engine whose answer is lost, and that land later, on PostgreSQL."""
+"""Commits of the engine whose answer is lost and that succeed later, on PostgreSQL."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from tests.helpers.service.harness import Service, fleet, group, machine
 
 @contextmanager
 def answer_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Lose the answer of the commit that starts an order; give its connection, which has still to commit."""
+    """Lose the answer to the commit that starts an order; return its connection, before the commit."""
     commit, close = Batch.commit, Batch.close
     under_way: list[Any] = []
 
@@ -43,7 +43,7 @@ def answer_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         yield under_way
 
 
-def test_a_stage_whose_start_is_committed_after_its_answer_was_lost_is_carried_out(
+def test_a_stage_is_carried_out_even_if_the_commit_of_its_start_succeeds_after_its_answer_was_lost(
     migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = Service(migrated_postgres_url)
@@ -56,7 +56,9 @@ def test_a_stage_whose_start_is_committed_after_its_answer_was_lost_is_carried_o
         with pytest.raises(Uncertain):
             service.tick()
         with pytest.raises(Unavailable):
-            service.order_work.tell_drivers(service.clock.now())  # it cannot know yet what has started
+            service.order_work.tell_drivers(
+                service.clock.now()
+            )  # it cannot know yet which steps have started
     under_way[0].commit()
     service.tick()
     assert [name for _, name, _ in service.driver.begun] == ["web-0"]

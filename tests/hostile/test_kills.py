@@ -1,4 +1,4 @@
-"""`kill -9` under load, on both databases: what was answered is there, and nothing is half done."""
+"""`kill -9` under load, on both databases: every answered call survives, and nothing is half done."""
 
 import random
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.rules import Change, misplaced, unexplained, violations
 pytestmark = pytest.mark.usefixtures("with_fsync")
 
 KILLS = tries(3, long=30)
-# Of the starts after a kill, so many are killed too.
+# The fraction of starts after a kill that are killed, too.
 KILLED_STARTS = 1 / 3
 
 

@@ -414,7 +414,7 @@ def a_job_that_fails_is_saved_all_the_same(
             return Outcome(error=error)
 
 
-@mutant("store.sql:Store.batch", "contract/test_store.py", rule="7")
+@mutant("store.store:Store.batch", "contract/test_store.py", rule="7")
 def a_batch_is_committed_with_the_next_one(real: Real, store: Store) -> Iterator[Batch]:
     _uncommitted.close()
     with ExitStack() as opened:
@@ -492,12 +492,12 @@ def a_project_cancels_a_platform_order(real: Real, *_: Any, **__: Any) -> None:
     return
 
 
-@mutant("core.redaction:without_operators_words", "unit/core/test_disclosure.py", rule="9")
+@mutant("core.redaction:redact_operator_texts", "unit/core/test_disclosure.py", rule="9")
 def a_project_reads_an_operators_text(real: Real, text: str) -> str:
     return text
 
 
-@mutant("store.reads.loading:_named", "integration/api/test_hidden_names.py", rule="9")
+@mutant("store.reads.prefetching:_named", "integration/api/test_hidden_names.py", rule="9")
 def names_are_looked_up_among_the_machines_of_all_projects(real: Real, project: Any, calls: Any) -> Any:
     return real(None, [replace(call, project=None) for call in calls])
 
@@ -535,12 +535,12 @@ def stale_events_are_never_withdrawn(real: Real, *_: Any) -> datetime:
 # Rule 13: fencing first
 
 
-@mutant("core.orders.fencing:is_fenced", FENCING, rule="13")
+@mutant("core.model.order:Order.is_fenced", FENCING, rule="13")
 def a_failed_host_needs_no_fence(real: Real, order: Order) -> bool:
     return True
 
 
-@mutant("core.orders.fencing:is_fenced", FENCING, rule="13")
+@mutant("core.model.order:Order.is_fenced", FENCING, rule="13")
 def a_fence_that_was_begun_is_enough(real: Real, order: Order) -> bool:
     return real(order) or bool(order.running_host_steps)
 
@@ -753,6 +753,6 @@ def guests_wait_for_all_earlier_jobs(real: Real, jobs: Any, **_: Any) -> Any:
     return real(jobs, after=())
 
 
-@mutant("core.spelling:_common_prefix", "unit/core/test_spelling.py", rule="spelling")
+@mutant("core.text_formats:_common_prefix", "unit/core/test_text_formats.py", rule="spelling")
 def a_differing_letter_counts_as_part_of_a_common_prefix(real: Real, one: str, other: str) -> int:
     return min(int(real(one, other)) + 1, len(one), len(other))

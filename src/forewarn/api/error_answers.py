@@ -19,6 +19,7 @@ from forewarn.core.errors import (
     LimitReached,
     NotFound,
     Refused,
+    Unauthenticated,
     Unavailable,
     Uncertain,
 )

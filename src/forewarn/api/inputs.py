@@ -20,6 +20,7 @@ from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.webhook_rules import WebhookId
 from forewarn.core.redaction import mark_operator_text
 from forewarn.core.scope import Scope
+from forewarn.core.webhook_rules import WebhookId
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.wire.fields import Schema, name, table
 from forewarn.wire.texts import is_guid, is_name

@@ -19,6 +19,7 @@ from forewarn.api.authentication import COOKIE
 from forewarn.api.error_answers import documented
 from forewarn.api.middleware import OPEN_TO_ALL
 from forewarn.api.inputs import BodyInput, HeaderInput, Input, PathInput, QueryInput, RawBodyInput
+from forewarn.api.middleware import OPEN_TO_ALL
 from forewarn.api.request_headers import ABOUT_KEY, DESCRIPTIONS, KEY_HEADER, KEY_SCHEMA, ConditionInput
 from forewarn.api.request_models import Body
 from forewarn.api.routing import ApiRoute, WithStatus

@@ -12,6 +12,7 @@ from forewarn.core.basic_types import GroupName, HostName, MachineName, ProjectN
 from forewarn.core.errors import Invalid
 from forewarn.core.time_formats import format_span
 from forewarn.core.redaction import unmarked
+from forewarn.core.time_formats import format_span
 from forewarn.wire.fields import Field, choice, name, numbered, sequence
 from forewarn.wire.texts import EXPECTED_TIME, read_time, shown
 

@@ -21,6 +21,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import Scope
 from forewarn.core.session_cookies import Identified
+from forewarn.core.webhook_rules import Webhook
 from forewarn.durations import Distribution, ReadCounts
 from forewarn.store.batch import ScopedTransaction, Transact, Transaction
 from forewarn.supervision import Supervisor

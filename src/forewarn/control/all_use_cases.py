@@ -120,7 +120,7 @@ class CallerReads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseCases:
-    """All use cases of a server. Those that change something take a transaction."""
+    """All use cases of a server. A use case that changes something takes a transaction."""
 
     context: Context
     polls: UnsavedPolls

@@ -14,6 +14,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import Scope
+from forewarn.core.webhook_rules import Webhook
 from forewarn.store.queries.fleet import FleetQueries
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)

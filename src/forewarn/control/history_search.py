@@ -18,7 +18,7 @@ PROJECT_BATCH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSearch:
-    """What to search for, ignoring case. Empty: every record matches."""
+    """A search in records, ignoring case. Empty: every record matches."""
 
     text: str = ""  # part of a name, a reason, a kind or an id
     by: str = ""  # the author

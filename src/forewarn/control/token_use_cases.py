@@ -14,7 +14,6 @@ from forewarn.core.errors import Conflict
 from forewarn.core.filters import RecordFilter
 from forewarn.core.session_cookies import BrowserSession, Identified, OpenSessions
 from forewarn.store.batch import Transaction
-from forewarn.store.queries.records import RecordQueries
 from forewarn.store.snapshots import Snapshot
 
 LAST_OPERATOR = (
@@ -72,16 +71,15 @@ class Tokens(UseCase, TokenViews):
 
 def keyring(snapshot: Snapshot, known: Keyring | None) -> Keyring:
     """Return all tokens in force. They are loaded only if the known ones are stale."""
-    if known is None or _have_changed(snapshot.records, known):
+    records = snapshot.records
+    # Each change of a token, by any process, has a record, unless pruning has removed it.
+    if (
+        known is None
+        or records.pruning().up_to > known.number
+        or records.following(known.number, _OF_TOKENS, limit=1).records
+    ):
         return _keyring(snapshot)
-    return replace(known, number=snapshot.records.newest())
-
-
-def _have_changed(records: RecordQueries, known: Keyring) -> bool:
-    """Return whether any process has created or revoked a token since: each change has a record."""
-    if records.pruning().up_to > known.number:
-        return True
-    return bool(records.following(known.number, _OF_TOKENS, limit=1).records)
+    return replace(known, number=records.newest())
 
 
 def _warnings(snapshot: Snapshot, revoked: Token) -> Iterator[str]:

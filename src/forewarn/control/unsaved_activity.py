@@ -49,7 +49,7 @@ class UnsavedNotices:
         self._lock = threading.Lock()  # held while notices move from the boards to here
         # Lock: self._lock, except for reads of the worker. Replaced, never changed in place.
         self._unsaved: dict[EventId, dict[MachineId, datetime]] = {}
-        # Those that an open transaction is saving. Owner: the worker.
+        # Notices that an open transaction is saving. Owner: the worker.
         self._being_saved: dict[EventId, dict[MachineId, datetime]] = {}
 
     def pending(self) -> bool:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from forewarn.control.naming import check_project, existing
 from forewarn.control.use_case import Context, ScopedReading, UseCase
-from forewarn.core import push as rules
+from forewarn.core import webhook_rules as rules
 from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.filters import RecordFilter
@@ -130,9 +130,12 @@ class Webhooks(UseCase):
         return webhook
 
     def _checked_target(self, tx: ScopedTransaction, url: str) -> str:
-        checked = _checked_url(url)
-        guarded = tx.scope.caller is not None and self._terms.only_public
-        host = urlsplit(checked).hostname or ""
+        if not _is_address(url):
+            raise Invalid(f"url: expected http://… or https://…, got {url[:100]!r}")
+        parts = urlsplit(url)
+        if parts.username is not None or parts.fragment:
+            raise Invalid("url: expected no user and no fragment: verify the signature of a delivery instead")
+        guarded, host = tx.scope.caller is not None and self._terms.only_public, parts.hostname or ""
         # A host name is resolved, and its address checked, on each delivery.
         if guarded and is_internal_host(host):
             raise Invalid(f"url: expected a public address, got {host}: {HOW_TO_ALLOW}")
@@ -150,15 +153,6 @@ def _check_room(tx: ScopedTransaction) -> None:
 def named(webhook: Webhook) -> str:
     """Describe a webhook without the path of its URL, which may be a secret."""
     return f"webhook {webhook.id} to {urlsplit(webhook.url).hostname}"
-
-
-def _checked_url(url: str) -> str:
-    if not _is_address(url):
-        raise Invalid(f"url: expected http://… or https://…, got {url[:100]!r}")
-    parts = urlsplit(url)
-    if parts.username is not None or parts.fragment:
-        raise Invalid("url: expected no user and no fragment: verify the signature of a delivery instead")
-    return url
 
 
 def _is_address(url: str) -> bool:

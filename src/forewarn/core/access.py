@@ -213,10 +213,10 @@ def describe(caller: Caller | Token) -> str:
 def _check_project(wanted: Grant, projects: Collection[ProjectName]) -> None:
     if wanted.project is None:
         if wanted.role is Role.USER:
-            raise Invalid("project: a user is of one project: say which")
+            raise Invalid("project: a user's token belongs to one project: name it")
         return
     if wanted.role is Role.OPERATOR:
-        raise Invalid("project: an operator's token is for the whole fleet: leave it out")
+        raise Invalid("project: an operator's token covers the whole fleet: omit the project")
     if wanted.project not in (*projects, DEFAULT_PROJECT):
         raise Invalid(
             f'project: expected one of the projects, got "{wanted.project}"'
@@ -237,6 +237,6 @@ def check_terms(*, emergency: str, driver: str | None, heartbeat: timedelta | No
     if emergency:
         raise Refused("only an operator may declare an emergency")
     if driver is not None:
-        raise Refused("driver: only an operator may say who does the work: leave it out, its host says so")
+        raise Refused("driver: only an operator may choose the driver: omit it to use the host's driver")
     if heartbeat is not None:
-        raise Refused("heartbeat_seconds: only an operator may say how long who does the work may be silent")
+        raise Refused("heartbeat_seconds: only an operator may set the heartbeat of a driver")

@@ -176,7 +176,7 @@ class StageKind(StrEnum):
 
 
 class ServiceMode(StrEnum):
-    """What happens to the machines of a host during work on it."""
+    """How work on a host treats its machines."""
 
     EVACUATE = "evacuate"  # the machines that can leave do so first
     IN_PLACE = "in-place"  # all machines restart with the host

@@ -37,7 +37,7 @@ ANOTHER_GUEST = "another project's guest"
 # The placeholder for a reason to wait that concerns other projects only.
 OTHER_PROJECTS_REASON = Waiting(what="the platform", reason="waits for something that is not of your project")
 # The placeholder for work outside forewarn.
-DONE_OUTSIDE = "waits for those who run the hosts to do it"
+DONE_OUTSIDE = "waits for the operators of the hosts to do the work"
 
 # The placeholder for a driver's text.
 TOLD_OPERATORS = "its driver has told the operators why"
@@ -108,7 +108,7 @@ def words(values: Iterable[object]) -> frozenset[str]:
     return frozenset(chain.from_iterable(map(_words_of, values)))
 
 
-def words_in(text: str) -> Iterator[str]:
+def candidate_words(text: str) -> Iterator[str]:
     """Yield the words of a text, and their parts, that may be names."""
     for word in _WORD.findall(text):
         yield from _candidates(word)
@@ -145,8 +145,8 @@ class Disclosure:
 
     def text(self, said: str) -> str:
         """Return a text without hidden names, and without texts of drivers and operators."""
-        said = without_marked_names(
-            without_operators_words(_without_drivers_words(said)),
+        said = redact_names(
+            redact_operator_texts(_without_drivers_words(said)),
             machines=self.names.machines,
             project=self.project,
             other_machine=A_MACHINE,
@@ -299,23 +299,23 @@ def _candidates(word: str) -> Iterator[str]:
 def _words_of(value: object) -> Iterator[str]:
     match value:
         case str():
-            yield from words_in(value)
+            yield from candidate_words(value)
         case Order():
             texts = (value.by, value.reason, value.why, *_texts(value.terms).values())
             texts += tuple(step.why for step in value.host_steps)
             texts += tuple(each.why for step in value.steps for each in step.refused)
-            yield from chain.from_iterable(map(words_in, texts))
+            yield from chain.from_iterable(map(candidate_words, texts))
             for each in value.waiting:
-                yield from (each.what, *words_in(each.what), *words_in(each.reason))
+                yield from (each.what, *candidate_words(each.what), *candidate_words(each.reason))
                 yield from [each.group] if each.group else []
             for step in value.steps:
-                yield from (step.group, *words_in(step.why))
+                yield from (step.group, *candidate_words(step.why))
         case Event():
             postponed = value.postponed.reason if value.postponed is not None else ""
-            yield from chain.from_iterable(map(words_in, (value.description, value.why, postponed)))
+            yield from chain.from_iterable(map(candidate_words, (value.description, value.why, postponed)))
             yield from (approval.by for approval in value.approvals)
         case Record():
-            yield from (value.by, *words_in(value.reason))
+            yield from (value.by, *candidate_words(value.reason))
         case Webhook():
             yield value.by
         case _:  # machines and groups have no free text

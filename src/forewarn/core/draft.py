@@ -20,8 +20,8 @@ from forewarn.core.basic_types import (
     ProjectName,
     StepState,
 )
-from forewarn.core.model.changes import UNSAVED, Changes, given, with_woken
-from forewarn.core.model.constraints import ArmedDomain, Budget, keeps_others_away
+from forewarn.core.model.changes import UNSAVED, Changes, given, with_affected
+from forewarn.core.model.constraints import ArmedDomain, Budget, blocks_other_domains
 from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import NO_MOVES, MovePace
 from forewarn.core.model.group import Group
@@ -137,10 +137,9 @@ class Draft:
             case Machine(name=name, project=project, group=group, host=host):
                 return {"project": project, "group": group, "machine": name, "host": host}
             case Event(id=event, group=group, order=order, resources=named):
-                project, machine = self.groups[group].project, named[0].name if len(named) == 1 else None
+                machine = named[0].name if len(named) == 1 else None
                 return {
-                    "project": project,
-                    "group": group,
+                    **self._names_of(self.groups[group]),
                     "machine": machine,
                     "event": event,
                     "order": order,
@@ -231,7 +230,9 @@ class Draft:
 
     def _budget(self, group: GroupName) -> Budget:
         budget = self.base.budgets[group]
-        mine = (event for event in self.events.values() if event.group == group and keeps_others_away(event))
+        mine = (
+            event for event in self.events.values() if event.group == group and blocks_other_domains(event)
+        )
         named = {named.machine: named.name for event in mine for named in event.resources}
         return replace(budget, announced={**budget.announced, **named})
 
@@ -297,7 +298,7 @@ class Draft:
                 for (project, month, simulated), counts in self._promises.items()
             ),
         )
-        return with_woken(changes, base, groups=self.groups)
+        return with_affected(changes, base, groups=self.groups)
 
     def _release_reserved(self) -> None:
         """Release the reserved hosts of machines that no order moves there any more."""

@@ -56,12 +56,12 @@ def driver_named(name: str) -> str:
     return f"{DRIVER}driver {name}{END}"
 
 
-def without_operators_words(text: str) -> str:
+def redact_operator_texts(text: str) -> str:
     """Replace operators' texts by a placeholder."""
     return _MARKED.sub(NOT_FOR_PROJECTS, text) if BEGIN in text else text
 
 
-def without_marked_names(
+def redact_names(
     text: str, *, machines: Container[str], project: str, other_machine: str, other_project: str, driver: str
 ) -> str:
     """Replace all drivers' names, and the names of machines and projects that are not the reader's own."""

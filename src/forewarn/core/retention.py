@@ -41,7 +41,7 @@ def removable(records: Iterable[Record], needed: Needed) -> tuple[int, ...]:
         for record in records
         if record.order not in orders
         and not _is_of_rollout(needed.rollouts, record)
-        and not any(has_to_send(webhook, record) for webhook in needed.webhooks)
+        and not any(must_deliver(webhook, record) for webhook in needed.webhooks)
     )
 
 

@@ -27,11 +27,9 @@ ENDED = (
     "the session is not known or has ended, or its token is no longer good: sign in again; "
     "if that does not help, remove the cookies of this site"
 )
-_NO_TOKENS = (
-    "there is no token on this server yet, so that every call is the operator's: nothing to sign in to"
-)
-_WITH_SESSION = "a session is begun with a token, not with another session: send `Authorization: Bearer …`"
-_NOTHING_TO_END = "this call has no session that could be ended: it was not made with the cookie of one"
+_NO_TOKENS = "this server has no tokens yet, so every call is the operator's: there is nothing to sign in to"
+_WITH_SESSION = "a session starts with a token, not with another session: send `Authorization: Bearer …`"
+_NOTHING_TO_END = "this call has no session to end: it was not made with a session's cookie"
 _CSRF_NEEDED = (
     f"a call that changes something and is made with a session's cookie needs the header {CSRF_HEADER}, "
     "with the session's own `csrf`: GET /v1/session shows it"

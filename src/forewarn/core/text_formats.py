@@ -66,7 +66,7 @@ def closest(written: str, known: Iterable[str]) -> str | None:
     folded = written.casefold()
     letters, numbers = set(folded), _numbers(written)
     for name in islice(known, MOST_NAMES):
-        most = _allowed(written, name)
+        most = _allowed_slips(written, name)
         other = name.casefold()
         # One typing error adds at most one letter to one of them and removes one.
         if abs(len(folded) - len(other)) > most or len(letters ^ set(other)) > 2 * most:
@@ -95,7 +95,7 @@ def _numbers(text: str) -> list[int]:
     return [int(digits) for digits in re.findall(r"[0-9]{1,100}", text)]
 
 
-def _allowed(written: str, name: str) -> int:
+def _allowed_slips(written: str, name: str) -> int:
     longest = max(len(written), len(name))
     # Two names without a common letter are never similar.
     return min(longest - 1, max(longest // LETTERS_FOR_A_SLIP, 1), MOST_SLIPS)

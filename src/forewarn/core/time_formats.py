@@ -36,12 +36,12 @@ def format_span(span: timedelta | float) -> str:
         return f"{seconds:g} s"
     if seconds >= _WHOLE_FROM:
         seconds = round(seconds)
-    return " ".join(f"{count:g} {unit}" for unit, count in _counted(seconds) if count) or "0 s"
+    return " ".join(f"{count:g} {unit}" for unit, count in _split_units(seconds) if count) or "0 s"
 
 
 def format_span_briefly(seconds: float) -> str:
     """Format the two largest units of a span of time for people, without its sign: `14 m 32 s`."""
-    counted = _counted(round(abs(seconds)))
+    counted = _split_units(round(abs(seconds)))
     first = next((index for index, (_, count) in enumerate(counted) if count), len(counted))
     return " ".join(f"{count} {unit}" for unit, count in counted[first : first + 2] if count) or "0 s"
 
@@ -54,7 +54,7 @@ def format_offset(offset: timedelta) -> str:
 
 def span_literal(seconds: float) -> str:
     """Format a span of time in the syntax of `parse_span`: `1h30m`."""
-    return "".join(f"{count}{unit}" for unit, count in _counted(round(seconds)) if count) or "0s"
+    return "".join(f"{count}{unit}" for unit, count in _split_units(round(seconds)) if count) or "0s"
 
 
 def parse_span(written: object) -> timedelta:
@@ -80,7 +80,7 @@ def _seconds(written: object) -> float:
     return sum(float(count) * _UNITS[unit] for count, unit in _PART.findall(text))
 
 
-def _counted(seconds: float) -> list[tuple[str, float]]:
+def _split_units(seconds: float) -> list[tuple[str, float]]:
     """Split a span of time into units, the largest first; the remainder is in seconds."""
     counted, left = [], seconds
     for unit, size in _UNITS.items():

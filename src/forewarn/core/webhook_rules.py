@@ -50,11 +50,11 @@ def pushable(kinds: Collection[Kind]) -> frozenset[Kind]:
     """Return the kinds that a webhook asks for; refuse kinds that are never pushed."""
     never = sorted(NEVER_PUSHED & set(kinds))
     if never:
-        raise Invalid(f"kinds: {never[0]} is never pushed: follow the stream for it")
+        raise Invalid(f"kinds: {never[0]} is never pushed: read it from the stream")
     return frozenset(kinds)
 
 
-def has_to_send(webhook: Webhook, record: Record) -> bool:
+def must_deliver(webhook: Webhook, record: Record) -> bool:
     """Whether a record must still be delivered to a webhook."""
     if record.number <= webhook.delivered or record.kind in NEVER_PUSHED:
         return False

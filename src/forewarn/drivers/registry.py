@@ -108,7 +108,7 @@ class Drivers:
         self.names = frozenset(self.by_name.keys() - self.unusable.keys())  # names that hosts may use
         self.by_name[HOOK] = HookDriver(settings.hooks)
         # The engine calls these: each runs the hooks before and after the work on machines.
-        self.asked = AskedDrivers(self.by_name, settings.hooks.machine)
+        self.with_hooks = self.asked = HookedDrivers(self.by_name, settings.hooks.machine)
         self.fencing = self._offering(Fencing, "fences")
         self.working_on_hosts = self._offering(WorkingOnHosts, "works_on_hosts")
         self.cordoning = self._offering(Cordoning, "cordons")
@@ -191,7 +191,7 @@ class DriversByName(dict[str, Driver]):
         return self.setdefault(name, NotInstalled(name))
 
 
-class AskedDrivers(dict[str, Driver]):
+class HookedDrivers(dict[str, Driver]):
     """Drivers by name, each wrapped so that the machine hooks run before and after its work.
 
     `simulated` and `external` have no hooks: a simulated step touches no machine, and an external program

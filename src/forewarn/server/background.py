@@ -78,7 +78,7 @@ async def background_tasks(
 
     tasks: dict[BackgroundTask, Callable[[], Awaitable[None]]] = {
         BackgroundTask.LOCK: partial(_watch_lock, held, lose),
-        BackgroundTask.DESCRIPTORS: partial(_watch_descriptors, server.guest.refusals),
+        BackgroundTask.DESCRIPTORS: partial(_watch_descriptors, server.guest.connections.refusals),
         BackgroundTask.RELOAD: partial(_reload_on_hangup, hangups, reload, systemd),
         BackgroundTask.WATCHDOG: partial(_feed_watchdog, server.health, systemd),
         BackgroundTask.REACHING: partial(_probe_hosts, server),

@@ -8,6 +8,7 @@ from forewarn.control.all_use_cases import UseCases
 from forewarn.control.driver import Driver
 from forewarn.control.engine.driver_calls import DriverCalls
 from forewarn.control.engine.engine import Engine
+from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.fleet.declarations import FleetCommands

@@ -266,7 +266,7 @@ def _print_welcome(
 ) -> None:
     # From the board, because a query for the whole fleet would delay guests.
     with_ports = [member.machine for _, member in sorted(server.board.ports.items())]
-    guests = [addresses.shown(host, port) for host, port in server.guest.addresses]
+    guests = [addresses.shown(host, port) for host, port in server.guest.listeners.addresses]
     database, kind = without_password(prepared.settings.database), prepared.clock.kind
     about = f"{counted(len(server.board), 'machine')} (database {database}, clock {kind})"
     lines = [
@@ -275,11 +275,13 @@ def _print_welcome(
         ),
         *(
             f"  proxy      http://{addresses.shown(host, port)}, for a proxy that signs requests of machines"
-            for host, port in server.guest.proxied
+            for host, port in server.guest.listeners.proxied
         ),
         *welcome.work(drivers),
         welcome.room(
-            machines=server.guest.room, operators=shares.operators.whole, descriptors=shares.descriptors
+            machines=server.guest.connections.room,
+            operators=shares.operators.whole,
+            descriptors=shares.descriptors,
         ),
         *welcome.things_to_try(
             with_ports, command=sys.argv[0], operators=operators[0], clock=kind, empty=not server.board

@@ -174,8 +174,8 @@ def wire(prepared: PreparedServer) -> WiredServer:
             driver_calls=lambda: replace(lanes.counts(), crashes=drivers.crashes()),
             store_durations=store.durations.seen,
             refused=lambda: {
-                (each.plane, limit): count
-                for each in (guest.refusals, operator_counts.refusals)
+                (each.port, limit): count
+                for each in (guest.connections.refusals, operator_counts.refusals)
                 for limit, count in each.counts.items()
             },
             hang_ups=lambda: operator_counts.hang_ups,

@@ -33,7 +33,7 @@ from forewarn.store.reads.open_transaction import BatchState, OpenTransaction
 from forewarn.store.reads.prefetching import load
 from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.stored import Meta
-from forewarn.store.snapshots import Part, ScopedSnapshot, Snapshot
+from forewarn.store.snapshots import ScopedSnapshot, Snapshot, SnapshotPart
 from forewarn.store.writes.saving import ChangeSaving
 from forewarn.store.writes.writer import PostponedWrites
 
@@ -265,9 +265,9 @@ class ScopedTransaction(ScopedSnapshot):
         super().__init__(transaction)
         self._batch = batch
 
-    webhooks = Part(WebhookChanges)
-    rehearsals = Part(RehearsalSaving)
-    changes = Part(ChangeSaving)
+    webhooks = SnapshotPart(WebhookChanges)
+    rehearsals = SnapshotPart(RehearsalSaving)
+    changes = SnapshotPart(ChangeSaving)
 
     def narrowed(self, project: ProjectName) -> "ScopedTransaction":
         """Return the same transaction for one project in its scope."""
@@ -285,13 +285,13 @@ class ScopedTransaction(ScopedSnapshot):
 class Transaction(Snapshot, ScopedTransaction):
     """A transaction on everything."""
 
-    records = Part(RecordChanges)
-    time = Part(TimeChanges)
-    fleet_file = Part(FleetFileChanges)
-    tokens = Part(TokenChanges)
-    sessions = Part(SessionChanges)
-    answers = Part(AnswerChanges)
-    rehearsals = Part(RehearsalChanges)
+    records = SnapshotPart(RecordChanges)
+    time = SnapshotPart(TimeChanges)
+    fleet_file = SnapshotPart(FleetFileChanges)
+    tokens = SnapshotPart(TokenChanges)
+    sessions = SnapshotPart(SessionChanges)
+    answers = SnapshotPart(AnswerChanges)
+    rehearsals = SnapshotPart(RehearsalChanges)
 
     def scoped(self, scope: Scope) -> ScopedTransaction:
         """Return the same transaction limited to a scope."""

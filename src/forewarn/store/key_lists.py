@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import BindParameter, ColumnElement, Dialect, Select, Text, bindparam
+from sqlalchemy import BindParameter, ColumnElement, Dialect, ScalarSelect, Select, Text, bindparam
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -39,7 +39,7 @@ class _KeyList(TypeDecorator[Keys]):
 
 
 class _OneOf(FunctionElement[Any]):
-    """The condition that a column is one of the keys of a list."""
+    """The condition that a column is one of the keys of a list, or of those that a query finds."""
 
     # Not Boolean: on SQLite, SQLAlchemy would compare a boolean with 1, and SQLite would use no index.
     type = NullType()
@@ -49,32 +49,19 @@ class _OneOf(FunctionElement[Any]):
 @compiles(_OneOf, "postgresql")
 def _any_of_array(element: _OneOf, compiler: SQLCompiler, **options: Any) -> str:
     column, keys = (compiler.process(each, **options) for each in element.clauses)
-    return f"{column} = ANY ({keys})"
+    return f"{column} = ANY ({'ARRAY' if _is_query(element) else ''}{keys})"
 
 
 @compiles(_OneOf, "sqlite")
 def _in_json(element: _OneOf, compiler: SQLCompiler, **options: Any) -> str:
     column, keys = (compiler.process(each, **options) for each in element.clauses)
+    if _is_query(element):
+        return f"{column} IN {keys}"
     return f"{column} IN (SELECT value FROM json_each({keys}))"  # noqa: S608 - both are compiled
 
 
-class _OneFound(FunctionElement[Any]):
-    """The condition that a column is one of the keys that a query finds."""
-
-    type = NullType()
-    inherit_cache = True
-
-
-@compiles(_OneFound, "postgresql")
-def _any_of_found(element: _OneFound, compiler: SQLCompiler, **options: Any) -> str:
-    column, keys = (compiler.process(each, **options) for each in element.clauses)
-    return f"{column} = ANY (ARRAY{keys})"
-
-
-@compiles(_OneFound, "sqlite")
-def _in_found(element: _OneFound, compiler: SQLCompiler, **options: Any) -> str:
-    column, keys = (compiler.process(each, **options) for each in element.clauses)
-    return f"{column} IN {keys}"
+def _is_query(element: _OneOf) -> bool:
+    return isinstance(list(element.clauses)[1], ScalarSelect)
 
 
 def key_list(name: str) -> BindParameter[Any]:
@@ -94,7 +81,7 @@ def one_found(column: ColumnElement[Any], keys: Select[Any]) -> ColumnElement[bo
 
     The database finds the keys first. For a plain IN, PostgreSQL may plan a join that reads the whole table.
     """
-    return _OneFound(column, keys.scalar_subquery())
+    return _OneOf(column, keys.scalar_subquery())
 
 
 def for_keys(query: Select[Any], column: ColumnElement[Any]) -> Select[Any]:

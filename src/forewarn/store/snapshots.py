@@ -28,7 +28,7 @@ from forewarn.store.reads.slice_reads import ScopedRuleQueries
 Kind_co = TypeVar("Kind_co", covariant=True)
 
 
-class Part(Generic[Kind_co]):
+class SnapshotPart(Generic[Kind_co]):
     """An attribute of a snapshot: made at its first use, then kept in the instance."""
 
     def __init__(self, kind: Callable[[OpenTransaction], Kind_co]) -> None:
@@ -49,27 +49,27 @@ class ScopedSnapshot:
         self.transaction = transaction
         self.scope: Scope = transaction.scope
 
-    fleet = Part(FleetQueries)
-    work = Part(WorkQueries)
-    records = Part(RecordQueries)
-    webhooks = Part(WebhookQueries)
-    rules = Part(ScopedRuleQueries)
+    fleet = SnapshotPart(FleetQueries)
+    work = SnapshotPart(WorkQueries)
+    records = SnapshotPart(RecordQueries)
+    webhooks = SnapshotPart(WebhookQueries)
+    rules = SnapshotPart(ScopedRuleQueries)
 
 
 class Snapshot(ScopedSnapshot):
     """A snapshot of everything."""
 
-    rules = Part(RuleQueries)
-    feed = Part(FeedQueries)
-    due = Part(DueQueries)
-    rollouts = Part(RolloutQueries)
-    metrics = Part(MetricQueries)
-    time = Part(TimeQueries)
-    fleet_file = Part(FleetFileQueries)
-    tokens = Part(TokenQueries)
-    sessions = Part(SessionQueries)
-    answers = Part(AnswerQueries)
-    rehearsals = Part(RehearsalQueries)
+    rules = SnapshotPart(RuleQueries)
+    feed = SnapshotPart(FeedQueries)
+    due = SnapshotPart(DueQueries)
+    rollouts = SnapshotPart(RolloutQueries)
+    metrics = SnapshotPart(MetricQueries)
+    time = SnapshotPart(TimeQueries)
+    fleet_file = SnapshotPart(FleetFileQueries)
+    tokens = SnapshotPart(TokenQueries)
+    sessions = SnapshotPart(SessionQueries)
+    answers = SnapshotPart(AnswerQueries)
+    rehearsals = SnapshotPart(RehearsalQueries)
 
 
 class ScopedReadStore(Protocol):

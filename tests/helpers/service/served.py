@@ -19,6 +19,7 @@ from forewarn.core.basic_types import Priority
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import EVERYTHING
+from forewarn.core.webhook_rules import Webhook
 from forewarn.server.threads.inventories import DriverInventories
 from forewarn.store.batch import Transaction
 from forewarn.wire.answers.answer import ApiAnswer

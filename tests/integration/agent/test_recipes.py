@@ -165,7 +165,10 @@ def test_a_computation_that_did_not_run_before_the_event_is_not_started_after_it
     saved = computation.run("checkpoint")
     assert (saved.returncode, saved.stdout) == (0, "it does not run: nothing to save\n")
     restored = computation.run("restore")
-    assert (restored.returncode, restored.stdout) == (0, "it did not run before the event, and stays so\n")
+    assert (restored.returncode, restored.stdout) == (
+        0,
+        "it was not running before the event and stays stopped\n",
+    )
     assert not computation.starts.exists()
 
 
@@ -173,7 +176,7 @@ def test_a_computation_that_ran_is_started_once(computation: Computation) -> Non
     (computation.folder / "saved.ran").touch()
     assert computation.run("restore").stdout == "started\n"
     until(computation.starts.exists, what="the computation to be started")
-    assert computation.run("restore").stdout == "it did not run before the event, and stays so\n"
+    assert computation.run("restore").stdout == "it was not running before the event and stays stopped\n"
 
 
 def test_a_process_that_did_not_write_the_pid_file_is_not_asked_to_save(

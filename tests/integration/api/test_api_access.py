@@ -23,6 +23,7 @@ from forewarn.core.basic_types import Action, OrderId, ProjectName, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.webhook_rules import Webhook
 from forewarn.core.session_cookies import Credentials
+from forewarn.core.webhook_rules import Webhook
 from forewarn.wire.answers.service_answers import StatusAnswer
 from forewarn.wire.fleet import write_fleet
 from tests.helpers.database.stores import prepared_sqlite
@@ -508,7 +509,7 @@ def test_a_token_expires_by_service_time(service: Service, api: Api) -> None:
     [
         ({"name": "a b", "role": "viewer"}, "name: expected a name of"),
         ({"name": "x", "role": "root"}, "role: expected viewer, user or operator"),
-        ({"name": "x", "role": "user"}, "project: a user is of one project"),
+        ({"name": "x", "role": "user"}, "project: a user's token belongs to one project"),
         ({"name": "x", "role": "user", "project": "c"}, "project: expected one of the projects"),
         (
             {"name": "x", "role": "viewer", "expires_seconds": 0},

@@ -353,7 +353,7 @@ def test_a_host_order_is_shown_as_far_as_it_concerns_the_callers_machines(world:
     assert [each["resources"] for each in shown["events"]] == [["a-0"]]
     assert shown["order"]["waiting"][1] == {
         "what": "the platform",
-        "reason": "waits for something that is not of your project",
+        "reason": "waits for something outside your project",
     }
     others = [each["id"] for each in placed["events"] if each["group"] != "a-web"]
     assert not any(id_ in json.dumps(shown) for id_ in others)

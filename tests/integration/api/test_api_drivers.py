@@ -138,7 +138,7 @@ def test_a_tenants_order_takes_the_driver_of_its_host_and_no_other(service: Serv
     for driver in ("external", "simulated"):
         refused = api("POST", "/v1/machines/a-0/redeploy", headers=bearer(A_USER), json={"driver": driver})
         assert refused.status_code == 403
-        assert "driver: only an operator may say who does the work" in refused.json()["error"]["message"]
+        assert "driver: only an operator may choose the driver" in refused.json()["error"]["message"]
     for machine, driver in (("a-0", "simulated"), ("a-1", "platform")):  # no other driver's name
         placed = api("POST", f"/v1/machines/{machine}/redeploy", headers=bearer(A_USER)).json()
         assert placed["order"]["driver"] == driver

@@ -12,6 +12,7 @@ from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     OrderDetailWithEventsAnswer,
     OrderAnswer,
+    OrderDetailWithEventsAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
 )

@@ -50,10 +50,13 @@ def test_the_difference_is_shown_and_imported(hypervisor: Hypervisor) -> None:
         "Imported: 3 changes.",
     ]
     again = run("fleet", "import", "--from", "libvirt").stdout
-    assert again == "Nothing to change: the fleet is what libvirt has.\n"
+    assert again == "No changes: the fleet matches libvirt.\n"
     del hypervisor.domains["kvm01"][IDS[0]]
     refused = run("fleet", "import", "--from", "libvirt", code=1)
-    assert "this would remove 1 of 2 machines that libvirt had; say --yes if so" in refused.output
+    assert (
+        "this would remove 1 of 2 machines, because libvirt no longer has them; use --yes to confirm"
+        in refused.output
+    )
     gone = run("fleet", "import", "--from", "libvirt", "--yes").stdout.splitlines()
     assert gone == ["- machine vm-0: destroyed outside forewarn", "Imported: 1 change."]
 
@@ -164,7 +167,7 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
         "--label",
         "rack=1",
     )
-    assert "source" in host.stdout
+    assert "Source" in host.stdout
     run("project", "put", "shop", "--window", "sat,sun 22:00 4h", "--window", "21:00 2h", "--rehearsal")
     run("group", "put", "db", "--kind", "scale-set", "--project", "shop", "--policy", "notice=1h")
     shown = run("group", "show", "db").stdout
@@ -179,11 +182,11 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
     assert "rack=" in run("host", "show", "kvm09").stdout
     assert "rack" not in run("host", "put", "kvm09", "--no-labels", "--driver", "").stdout
     for noun, name in (("group", "db"), ("project", "shop"), ("host", "kvm09")):
-        assert run(noun, "delete", name).stdout == f"{name} is no longer in the fleet.\n"
+        assert run(noun, "delete", name).stdout == f"{noun.capitalize()} {name} removed from the fleet.\n"
     assert "expected [DAYS] START LENGTH" in run("project", "put", "x", "--window", "late", code=2).output
 
 
 def test_days_in_a_row_are_shown_as_they_are_given() -> None:
     put = run("project", "put", "lab", "--blackout", "2026-12-24/2027-01-01", "--blackout", "2027-05-01")
-    assert "blackout    2026-12-24/2027-01-01, 2027-05-01" in put.output
+    assert "Blackout    2026-12-24/2027-01-01, 2027-05-01" in put.output
     assert "2026-12-24/2027-01-01, 2027-05-01" in run("project", "list").output

@@ -75,7 +75,7 @@ class HoldingApp:
 class Port:
     """An operator port with the app behind it."""
 
-    def __init__(self, caps: Caps, patience: Timeouts, tls: Tls | None) -> None:
+    def __init__(self, caps: Caps, timeouts: Timeouts, tls: Tls | None) -> None:
         self.app = HoldingApp()
         self.counts = PortCounts(Refusals("operator"))
         self._bound = addresses.bound("127.0.0.1", 0)
@@ -85,7 +85,7 @@ class Port:
             [self._bound],
             caps=caps,
             counts=self.counts,
-            timeouts=patience,
+            timeouts=timeouts,
             tls=tls and tls.context(),
         )
 
@@ -101,8 +101,8 @@ class Port:
 
 
 @contextmanager
-def serving(caps: Caps = ROOMY, patience: Timeouts | None = None, tls: Tls | None = None) -> Iterator[Port]:
-    port = Port(caps, patience or Timeouts(), tls)
+def serving(caps: Caps = ROOMY, timeouts: Timeouts | None = None, tls: Tls | None = None) -> Iterator[Port]:
+    port = Port(caps, timeouts or Timeouts(), tls)
     port.server.start(Supervisor())
     try:
         yield port

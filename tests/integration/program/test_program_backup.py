@@ -16,7 +16,7 @@ def test_a_copy_made_while_it_runs_is_the_same_store_under_another_tag(tmp_path:
         program.advance(60)
         answer = run(tmp_path, "backup", "copy.db")
         assert answer.returncode == 0, answer.stderr
-        assert answer.stdout == "The store is saved in copy.db.\n"
+        assert answer.stdout == "Copied the store to copy.db.\n"
         first, history, now = guest.poll(), program.history(), program.get("/v1/clock")["now"]
         program.post("/v1/machines/web-1/restart")
 

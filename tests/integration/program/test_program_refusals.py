@@ -230,4 +230,4 @@ def test_a_copy_of_the_fleet_with_another_port_goes_on_where_one_is_in_use(
 def test_an_address_of_another_system_is_named(tmp_path: Path) -> None:
     refused = run(tmp_path, "serve", *FREE, "--guest", f"192.0.2.7:{free_port()}")
     assert refused.returncode == 1
-    assert "is no address of this system" in refused.stderr
+    assert "is not an address of this computer" in refused.stderr

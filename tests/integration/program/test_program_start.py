@@ -68,7 +68,7 @@ def test_without_a_fleet_it_says_how_to_declare_one(tmp_path: Path) -> None:
 def test_a_name_that_is_no_setting_is_warned_of(tmp_path: Path) -> None:
     with Program(tmp_path, environment={"FOREWARN_GUEST_RAT": "7", "FOREWARN_TOKEN": "x"}) as program:
         assert program.stop() == 0
-    assert "FOREWARN_GUEST_RAT is no setting, and changes nothing; did you mean FOREWARN_GUEST_RATE?" in (
+    assert "FOREWARN_GUEST_RAT is not a setting and is ignored; did you mean FOREWARN_GUEST_RATE?" in (
         program.err.text
     )
     assert "FOREWARN_TOKEN" not in program.err.text

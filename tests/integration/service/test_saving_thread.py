@@ -1,4 +1,4 @@
-"""The worker alone saves, so what it alone uses needs no lock: the feed, the engine, and how time passes."""
+"""Only the worker saves, so the feed, the engine and the clock watch need no lock."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ CALLS = (
 )
 
 
-def test_whatever_callers_and_drivers_do_is_saved_and_handed_on_by_the_worker(tmp_path: Path) -> None:
+def test_the_worker_saves_and_publishes_all_changes(tmp_path: Path) -> None:
     settings = Settings(database=f"sqlite:///{tmp_path / 'f.db'}", clock="manual")
     opened = prepare_server(settings, drivers_of(settings))
     saved_on = asyncio.run(_called(opened))

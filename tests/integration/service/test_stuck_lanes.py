@@ -1,4 +1,4 @@
-"""While every driver hangs, orders and approvals are answered as ever: nobody waits for a driver."""
+"""While every driver hangs, orders and approvals are answered as usual: no caller waits for a driver."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ HOSTS = 3
 
 
 class StuckDriver:
-    """Never answers before it is let go."""
+    """Answers only when it is released."""
 
     limits = DriverLimits(timeout=timedelta(minutes=10), at_once=1)
 

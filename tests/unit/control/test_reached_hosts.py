@@ -1,4 +1,4 @@
-"""What drivers say of whether they reach hosts, as it is kept in memory."""
+"""The reachability of hosts, in memory."""
 
 import threading
 from collections.abc import Iterator, Set
@@ -27,7 +27,7 @@ def test_a_state_has_the_time_since_when_it_is_so_and_when_the_host_was_last_rea
 
 
 class OtherHosts(Set[HostName]):
-    """Has a driver's answer come in while it is looked through."""
+    """Lets a driver's answer arrive during an iteration."""
 
     def __init__(self, hosts: set[HostName], came: threading.Thread) -> None:
         self._hosts = hosts
@@ -36,7 +36,7 @@ class OtherHosts(Set[HostName]):
     def _come(self) -> None:
         if self._came.ident is None:
             self._came.start()
-            self._came.join(0.2)  # a lock keeps it out until this is over
+            self._came.join(0.2)  # the lock delays it until the end
 
     def __contains__(self, host: object) -> bool:
         self._come()

@@ -73,8 +73,8 @@ def test_each_role_has_exactly_its_rights(who: Caller, rights: set[Right]) -> No
     ("terms", "message"),
     [
         ({"emergency": "it burns"}, "only an operator may declare an emergency"),
-        ({"driver": "external"}, "driver: only an operator may say who does the work"),
-        ({"heartbeat": timedelta(minutes=1)}, "heartbeat_seconds: only an operator may say how long"),
+        ({"driver": "external"}, "driver: only an operator may choose the driver"),
+        ({"heartbeat": timedelta(minutes=1)}, "heartbeat_seconds: only an operator may set the heartbeat"),
     ],
 )
 def test_a_projects_user_may_not_set_emergency_driver_or_heartbeat(
@@ -172,7 +172,7 @@ def test_the_first_token_is_an_operators() -> None:
     ("wanted", "error", "message"),
     [
         (Grant(name="alice", role=Role.VIEWER), Conflict, 'token "alice" exists: revoke it first'),
-        (Grant(name="bob", role=Role.USER), Invalid, "project: a user is of one project"),
+        (Grant(name="bob", role=Role.USER), Invalid, "project: a user's token belongs to one project"),
         (Grant(name="bob", role=Role.OPERATOR, project=SHOP), Invalid, "project: an operator's"),
         (Grant(name="bob", role=Role.USER, project=ProjectName("shp")), Invalid, 'got "shp"'),
     ],

@@ -24,7 +24,6 @@ from forewarn.core.disclosure import (
     Names,
     mark_driver_text,
     words,
-    words_in,
 )
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Event, Postponement
@@ -36,10 +35,12 @@ from forewarn.core.redaction import (
     NOT_FOR_PROJECTS,
     driver_named,
     machine_names,
+    mark_operator_text,
     project_name,
     mark_operator_text,
     unmarked,
 )
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from tests.helpers.service.harness import START
 from tests.unit.slices import MINUTE, Fleet, machine
 
@@ -244,13 +245,13 @@ def test_a_projects_own_name_is_never_redacted() -> None:
 
 
 def test_every_name_is_among_the_candidate_words() -> None:
-    assert {"kvm-1", "kvm-2", "bob"} <= set(words_in('"kvm-1": to kvm-2.example, by bob.'))
-    assert {"kvm-1-bmc", "kvm-1", "kvm", "1-bmc"} <= set(words_in("kvm-1-bmc"))
+    assert {"kvm-1", "kvm-2", "bob"} <= set(candidate_words('"kvm-1": to kvm-2.example, by bob.'))
+    assert {"kvm-1-bmc", "kvm-1", "kvm", "1-bmc"} <= set(candidate_words("kvm-1-bmc"))
     assert {"bob", "kvm-1"} <= words([record(by="bob", reason="host kvm-1 failed"), "text"])
 
 
 def test_candidates_within_a_word_are_no_longer_than_names() -> None:
-    found = set(words_in(f"kvm-1.{'x' * 64}"))
+    found = set(candidate_words(f"kvm-1.{'x' * 64}"))
     assert {"kvm-1", "x" * 64} <= found
     assert f"1.{'x' * 64}" not in found
 

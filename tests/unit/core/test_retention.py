@@ -9,6 +9,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.retention import Needed, events_of, removable
+from forewarn.core.webhook_rules import Webhook, WebhookId
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDER, OTHER = (

@@ -17,6 +17,7 @@ from forewarn.core.webhook_rules import (
     is_public,
     retry_delay,
     pushable,
+    retry_delay,
 )
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -75,7 +76,7 @@ def test_a_failing_webhook_is_not_called_before_its_next_try(
 def test_a_webhook_receives_the_new_records_that_it_asked_for(more: dict[str, object], sent: bool) -> None:
     record = {"number": 6, "at": NOON, "kind": Kind.ORDER_PLACED, "project": ProjectName("a"), **more}
     asks = webhook(project=ProjectName("a"), kinds=pushable([Kind.ORDER_PLACED]))
-    assert has_to_send(asks, Record(**record)) is sent  # type: ignore[arg-type]
+    assert must_deliver(asks, Record(**record)) is sent  # type: ignore[arg-type]
 
 
 def test_a_webhook_cannot_ask_for_kinds_that_are_never_pushed() -> None:

@@ -33,7 +33,7 @@ from forewarn.drivers import hooks, machine_hook_attempts
 from forewarn.drivers.hooks import HookRuns
 from forewarn.drivers.machine_hook_attempts import HookedMark, Part, read_mark, write_mark
 from forewarn.drivers.machine_hooks import CALL_OVERHEAD, HAS_ENDED, NOT_ANSWERED, MachineHooks
-from forewarn.drivers.registry import AskedDrivers, DriversByName
+from forewarn.drivers.registry import DriversByName, HookedDrivers
 from tests.helpers.programs.process import until
 from tests.helpers.service.harness import START
 from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver
@@ -557,7 +557,7 @@ def test_how_far_a_step_is_can_be_read_again(mark: HookedMark) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [({"timeout": timedelta()}, "more than no time"), ({"after": ("",)}, "a program and its arguments")],
+    [({"timeout": timedelta()}, "a time greater than zero"), ({"after": ("",)}, "a program and its arguments")],
 )
 def test_settings_that_say_nothing_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
@@ -587,7 +587,7 @@ class _MetDrivers(DriversByName):
 
 
 def test_two_threads_that_ask_for_a_driver_first_get_the_same_hooks_and_locks() -> None:
-    drivers = AskedDrivers(_MetDrivers({SCRIPTED: ScriptedDriver()}), MachineHookSettings())
+    drivers = HookedDrivers(_MetDrivers({SCRIPTED: ScriptedDriver()}), MachineHookSettings())
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(drivers.__getitem__, [SCRIPTED, SCRIPTED])
     assert first is second

@@ -1,4 +1,4 @@
-"""Each check finds the change that breaks its rule, and the page of rules names what exists."""
+"""Each check finds a change that breaks its rule, and the page of rules names existing checks."""
 
 import re
 from collections.abc import Callable
@@ -42,7 +42,7 @@ NIGHT = Calendar(windows=(Window(days=frozenset(range(7)), start=time(22), lengt
 
 
 def fleet() -> Fleet:
-    """Maintenance of host-1 is announced to web, with machines of two update domains, and to db."""
+    """Announce maintenance of host-1 to web, with machines of two update domains, and to db."""
     made = Fleet(machine("web-0"), machine("web-1"), machine("web-2", "host-2", domain=1), machine("db-0"))
     made.maintain()
     return made
@@ -66,7 +66,7 @@ def with_event(part: Slice, **more: object) -> Slice:
     return replace(part, events={**part.events, event.id: replace(event, **more)})  # type: ignore[arg-type]
 
 
-def test_what_the_rules_do_breaks_none() -> None:
+def test_changes_by_core_break_no_rule() -> None:
     made = fleet()
     before = made.draft.base
     for span in (15 * MINUTE, 2 * MINUTE):
@@ -78,7 +78,7 @@ def test_what_the_rules_do_breaks_none() -> None:
             made.finish(order)
 
 
-def test_promises_that_are_counted_otherwise_than_the_history_has_it_are_found() -> None:
+def test_counts_of_promises_that_differ_from_the_history_are_found() -> None:
     made = fleet()
     before = made.saved()
     made.pass_(15 * MINUTE)
@@ -97,7 +97,7 @@ def test_promises_that_are_counted_otherwise_than_the_history_has_it_are_found()
         assert {each.partition(":")[0] for each in found} == {"promises_are_counted"}
 
 
-def test_what_starts_and_ends_at_once_may_be_judged() -> None:
+def test_an_event_that_starts_and_ends_in_one_change_may_be_judged() -> None:
     made = fleet()
     before = made.saved()
     started = replace(before, events={})
@@ -163,7 +163,7 @@ def test_a_status_that_goes_back_is_found() -> None:
     assert "events_only_move_forward" in broken(with_event(saved, status=EventStatus.STARTED), saved, made)
 
 
-def test_an_event_armed_beside_another_update_domain_is_found() -> None:
+def test_an_event_armed_with_another_update_domain_is_found() -> None:
     """Rule 4."""
     made = fleet()
     before = made.saved()
@@ -185,7 +185,7 @@ def test_a_machine_with_two_steps_running_is_found() -> None:
     assert "machines_have_one_step_at_a_time" in broken(saved, after, made)
 
 
-def test_a_finished_step_that_is_touched_again_is_found() -> None:
+def test_a_finished_step_that_changes_is_found() -> None:
     """Rule 8."""
     made = fleet()
     made.pass_(15 * MINUTE)
@@ -198,7 +198,7 @@ def test_a_finished_step_that_is_touched_again_is_found() -> None:
     assert "finished_steps_stay_finished" in broken(done, after, made)
 
 
-def test_an_attempt_that_is_begun_twice_is_found() -> None:
+def test_an_attempt_that_begins_twice_is_found() -> None:
     """Rule 8."""
     made = fleet()
     (order,) = made.draft.orders.values()
@@ -216,13 +216,13 @@ def test_an_attempt_that_is_begun_twice_is_found() -> None:
 
 
 def _with_step(fleet: Slice, order: OrderId, step: Step) -> Slice:
-    """The same fleet, with another first step of an order."""
+    """Return the fleet with another first step of an order."""
     mine = fleet.orders[order]
     stage = replace(mine.stages[0], steps=(step, *mine.stages[0].steps[1:]))
     return replace(fleet, orders={**fleet.orders, order: replace(mine, stages=(stage, *mine.stages[1:]))})
 
 
-def test_a_step_that_begins_with_no_event_though_its_guests_heard_of_it_is_found() -> None:
+def test_an_announced_step_that_begins_without_an_event_is_found() -> None:
     """Rule 12."""
     made = fleet()
     before = made.saved()
@@ -251,7 +251,7 @@ def test_a_start_outside_a_window_and_an_event_over_budget_are_found() -> None:
     )
 
 
-def test_machines_that_are_where_they_cannot_be_are_found() -> None:
+def test_machines_in_impossible_places_are_found() -> None:
     saved = fleet().saved()
     assert misplaced(saved) == []
     web = saved.machines[MachineId("web-0")]
@@ -269,7 +269,7 @@ def test_machines_that_are_where_they_cannot_be_are_found() -> None:
     assert lost.endswith("names db-0, which left the fleet")
 
 
-def test_what_is_overdue_or_waits_for_no_reason_is_found() -> None:
+def test_overdue_events_and_orders_without_a_reason_are_found() -> None:
     """Rules 10 and 11, after a tick."""
     made = fleet()
     saved = made.saved()
@@ -281,7 +281,7 @@ def test_what_is_overdue_or_waits_for_no_reason_is_found() -> None:
     assert len(unexplained(replace(saved, orders={order.id: replace(order, waiting=())}))) == 1
 
 
-def test_a_record_explains_what_leaves() -> None:
+def test_an_event_that_leaves_with_a_record_is_accepted() -> None:
     made = fleet()
     saved = made.saved()
     made.pass_(15 * MINUTE)
@@ -292,11 +292,11 @@ def test_a_record_explains_what_leaves() -> None:
     assert "departures_have_a_record" not in broken(saved, made.saved(), made)
 
 
-def test_the_page_of_rules_names_what_exists() -> None:
+def test_the_page_of_rules_names_existing_checks() -> None:
     page = (ROOT / "docs/explanation/rules.md").read_text()
     known = {check.__name__ for check in (*RULES, misplaced, overdue, unexplained)}
-    assert re.findall(r"^\*\*Rule (\d+):", page, re.MULTILINE) == [f"{number}" for number in range(1, 14)]
-    for row in page.partition("| rule | is kept by")[2].splitlines()[2:]:
+    assert re.findall(r"^## Rule (\d+):", page, re.MULTILINE) == [f"{number}" for number in range(1, 14)]
+    for row in page.partition("| rule | code |")[2].splitlines()[2:]:
         _, _, kept, checked, tested, _ = row.split("|")
         for name in re.findall(r"`((?:core|control|guest|server)/[\w/.]*)`", kept):
             assert (ROOT / "src/forewarn" / name).exists(), name
@@ -308,7 +308,7 @@ def test_the_page_of_rules_names_what_exists() -> None:
 
 
 def unarmed_week() -> Fleet:
-    """Two degraded hosts of two update domains, announced a week ahead."""
+    """Announce two degraded hosts with different update domains, a week ahead."""
     made = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), hosts=["host-9"])
     made.maintain("host-1", Action.DEGRADE)
     made.maintain("host-2", Action.DEGRADE)
@@ -356,7 +356,7 @@ def test_a_not_before_that_moves_without_a_record_is_found() -> None:
     assert "moved_times_have_a_record" in broken(before, moved, made)
 
 
-def test_what_is_postponed_and_armed_in_turn_breaks_no_rule() -> None:
+def test_postponing_and_arming_in_turn_breaks_no_rule() -> None:
     made = unarmed_week()
     before = made.saved()
     made.pass_(timedelta(days=7) - 10 * MINUTE)
@@ -365,7 +365,7 @@ def test_what_is_postponed_and_armed_in_turn_breaks_no_rule() -> None:
     assert broken(before, after, made) == set()
 
 
-def test_what_is_not_armed_in_its_last_minutes_is_overdue() -> None:
+def test_an_event_that_is_not_armed_in_time_is_overdue() -> None:
     made = unarmed_week()
     saved = made.saved()
     last = of_web(saved).not_before - 10 * MINUTE
@@ -373,7 +373,7 @@ def test_what_is_not_armed_in_its_last_minutes_is_overdue() -> None:
     assert len(overdue(saved, now=last, policy=made.policy)) == 2
 
 
-def test_freezes_beyond_what_a_group_says_and_other_work_beside_them_are_found() -> None:
+def test_freezes_beyond_the_limit_of_a_group_are_found() -> None:
     """Rule 4."""
     machines = (machine(f"web-{n}", f"host-{n + 1}", domain=n) for n in range(3))
     made = Fleet(*machines, policies={"web": GroupPolicy(freezes_at_once=2)})
@@ -398,7 +398,7 @@ def test_a_gang_is_armed_together() -> None:
     assert broken(before, made.saved(), made) == set()
 
 
-def test_a_stage_with_more_freezes_than_a_group_lets_come_together_is_found() -> None:
+def test_a_stage_with_more_freezes_than_the_limit_is_found() -> None:
     """Rule 4."""
     policy = GroupPolicy(freezes_at_once=2)
     made = Fleet(machine("web-0"), machine("web-1", domain=1), policies={"web": policy})
@@ -410,7 +410,7 @@ def test_a_stage_with_more_freezes_than_a_group_lets_come_together_is_found() ->
     assert "stages_have_one_domain_of_a_group" in broken(before, replace(after, groups={WEB: fewer}), made)
 
 
-def test_less_notice_for_who_never_polled_is_kept_and_for_others_is_found() -> None:
+def test_short_notice_is_accepted_only_for_groups_that_never_polled() -> None:
     """Rule 1."""
     made = Fleet(machine("web-0"), policy=Policy(unheard_notice=MINUTE), silent=["web"])
     before = made.draft.base

@@ -20,13 +20,13 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import (
-    NO_POLICY,
     FleetDefaults,
     FleetSpec,
     GroupSpec,
     HostSpec,
     MachineSpec,
 )
+from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.project import Project
 from forewarn.wire.declarations import read_group, read_host, read_machine, read_one_project
@@ -187,7 +187,7 @@ def test_a_bad_field_of_a_machine_is_named(key: str, value: object, message: str
         ("web 0", f'machines[0] "web 0": name: {NAME}"web 0"'),
         ("", f'machines[0] "": name: {NAME}""'),
         (7, f"machines[0]: name: {NAME}7"),
-        ("DB", 'machines[1] "db": name: expected one of its own, but machines[0] "DB" has it too'),
+        ("DB", 'machines[1] "db": name: expected a unique one, but machines[0] "DB" has it too'),
     ],
 )
 def test_a_bad_name_of_a_machine_is_named(name: object, message: str) -> None:
@@ -324,7 +324,7 @@ def test_null_resets_a_rule_of_a_policy() -> None:
     group = read_group(body, name="web", present=None)
     changed = read_group({"update_domains": None, "policy": {"notice": None}}, name="web", present=group)
     assert changed == replace(group, update_domains=1, policy=replace(group.policy, notice=None))
-    assert read_group({"policy": None}, name="web", present=group).policy == NO_POLICY
+    assert read_group({"policy": None}, name="web", present=group).policy == GroupPolicy()
     with pytest.raises(Invalid, match="kind: expected"):
         read_group({"kind": None}, name="web", present=group)
 

@@ -19,6 +19,8 @@ from forewarn.wire.answers.order_answers import (
     OrderDetailAnswer,
     OrderDetailWithEventsAnswer,
     OrderAnswer,
+    OrderDetailAnswer,
+    OrderDetailWithEventsAnswer,
     OrderWithEventsAnswer,
 )
 

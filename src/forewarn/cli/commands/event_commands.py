@@ -15,6 +15,7 @@ from forewarn.wire.answers.event_answers import (
     ApprovalAnswer,
     DeferralAnswer,
     EventAnswer,
+    EventDetailAnswer,
     ListedEventAnswer,
     MachineNoticeAnswer,
     EventDetailAnswer,

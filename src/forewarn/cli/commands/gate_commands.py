@@ -27,6 +27,7 @@ from forewarn.core.model.rollout import RolloutState
 from forewarn.wire.answers.order_answers import (
     OrderDetailWithEventsAnswer,
     OrderAnswer,
+    OrderDetailWithEventsAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
 )

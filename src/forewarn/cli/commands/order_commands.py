@@ -22,6 +22,7 @@ from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     OrderDetailWithEventsAnswer,
     OrderAnswer,
+    OrderDetailWithEventsAnswer,
     OrderWithEventsAnswer,
 )
 from forewarn.wire.texts import is_guid
@@ -203,7 +204,7 @@ def _show_events(events: Sequence[EventAnswer]) -> None:
 def _show_next(session: Session, order: OrderAnswer) -> None:
     """Print what the caller can do about failed and unknown steps."""
     failed = order.state is OrderState.FAILED
-    if not failed and not any(is_unknown(step) for step in (*order.steps, *order.host_steps)):
+    if not failed and not (any(map(is_unknown, order.steps)) or any(map(is_unknown, order.host_steps))):
         return
     caller, short = session.caller(), terminal.short(order.id)
     rights = tuple(Right) if caller is None else caller.rights

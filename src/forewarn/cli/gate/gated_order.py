@@ -27,6 +27,7 @@ from forewarn.wire.answers.order_answers import (
     HostStepAnswer,
     OrderDetailWithEventsAnswer,
     OrderAnswer,
+    OrderDetailWithEventsAnswer,
     OrderWithEventsAnswer,
 )
 

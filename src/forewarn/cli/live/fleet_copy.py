@@ -316,4 +316,4 @@ def _needs_attention(order: OrderAnswer) -> bool:
 
 def _unreachable(host: HostAnswer) -> str:
     since = f" since {formatting.utc(host.unreachable_since)}" if host.unreachable_since else ""
-    return f"unreachable{since}: {host.unreachable_because or 'reason unknown'}"
+    return f"cannot be reached{since}: {host.unreachable_because or 'reason unknown'}"

@@ -156,7 +156,7 @@ def _show_unreachable(hosts: Sequence[HostAnswer]) -> None:
     if silent:
         terminal.echo()
     for why, names in silent.items():
-        terminal.echo_wrapped(f"{formatting.some(names)} unreachable: {why}", hanging="  ")
+        terminal.echo_wrapped(f"{formatting.some(names)} cannot be reached: {why}", hanging="  ")
 
 
 def _show_lost(session: Session, hosts: Sequence[HostAnswer]) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from forewarn.control.engine.driver_calls import CallAnswer
+from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.engine.next_due import NOTHING_DUE, NextDue
 from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.control.interfaces import ExternalReports
 from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
@@ -17,7 +18,6 @@ from forewarn.core.model.order import Order
 from forewarn.core.orders import lost_hosts, reports
 from forewarn.core.orders.reports import Presence
 from forewarn.store.batch import Transaction
-from forewarn.store.queries.service_time import TimeQueries
 
 
 class ExternalTimeout(UseCase):
@@ -29,7 +29,10 @@ class ExternalTimeout(UseCase):
         self._external = external
         now = context.real_now()
         with self._store.read() as snapshot:
-            presence = _presence(snapshot.time)
+            # If service time is not real time, it is unknown when a server could receive reports.
+            present_at, presence = snapshot.time.present_at(), None
+            if present_at is not None and snapshot.time.kind() is TimeKind.SYSTEM:
+                presence = Presence(until=present_at, absences=tuple(snapshot.time.absences()))
             for order in filter(_is_awaited, snapshot.due.orders_under_way()):
                 limit = order.terms.heartbeat or self._policy.external_silence
                 silent_for = reports.silence_before_start(limit, order.heard_at, presence, now=now)
@@ -46,14 +49,6 @@ class ExternalTimeout(UseCase):
             if known is not None and _is_awaited(known):
                 reports.fail_silent_steps(draft, order, by=FOREWARN, why=why, policy=self._policy)
         tx.after_commit(lambda: self._external.forget(order))
-
-
-def _presence(time: TimeQueries) -> Presence | None:
-    """Return when a server could receive reports. None: unknown, because service time is not real time."""
-    present_at = time.present_at()
-    if present_at is None or time.kind() is not TimeKind.SYSTEM:
-        return None
-    return Presence(until=present_at, absences=tuple(time.absences()))
 
 
 def _is_awaited(order: Order) -> bool:

@@ -171,7 +171,7 @@ class OrderWork(UseCase):
                 if order in draft.orders and draft.orders[order].open:
                     lifecycle.advance(draft, order, policy=self._policy)
 
-    # What runs
+    # Running steps
 
     def _find_running(self, now: datetime) -> list[AttemptId]:
         """Load the running steps that the outbox has missed, and forget the ended ones.

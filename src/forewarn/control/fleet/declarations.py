@@ -25,6 +25,7 @@ from forewarn.core.model.slice import Slice
 from forewarn.core.time_formats import format_span
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
 from forewarn.core.scope import EVERYTHING
+from forewarn.core.time_formats import format_span
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries
@@ -116,8 +117,12 @@ class FleetCommands(UseCase, FleetDryRuns):
         by: str,
     ) -> Machine:
         """Add or change a machine. `change` maps the present declaration, or None, to the new one."""
-        known = _known_machine(tx.fleet, name, project)
-        spec = change(_present_spec(tx.fleet, known))
+        try:
+            known: Machine | None = tx.fleet.machine(name, project=project)
+        except NotFound:
+            known = None
+        group = tx.fleet.group(known.group) if known else None
+        spec = change(machines.spec_of(known, group) if known and group else None)
         if known is None:
             if spec.name.casefold() != name.casefold():
                 raise Invalid(f'name: expected "{name}", got "{spec.name}"')
@@ -205,17 +210,3 @@ def _check_fleet(fleet: FleetQueries, name: str) -> None:
 def _no_such(spec: MachineSpec, kind: NameKind, got: str) -> Invalid:
     expected = f"expected one of the {kind}s, got {got!r}"
     return Invalid(f'machine "{spec.name}": {kind}: {expected}', unknown=UnknownName(kind=kind, name=got))
-
-
-def _known_machine(fleet: FleetQueries, name: str, project: ProjectName | None) -> Machine | None:
-    try:
-        return fleet.machine(name, project=project)
-    except NotFound:
-        return None
-
-
-def _present_spec(fleet: FleetQueries, known: Machine | None) -> MachineSpec | None:
-    if known is None:
-        return None
-    group = fleet.group(known.group)
-    return machines.spec_of(known, group) if group else None

@@ -3,7 +3,7 @@
 One transaction for a large fleet would block all other callers. Each part is decided on the current fleet, so
 other changes may come in between. After a crash, applying the same fleet again does the rest.
 
-A part that has begun is always completed, even if its caller was told that the database is too slow. Until
+A part that has begun is always completed, even if its caller has received a timeout. Until
 then no other fleet is applied. After an uncertain commit of a part, its outcome is resolved before another
 fleet is checked.
 """

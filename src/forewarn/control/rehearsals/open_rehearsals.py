@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import takewhile
 from typing import Protocol
@@ -59,53 +59,16 @@ class Rehearsal:
     faults: tuple[Fault, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenRehearsal:
-    """An open rehearsal and its author."""
-
-    rehearsal: Rehearsal
-    by: str
-    begun_at: datetime
-    machines: Mapping[MachineId, str]  # names by id
-    renewed: float = 0.0  # monotonic seconds
-
-    @classmethod
-    def of(cls, kept: KeptRehearsal, *, renewed: float) -> "OpenRehearsal":
-        """Reopen a saved rehearsal without its faults, which guests meet once the client renews it."""
-        machines = {MachineId(id_): name for id_, name in kept.machines.items()}
-        rehearsal = Rehearsal(id=kept.id, scenario=kept.scenario, machines=tuple(machines.values()))
-        return cls(
-            rehearsal=rehearsal, by=kept.by, begun_at=kept.begun_at, machines=machines, renewed=renewed
-        )
-
-    def kept(self, project: ProjectName, *, renewed_at: datetime, ended_by: str = "") -> KeptRehearsal:
-        """Return the rehearsal as it is saved."""
-        return KeptRehearsal(
-            project=project,
-            id=self.rehearsal.id,
-            scenario=self.rehearsal.scenario,
-            machines={str(machine): name for machine, name in self.machines.items()},
-            faults=self.rehearsal.faults,
-            by=self.by,
-            begun_at=self.begun_at,
-            renewed_at=renewed_at,
-            ended_by=ended_by,
-        )
-
-    def may_have_ordered(self, order: Order) -> bool:
-        """Return whether scenario and author of an order match.
-
-        A rehearsal of another project may match too.
-        """
-        return order.terms.rehearsal == self.rehearsal.scenario and order.by == self.by
+def may_have_ordered(rehearsal: KeptRehearsal, order: Order) -> bool:
+    """Return whether scenario and author of an order match. A rehearsal of another project may match too."""
+    return order.terms.rehearsal == rehearsal.scenario and order.by == rehearsal.by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRehearsal:
     """A rehearsal that has ended, and who ended it."""
 
-    project: ProjectName
-    was: OpenRehearsal
+    was: KeptRehearsal
     by: str
     why: str = ""
     by_tenant: bool = False  # the project's own callers, who may not cancel orders of other projects
@@ -132,7 +95,8 @@ class OpenRehearsals(UseCase):
         self._endpoint = endpoint
         self._monotonic = monotonic
         # Owner of all that follows: the worker. Reading threads look up single projects in `_open`.
-        self._open: dict[ProjectName, OpenRehearsal] = {}
+        self._open: dict[ProjectName, KeptRehearsal] = {}
+        self._renewed: dict[ProjectName, float] = {}  # monotonic seconds
         # Project, id and author of the end: a client that has not noticed the end must not begin again.
         self._ended: deque[tuple[ProjectName, str, str]] = deque(maxlen=REMEMBERED)
         self._unsaved_ends: deque[EndedRehearsal] = deque()
@@ -140,7 +104,7 @@ class OpenRehearsals(UseCase):
         self._uncertain: set[ProjectName] = set()
         self._load()
         # Rehearsals from before the start that the endpoint does not know yet.
-        self._unopened = dict(self._open)
+        self._unopened = list(self._open.values())
 
     def _load(self) -> None:
         """Load saved rehearsals as if they were just renewed: no client could renew them without a server."""
@@ -149,14 +113,19 @@ class OpenRehearsals(UseCase):
         self._ended.extend((each.project, each.id, each.ended_by) for each in kept if each.ended_by)
         for each in kept:
             if not each.ended_by:
-                self._open[each.project] = OpenRehearsal.of(each, renewed=self._monotonic())
+                self._set(replace(each, faults=()))
 
-    def _open_at_endpoint(self) -> None:
+    def _set(self, rehearsal: KeptRehearsal) -> None:
+        self._open[rehearsal.project] = rehearsal
+        self._renewed[rehearsal.project] = self._monotonic()
+
+    def _open_at_endpoint(self, *rehearsals: KeptRehearsal) -> None:
+        self._unopened += rehearsals
         while self._unopened:
-            project, each = self._unopened.popitem()
-            self._endpoint.open(project, each.machines)
+            each = self._unopened.pop(0)
+            self._endpoint.open(each.project, {MachineId(id_): name for id_, name in each.machines.items()})
 
-    def get(self, project: ProjectName) -> OpenRehearsal | None:
+    def get(self, project: ProjectName) -> KeptRehearsal | None:
         """Return the rehearsal of a project."""
         return self._open.get(project)
 
@@ -192,30 +161,27 @@ class OpenRehearsals(UseCase):
 
     def _replace(self, project: ProjectName, kept: KeptRehearsal | None) -> None:
         known = self._open.get(project)
-        if known is not None and (kept is None or kept.id != known.rehearsal.id):
+        if known is not None and (kept is None or kept.id != known.id):
             self._close(project)
         if kept is not None and project not in self._open:
-            self.begin(project, OpenRehearsal.of(kept, renewed=self._monotonic()))
+            self._open_at_endpoint(kept)
+            self._set(replace(kept, faults=()))
 
-    def begin(self, project: ProjectName, opened: OpenRehearsal) -> None:
-        """Begin a rehearsal that is saved."""
+    def renew(self, saved: KeptRehearsal) -> None:
+        """Begin a saved rehearsal, or renew its lease, and set its faults."""
+        if saved.project not in self._open:
+            self._open_at_endpoint(saved)
         self._open_at_endpoint()
-        self._endpoint.open(project, opened.machines)
-        self._open[project] = opened
-
-    def renew(self, project: ProjectName, wanted: Rehearsal) -> None:
-        """Renew the lease of a rehearsal that is saved, and set its faults."""
-        self._open_at_endpoint()
-        self._endpoint.meet(project, wanted.faults)
-        self._open[project] = replace(self._open[project], rehearsal=wanted, renewed=self._monotonic())
+        self._endpoint.meet(saved.project, saved.faults)
+        self._set(saved)
 
     def end(self, transact: Transact, project: ProjectName, *, by: str, by_tenant: bool) -> list[OrderId]:
         """End a rehearsal permanently; return its orders that had not begun and are now cancelled."""
         was = self._open[project]
-        ended = EndedRehearsal(project=project, was=was, by=by, by_tenant=by_tenant, on_request=True)
+        ended = EndedRehearsal(was=was, by=by, by_tenant=by_tenant, on_request=True)
         with self.saving(project):
             cancelled = transact(lambda tx: self._save_end(tx, ended))
-        self._ended.append((project, was.rehearsal.id, by))
+        self._ended.append((project, was.id, by))
         self._close(project)
         return cancelled
 
@@ -224,7 +190,7 @@ class OpenRehearsals(UseCase):
         # Leases first, because they need no store: guests are released even during an outage of the store.
         self._open_at_endpoint()
         for project, each in tuple(self._open.items()):
-            if self._monotonic() - each.renewed > LEASE:
+            if self._monotonic() - self._renewed[project] > LEASE:
                 self._expire(project, why=f"{each.by} has not renewed it for {LEASE:g} s")
         self._save_ends(transact)
         self.resolve_uncertain(transact)
@@ -238,11 +204,9 @@ class OpenRehearsals(UseCase):
 
     def _expire(self, project: ProjectName, *, why: str) -> None:
         """End a rehearsal for guests; its end is saved later, because the store may be unavailable."""
-        self._unsaved_ends.append(
-            EndedRehearsal(project=project, was=self._close(project), by=FOREWARN, why=why)
-        )
+        self._unsaved_ends.append(EndedRehearsal(was=self._close(project), by=FOREWARN, why=why))
 
-    def _close(self, project: ProjectName) -> OpenRehearsal:
+    def _close(self, project: ProjectName) -> KeptRehearsal:
         self._open_at_endpoint()
         self._endpoint.close(project)
         return self._open.pop(project)
@@ -254,22 +218,22 @@ class OpenRehearsals(UseCase):
 
     def _save_missing_end(self, tx: Transaction, ended: EndedRehearsal) -> None:
         """Save an end, unless an earlier uncertain commit has saved it."""
-        which = ended.project, ended.was.rehearsal.id
+        which = ended.was.project, ended.was.id
         if any((each.project, each.id) == which for each in tx.rehearsals.all()):
             self._save_end(tx, ended)
 
     def _save_end(self, tx: Transaction, ended: EndedRehearsal) -> list[OrderId]:
         """Cancel the orders that have not begun, and record the end; return the cancelled orders."""
-        cancelled, rehearsal = list(self._cancelled(tx, ended)), ended.was.rehearsal
+        cancelled, was = list(self._cancelled(tx, ended)), ended.was
         with self._saving(tx) as draft:
-            reason = f"{rehearsal.scenario}: {ended.why}" if ended.why else rehearsal.scenario
-            project = tx.fleet.project(ended.project)
+            reason = f"{was.scenario}: {ended.why}" if ended.why else was.scenario
+            project = tx.fleet.project(was.project)
             draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=reason)
         now = self._real_now()
         if ended.on_request:
-            tx.rehearsals.save(ended.was.kept(ended.project, renewed_at=now, ended_by=ended.by))
+            tx.rehearsals.save(replace(was, renewed_at=now, ended_by=ended.by))
         else:
-            tx.rehearsals.remove(ended.project, rehearsal.id)
+            tx.rehearsals.remove(was.project, was.id)
         tx.rehearsals.remove_ended(before=now - REMEMBERED_FOR)
         return cancelled
 
@@ -283,7 +247,9 @@ class OpenRehearsals(UseCase):
                 all_pages(partial(tx.work.orders, OrderFilter(state=state)), limit=PAGE),
             )
         ]
-        for order in filter(ended.was.may_have_ordered, found):
+        for order in found:
+            if not may_have_ordered(ended.was, order):
+                continue
             with suppress(Conflict), tx.savepoint() as own:  # Conflict: it has begun since
                 if self._cancel(own, order, ended):
                     yield order.id
@@ -294,10 +260,10 @@ class OpenRehearsals(UseCase):
             machines = (draft.machines.get(step.machine) for step in draft.orders[order.id].steps)
             projects = {machine.project for machine in machines if machine is not None}
             # An order on a host may affect machines of several projects that play the same scenario.
-            others = projects - {ended.project}
-            goes_on = any(self._open[other].may_have_ordered(order) for other in others & self._open.keys())
+            others = projects - {ended.was.project}
+            goes_on = any(may_have_ordered(self._open[other], order) for other in others & self._open.keys())
             may_cancel = not others or not (ended.by_tenant or goes_on)
-            mine = ended.project in projects and may_cancel
+            mine = ended.was.project in projects and may_cancel
             if mine:
                 interventions.cancel(draft, order.id, by=ended.by)
         return mine

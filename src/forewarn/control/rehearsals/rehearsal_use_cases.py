@@ -6,9 +6,9 @@ from datetime import datetime
 
 from forewarn.control.disclosing import disclosure_to
 from forewarn.control.naming import check_project, shortened
-from forewarn.control.rehearsals.open_rehearsals import OpenRehearsal, OpenRehearsals, Rehearsal
+from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, Rehearsal
 from forewarn.control.use_case import Context, ScopedReading, UseCase
-from forewarn.core.basic_types import Kind, MachineId, OrderId, ProjectName
+from forewarn.core.basic_types import Kind, OrderId, ProjectName
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project
@@ -47,13 +47,13 @@ class RehearsalViews(ScopedReading):
                 raise NotFound(f"no rehearsal is open in project {project}")
             by = _disclosed_author(snapshot.fleet, known.by, scope=self.scope)
         accounts = self._open.accounts(project)
-        return RehearsalView(
-            rehearsal=known.rehearsal,
-            by=by,
-            begun_at=known.begun_at,
-            now=self._clock.now(),
-            accounts=accounts,
-        )
+        return _view(known, by=by, now=self._clock.now(), accounts=accounts)
+
+
+def _view(known: KeptRehearsal, *, by: str, now: datetime, accounts: Sequence[GuestAccount]) -> RehearsalView:
+    machines = tuple(known.machines.values())
+    rehearsal = Rehearsal(id=known.id, scenario=known.scenario, machines=machines, faults=known.faults)
+    return RehearsalView(rehearsal=rehearsal, by=by, begun_at=known.begun_at, now=now, accounts=accounts)
 
 
 def _disclosed_author(fleet: FleetQueries, name: str, *, scope: Scope) -> str:
@@ -74,40 +74,39 @@ class Rehearsals(UseCase):
         """Begin a rehearsal, or renew its lease: it ends automatically unless it is renewed."""
         _check(wanted)
         self._open.resolve_uncertain(transact)
-        known = self._open.get(project)
         with self._open.saving(project):
-            opened, author = transact(lambda tx: self._save(tx.scoped(scope), project, wanted, by=by))
+            saved, author = transact(lambda tx: self._save(tx.scoped(scope), project, wanted, by=by))
         # From here on, nothing may fail: the store is not read again.
-        if known is None:
-            self._open.begin(project, opened)
-        self._open.renew(project, wanted)
-        return RehearsalView(
-            rehearsal=wanted,
-            by=author,
-            begun_at=opened.begun_at,
-            now=self._clock.now(),
-            accounts=self._open.accounts(project),
-        )
+        self._open.renew(saved)
+        accounts = self._open.accounts(project)
+        return _view(saved, by=author, now=self._clock.now(), accounts=accounts)
 
     def _save(
         self, tx: ScopedTransaction, project: ProjectName, wanted: Rehearsal, *, by: str
-    ) -> tuple[OpenRehearsal, str]:
+    ) -> tuple[KeptRehearsal, str]:
         """Save a rehearsal; return it, and its author as the caller may see it."""
         check_project(tx.fleet, project, scope=tx.scope)
         declared = tx.fleet.project(project) or Project(name=project)
         known = self._checked(declared, wanted)
         with self._saving(tx) as draft:
-            opened = known
-            if opened is None:
-                machines = _find_machines(tx.fleet, project, wanted.machines)
-                opened = OpenRehearsal(rehearsal=wanted, by=by, begun_at=draft.now, machines=machines)
+            saved = known
+            if saved is None:
+                saved = KeptRehearsal(
+                    project=project,
+                    id=wanted.id,
+                    scenario=wanted.scenario,
+                    machines=_find_machines(tx.fleet, project, wanted.machines),
+                    by=by,
+                    begun_at=draft.now,
+                    renewed_at=draft.now,
+                )
                 draft.record(Kind.REHEARSAL_BEGUN, declared, by=by, reason=wanted.scenario)
-            if wanted.faults != (() if known is None else known.rehearsal.faults):
+            if wanted.faults != saved.faults:
                 reason = f"{wanted.scenario}: {_describe(wanted.faults)}"
                 draft.record(Kind.REHEARSAL_FAULTS, declared, by=by, reason=reason)
-        opened = replace(opened, rehearsal=wanted)
-        tx.rehearsals.save(opened.kept(project, renewed_at=self._real_now()))
-        return opened, _disclosed_author(tx.fleet, opened.by, scope=tx.scope)
+        saved = replace(saved, scenario=wanted.scenario, faults=wanted.faults, renewed_at=self._real_now())
+        tx.rehearsals.save(saved)
+        return saved, _disclosed_author(tx.fleet, saved.by, scope=tx.scope)
 
     def end(
         self, transact: Transact, scope: Scope, project: ProjectName, *, only: str | None = None, by: str
@@ -120,7 +119,7 @@ class Rehearsals(UseCase):
         by_tenant = scope.caller is not None
         return replace(ended, cancelled=self._open.end(transact, project, by=by, by_tenant=by_tenant))
 
-    def _checked(self, declared: Project, wanted: Rehearsal) -> OpenRehearsal | None:
+    def _checked(self, declared: Project, wanted: Rehearsal) -> KeptRehearsal | None:
         """Return the open rehearsal to renew, if any; Conflict if this one may not be played."""
         project = declared.name
         if not declared.rehearsal:
@@ -131,17 +130,17 @@ class Rehearsals(UseCase):
         known = self._open.get(project)
         if known is None:
             return None
-        if known.rehearsal.id != wanted.id:
+        if known.id != wanted.id:
             raise Conflict(
-                f"{known.by} plays {known.rehearsal.scenario} in project {project}: "
+                f"{known.by} plays {known.scenario} in project {project}: "
                 f"wait until that is over, or end it with `forewarn project rehearsal {project} --end`"
             )
-        if known.rehearsal.machines != wanted.machines:
+        if tuple(known.machines.values()) != wanted.machines:
             raise Conflict("machines: cannot change during a rehearsal")
         return known
 
 
-def _find_machines(fleet: FleetQueries, project: ProjectName, names: Sequence[str]) -> dict[MachineId, str]:
+def _find_machines(fleet: FleetQueries, project: ProjectName, names: Sequence[str]) -> dict[str, str]:
     """Find machines by name, with one statement. NotFound names the first that does not exist."""
     wanted = MachineFilter(project=project, names=frozenset(names))
     known, _ = fleet.machines(wanted, after=None, limit=len(names))

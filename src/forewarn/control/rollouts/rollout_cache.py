@@ -119,7 +119,9 @@ class NoticeSums:
         """Sum up the next orders of a large finished wave; return whether there were any."""
         for wave in rollout.waves:
             if _lacks(wave, (WaveState.DONE,)) and len(wave.orders) > SUMMED_AT_ONCE:
-                sums = self._sums_of(rollout, wave)
+                sums = self._sums_by_rollout.get(rollout.id)
+                if sums is None or sums.orders != wave.orders:
+                    sums = self._sums_by_rollout[rollout.id] = _PartialSum(wave.orders)
                 some = wave.orders[sums.done : sums.done + SUMMED_AT_ONCE]
                 if some:
                     sums.found.append(_summary(snapshot, some))
@@ -131,12 +133,6 @@ class NoticeSums:
         """Return a rollout with the sums of all finished waves; missing ones are computed."""
         sums = self._sums_by_rollout.pop(rollout.id, _PartialSum(()))
         return _summed(snapshot, rollout, (WaveState.DONE,), sums)
-
-    def _sums_of(self, rollout: Rollout, wave: Wave) -> _PartialSum:
-        sums = self._sums_by_rollout.get(rollout.id)
-        if sums is None or sums.orders != wave.orders:
-            sums = self._sums_by_rollout[rollout.id] = _PartialSum(wave.orders)
-        return sums
 
 
 def with_notice(snapshot: Snapshot, rollout: Rollout) -> Rollout:

@@ -3,12 +3,12 @@
 Orders and rollouts both use these rules, and get the reasons as data.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.core.admission.timing import Timing
-from forewarn.core.basic_types import GroupName, MachineName
+from forewarn.core.basic_types import GroupName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.constraints import ArmedDomain, Budget, Waiting
 from forewarn.core.model.footprint import Footprint
@@ -46,7 +46,7 @@ def divided(proposal: Proposal) -> tuple[Waiting, ...]:
     return tuple(
         Waiting(
             what=group,
-            reason=f"{proposal.host} carries its update domains {_listing(domains)}, which are not disturbed "
+            reason=f"{proposal.host} carries its update domains {listing(domains)}, which are not disturbed "
             "together: move machines away, or order the work again in parts or together",
             group=group,
             stuck=True,
@@ -82,9 +82,7 @@ def _apart(
         reason = f"update domain {min(mine)} waits for domain {first}{whose}"
     else:
         of_another = whose or " of another order"
-        reason = (
-            f"update domains {_listing(sorted(mine))}, done together, wait for domain {first}{of_another}"
-        )
+        reason = f"update domains {listing(sorted(mine))}, done together, wait for domain {first}{of_another}"
     return Waiting(what=group, reason=reason, group=group)
 
 
@@ -102,7 +100,7 @@ def _frozen(
     frozen = sum(each.frozen for each in armed.values())
     if not frozen or frozen + footprint.together(group) <= most:
         return None
-    reason = f"lets {most} be frozen at once, and {frozen} are or soon will be"
+    reason = f"permits {most} freezes at once, and {frozen} of its machines are frozen or soon will be"
     return Waiting(what=group, reason=reason, group=group)
 
 
@@ -135,19 +133,14 @@ def check_undivided(proposals: Iterable[Proposal], *, otherwise: str = IN_ONE_GO
     found = []
     for proposal in filter(divided, proposals):
         groups = proposal.footprint.divided.items()
-        domains = ", ".join(f"{_listing(domains)} of group {group}" for group, domains in groups)
+        domains = ", ".join(f"{listing(domains)} of group {group}" for group, domains in groups)
         found.append(f"{proposal.host} carries update domains {domains}")
     if found:
         more = f" (and {len(found) - MOST_NAMED} more hosts)" if len(found) > MOST_NAMED else ""
         raise Conflict(f"{'; '.join(found[:MOST_NAMED])}{more}: {otherwise}")
 
 
-def _listing(domains: Sequence[int]) -> str:
-    *most, last = map(str, domains)
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-# What an operator can do about a host with too many machines of a group.
+# The remedies of an operator for a host with too many machines of a group.
 WAYS_OUT = "redeploy some of them to other hosts, add machines to the group, or lower its budget"
 
 
@@ -184,13 +177,14 @@ def _crowding(budget: Budget, group: GroupName, host: str, footprint: Footprint)
 def _missing(budget: Budget) -> str:
     running = {id_: name for id_, name in budget.announced.items() if id_ not in budget.down}
     missing = [
-        f"{_are(names.values())} {how}"
+        f"{listing(sorted(names.values()))} {'is' if len(names) == 1 else 'are'} {how}"
         for names, how in ((budget.down, "down"), (running, "under an event"))
         if names
     ]
     return f"needs {budget.needs} healthy, {', '.join(missing)}"
 
 
-def _are(names: Iterable[MachineName]) -> str:
-    *most, last = sorted(names)
-    return f"{', '.join(most)} and {last} are" if most else f"{last} is"
+def listing(items: Iterable[object]) -> str:
+    """Join items for a sentence: `0, 1 and 2`."""
+    *most, last = map(str, items)
+    return f"{', '.join(most)} and {last}" if most else last

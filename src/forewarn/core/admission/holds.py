@@ -42,7 +42,7 @@ def release(draft: Draft, hold: str, *, by: str) -> Hold:
 
 def refuse(draft: Draft, hold: Hold, why: str) -> None:
     """Record that a hold that was set while the store was unavailable is dropped."""
-    reason = f"{reach(hold)}: {hold.reason}; it is not kept, and holds nothing: {why}"
+    reason = f"{reach(hold)}: {hold.reason}; it was dropped: {why}"
     draft.record(Kind.HOLD_REFUSED, _subject(hold), by=hold.by, reason=reason)
 
 

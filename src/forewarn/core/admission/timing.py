@@ -11,6 +11,7 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.project import DAY, Calendar, Opening, Project, overlap
 from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 from forewarn.core.redaction import project_name
+from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 
 # How far ahead to look for an opening, shortest first. An opening beyond the last one counts as never.
 REACHES = (8 * DAY, 60 * DAY, 400 * DAY)
@@ -162,7 +163,7 @@ class Timing:
     def check(self, what: str, *, now: datetime) -> None:
         """Refuse work that no window will ever have room for."""
         if self.announce_at(now) is None:
-            remedy = "give a deadline, say that it takes less, or change the windows"
+            remedy = "set a deadline, shorten the expected work, or change the windows"
             raise Invalid(f"{what}: {self._no_room()}: {remedy}")
 
     def _no_room(self) -> str:

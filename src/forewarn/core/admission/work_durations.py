@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from forewarn.core.basic_types import EXTERNAL, Action, Mobility, Work
+from forewarn.core.basic_types import EXTERNAL, Mobility, Work
 from forewarn.core.model.footprint import NO_MOVES, DomainShare, MovePace
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Step
+from forewarn.core.model.order import Order
 
 # The work that moves a machine off its host, by its mobility.
 MOVES = {
@@ -63,9 +63,3 @@ def moves_at_once(order: Order, host: Host | None) -> int | None:
 def at_once(declared: int | None, *, outside: bool) -> int | None:
     """Return how many machines of a host move at the same time. An external program has no limit."""
     return None if outside else declared or MOVES_AT_ONCE
-
-
-def is_move(order: Order, affected: Iterable[Step]) -> bool:
-    """Return whether these steps only move machines off a host for work on it, or back."""
-    steps = tuple(affected)
-    return order.action is Action.SERVICE and bool(steps) and all(step.moves for step in steps)

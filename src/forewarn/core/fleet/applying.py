@@ -13,6 +13,7 @@ from forewarn.core.basic_types import (
     SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     HOOK,
+    SYNCHRONOUS_DRIVERS,
     GroupName,
     HostName,
     Kind,
@@ -70,7 +71,7 @@ def validate(spec: FleetSpec) -> None:
         machines.check_bare_metal(machine, bare_metal, where)
         for what, key in claims(machine):
             if (what, key) in seen:
-                raise Invalid(f"{where}: {what}: expected one of its own, but {seen[what, key]} has it too")
+                raise Invalid(f"{where}: {what}: expected a unique one, but {seen[what, key]} has it too")
             seen[what, key] = where
 
 
@@ -283,7 +284,7 @@ def _check_bare_metal(draft: Draft, host: Host) -> None:
             raise Conflict(f'{where}: it still carries "{machine.name}": move it, {way}')
     for machine in draft.machines.values():
         if machine.bound_for == host.name != machine.host:
-            raise Conflict(f'{where}: "{machine.name}" is to come here: wait for it, cancel its order, {way}')
+            raise Conflict(f'{where}: "{machine.name}" is moving here: wait for it, cancel its order, {way}')
 
 
 def _check_uri(draft: Draft, host: HostName) -> None:

@@ -122,7 +122,7 @@ def cut(whole: FleetChange, base: Slice, *, at_once: int) -> list[FleetChange]:
     parts.add_each("groups", (each for each in whole.groups if each.name not in deep))
     parts.add_each("removed_machines", whole.removed_machines)
     parts.add_each("seen", whole.seen)
-    for groups, changed in _together(whole, base, deep):
+    for groups, changed in _dependent_changes(whole, base, deep):
         parts.add(len(groups) + len(changed), groups=groups, machines=changed)
     # Ordered by host, because a part loads the hosts that it names.
     new = (each for each in whole.machines if each.known is None)
@@ -197,49 +197,35 @@ def _together(
     """Group changed machines and deeply changed groups by what must change together."""
     changed = {each.known: each for each in whole.machines if each.known is not None}
     holders = {claim: id_ for id_ in changed for claim in claims(base.machines[id_])}
-    joined = _Joined()
-    for name in sorted(deep):
-        joined.root(name)
+    links: list[tuple[Node, Node]] = [(name, name) for name in sorted(deep)]
     for id_, each in changed.items():
-        joined.root(id_)
-        for group in (base.machines[id_].group, each.spec.group):
-            if group is not None and group in deep:
-                joined.join(id_, group)
-        for claim in claims(each.spec):
-            if claim in holders:
-                joined.join(id_, holders[claim])
-    groups = {each.name: each for each in whole.groups if each.name in deep}
-    for nodes in joined.sets():
+        groups = (base.machines[id_].group, each.spec.group)
+        links.append((id_, id_))
+        links += [(id_, group) for group in groups if group is not None and group in deep]
+        links += [(id_, holders[claim]) for claim in claims(each.spec) if claim in holders]
+    changing = {each.name: each for each in whole.groups if each.name in deep}
+    for nodes in _connected(links):
         yield (
-            tuple(groups[GroupName(node)] for node in nodes if node in groups),
+            tuple(changing[GroupName(node)] for node in nodes if node in changing),
             tuple(changed[MachineId(node)] for node in nodes if node in changed),
         )
 
 
-class _Joined:
-    """A union-find structure."""
-
-    def __init__(self) -> None:
-        self._parents: dict[Node, Node] = {}
-
-    def root(self, node: Node) -> Node:
-        parent = self._parents.setdefault(node, node)
-        while parent != node:
-            self._parents[node] = self._parents[parent]
-            node, parent = parent, self._parents[parent]
-        return node
-
-    def join(self, one: Node, other: Node) -> None:
-        self._parents[self.root(other)] = self.root(one)
-
-    def sets(self) -> Iterable[list[Node]]:
-        found: dict[Node, list[Node]] = {}
-        for node in self._parents:
-            found.setdefault(self.root(node), []).append(node)
-        return found.values()
+def _connected(links: Iterable[tuple[Node, Node]]) -> Iterable[list[Node]]:
+    """Return the connected components of a graph, each in the order of its first links."""
+    components: dict[Node, list[Node]] = {}
+    for link in links:
+        small, large = sorted((components.setdefault(node, [node]) for node in link), key=len)
+        if small is not large:
+            large += small
+            components |= dict.fromkeys(small, large)
+    ordered: dict[int, list[Node]] = {}
+    for node, component in components.items():
+        ordered.setdefault(id(component), []).append(node)
+    return ordered.values()
 
 
-class _Parts:
+class _PartBuilder:
     """Parts that are filled one after another."""
 
     def __init__(self, at_once: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from forewarn.core.basic_types import DEFAULT_PROJECT, GroupName, MachineId, ProjectName
 from forewarn.core.draft import Draft
-from forewarn.core.fleet.found_machines import Candidate, places
+from forewarn.core.fleet.found_machines import Candidate, locate
 from forewarn.core.fleet.import_terms import ImportConflicts
 from forewarn.core.model.declaration import GroupSpec, HostSpec, MachineSpec, group_spec, host_spec
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost
@@ -23,54 +23,52 @@ from forewarn.core.model.project import Project
 
 def with_group_names(found: FoundFleet, draft: Draft) -> FoundFleet:
     """Replace the names of the source by the names of forewarn's groups."""
-    settled = _GroupNames(found, draft).settled()
-    if not settled:
+    rivals: dict[GroupName, list[FoundGroup]] = defaultdict(list)
+    for group in sorted(found.groups, key=lambda each: each.name):
+        if group.called is not None:
+            rivals[group.called].append(group)
+    if not rivals:
         return found
+    names: dict[GroupName, GroupName] = {}
+    present = _present_groups(found, draft)
+    for called, groups in rivals.items():
+        winner = _winner(called, groups, draft, present)
+        names |= {each.name: called if each is winner else each.name for each in groups}
     machines = tuple(
-        replace(each, group=settled.get(each.group, each.group)) if each.group is not None else each
+        replace(each, group=names.get(each.group, each.group)) if each.group is not None else each
         for each in found.machines
     )
-    own = [replace(each, name=settled[each.name], called=None) for each in found.groups if each.called]
+    own = [replace(each, name=names[each.name], called=None) for each in found.groups if each.called]
     taken = {each.name for each in own}
     # Machines may name a group that another project has already: it is not created again.
     named = [each for each in found.groups if not each.called and each.name not in taken]
     return replace(found, machines=machines, groups=tuple(sorted((*own, *named), key=lambda each: each.name)))
 
 
-class _GroupNames:
-    def __init__(self, found: FoundFleet, draft: Draft) -> None:
-        self._draft = draft
-        self._members: dict[GroupName, Counter[GroupName]] = {}  # the present groups of each one's machines
-        for id_, named in _groups_of(found, draft).items():
-            if id_ in draft.machines:
-                self._members.setdefault(named, Counter())[draft.machines[id_].group] += 1
-        self._rivals: dict[GroupName, list[FoundGroup]] = {}
-        for group in sorted(found.groups, key=lambda each: each.name):
-            if group.called is not None:
-                self._rivals.setdefault(group.called, []).append(group)
+def _winner(
+    called: GroupName,
+    rivals: Sequence[FoundGroup],
+    draft: Draft,
+    present: Mapping[tuple[GroupName, GroupName], int],
+) -> FoundGroup | None:
+    """Return the group that may have the name that the source gives to several."""
+    known = draft.groups.get(called)
+    new = [each for each in rivals if each.name not in draft.groups]
+    if known is None:
+        return new[0] if len(rivals) == len(new) == 1 else None
+    mine = [each for each in rivals if each.project == known.project]
+    most = max(mine, key=lambda each: present[each.name, called], default=None)
+    if most is not None and present[most.name, called]:
+        return most
+    return mine[0] if len(mine) == 1 and mine[0] in new else None
 
-    def settled(self) -> Mapping[GroupName, GroupName]:
-        """Return the name of each group, by its unique name in the source."""
-        names: dict[GroupName, GroupName] = {}
-        for called, rivals in self._rivals.items():
-            winner = self._winner(called, rivals)
-            names |= {each.name: called if each is winner else each.name for each in rivals}
-        return names
 
-    def _winner(self, called: GroupName, rivals: Sequence[FoundGroup]) -> FoundGroup | None:
-        """Return the group that may have the name that the source gives to several."""
-        known = self._draft.groups.get(called)
-        new = [each for each in rivals if each.name not in self._draft.groups]
-        if known is None:
-            return new[0] if len(rivals) == len(new) == 1 else None
-        mine = [each for each in rivals if each.project == known.project]
-        most = max(mine, key=lambda each: self._now_in(each, called), default=None)
-        if most is not None and self._now_in(most, called):
-            return most
-        return mine[0] if len(mine) == 1 and mine[0] in new else None
-
-    def _now_in(self, group: FoundGroup, name: GroupName) -> int:
-        return self._members.get(group.name, Counter())[name]
+def _present_groups(found: FoundFleet, draft: Draft) -> Counter[tuple[GroupName, GroupName]]:
+    """Count known machines by their group in the source and their present group."""
+    groups = _groups_of(found, draft)
+    return Counter(
+        (group, draft.machines[id_].group) for id_, group in groups.items() if id_ in draft.machines
+    )
 
 
 def _groups_of(found: FoundFleet, draft: Draft) -> Mapping[MachineId, GroupName]:
@@ -78,7 +76,7 @@ def _groups_of(found: FoundFleet, draft: Draft) -> Mapping[MachineId, GroupName]
     said: dict[MachineId, set[GroupName | None]] = defaultdict(set)
     for each in found.machines:
         said[each.vm_id].add(each.group)
-    present, _ = places(found.machines, draft.machines)
+    present, _ = locate(found.machines, draft.machines)
     said.update((each.vm_id, {each.group}) for each in present)
     agreed = ((id_, next(iter(groups))) for id_, groups in said.items() if len(groups) == 1)
     return {id_: group for id_, group in agreed if group is not None}

@@ -18,7 +18,7 @@ from forewarn.core.model.found_fleet import FoundMachine
 from forewarn.core.model.machine import Machine
 
 
-def places(
+def locate(
     found: Sequence[FoundMachine], known: Mapping[MachineId, Machine]
 ) -> tuple[list[FoundMachine], list[str]]:
     """Return each machine that is in one place, and notes about the others.
@@ -92,7 +92,7 @@ class Candidate:
         return group, domain
 
 
-class FoundFields:
+class SpecBuilder:
     """Makes declarations of reported machines."""
 
     def __init__(self, others: Sequence[MachineSpec], projects: Callable[[GroupName], ProjectName]) -> None:
@@ -110,12 +110,13 @@ class FoundFields:
 
     def disputed(self, each: Candidate, *, source: str) -> Iterator[tuple[str, object]]:
         """Yield the fields that differ from the source but stay, with the value of the source."""
-        wanted = self._plain(replace(each, keeps=()), source)
-        if not _keeps(replace(each, keeps=()), naming=True):
+        free = replace(each, keeps=())
+        wanted = self._plain(free, source)
+        if not _keeps(free, naming=True):
             wanted = replace(wanted, name=MachineName(fit_name(each.found.name)))
-        if not _keeps(replace(each, keeps=()), naming=False):
+        if not _keeps(free, naming=False):
             wanted = replace(wanted, address=each.found.addresses[0])
-        for name, value in differing(each.present or wanted, wanted):
+        for name, value in changed_fields(each.present or wanted, wanted):
             # The project of a group applies to its machines.
             if name in each.keeps and (name != "project" or wanted.group is None):
                 yield name, value
@@ -178,7 +179,7 @@ class FoundFields:
                 return replace(spec, network=network, address=address)
         taken = ", ".join(f"{each}" for each in options)
         owner = self._owners["address", (spec.network, options[0])]
-        self.notes.append(f"machine {spec.name}: address {taken} is not taken: {owner} has it")
+        self.notes.append(f"machine {spec.name}: address {taken} is not imported: {owner} has it")
         return replace(spec, address=None)
 
 
@@ -198,7 +199,7 @@ def _with_id(name: MachineName, id_: MachineId) -> MachineName:
     return MachineName(f"{name[: _LONGEST_NAME - _OF_ID - 1]}-{id_[:_OF_ID]}")
 
 
-def differing(present: MachineSpec, wanted: MachineSpec) -> Iterator[tuple[str, object]]:
+def changed_fields(present: MachineSpec, wanted: MachineSpec) -> Iterator[tuple[str, object]]:
     """Yield the fields that an import would change, with their new values."""
     for each in fields(MachineSpec):
         if each.name in TAKEN and getattr(present, each.name) != getattr(wanted, each.name):

@@ -36,9 +36,9 @@ class ImportConflicts:
 
     def taken(self, what: str, known: object, said: Mapping[str, object], *, source: str) -> dict[str, Any]:
         """Return the fields of a thing that the import changes, and collect the others."""
-        differing = {name: value for name, value in said.items() if getattr(known, name) != value}
-        kept = self.terms.kept(source, differing)
-        for name in differing:
+        changed_fields = {name: value for name, value in said.items() if getattr(known, name) != value}
+        kept = self.terms.kept(source, changed_fields)
+        for name in changed_fields:
             if name in kept:
-                self.add(what, name, getattr(known, name), differing[name])
-        return {name: value for name, value in differing.items() if name not in kept}
+                self.add(what, name, getattr(known, name), changed_fields[name])
+        return {name: value for name, value in changed_fields.items() if name not in kept}

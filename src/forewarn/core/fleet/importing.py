@@ -1,6 +1,6 @@
 """Importing a fleet: the fleet follows a source, and declarations of people stay.
 
-A machine is identified by its vm-id. What a source imported follows it: fields, host and removal. In things
+A machine is identified by its vm-id. Imported things follow their source: fields, host and removal. In things
 that people declare, a source changes only the fields that the caller allows; each other difference is a
 conflict, which is shown. The host of a running machine always follows the source.
 """
@@ -20,7 +20,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.fleet import outside_changes
 from forewarn.core.fleet import machines
 from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
-from forewarn.core.fleet.found_machines import TAKEN, Candidate, FoundFields, differing, fit_name, places
+from forewarn.core.fleet.found_machines import TAKEN, Candidate, SpecBuilder, changed_fields, fit_name, locate
 from forewarn.core.fleet.import_terms import ImportConflicts, ImportTerms
 from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, ObservedMachine
 from forewarn.core.model.declaration import MachineSpec
@@ -69,14 +69,14 @@ class _Import:
 
     def plan(self) -> ImportPlan:
         gone = self._missing()
-        present, place_notes = places(self._found.machines, self._draft.machines)
+        present, location_notes = locate(self._found.machines, self._draft.machines)
         present = self._in_own_projects([each for each in present if self._is_wanted(each)])
         hosts = found_hosts(self._draft, self._found, self._conflicts)
         candidates = [self._candidate(each) for each in present]
         leaving = {*gone, *(each.vm_id for each in present)}
         others = [self._spec(each) for id_, each in self._draft.machines.items() if id_ not in leaving]
         groups = FoundGroups(self._draft, self._found, candidates, others, self._conflicts)
-        self._plan_machines(candidates, groups, FoundFields(others, groups.project_of))
+        self._plan_machines(candidates, groups, SpecBuilder(others, groups.project_of))
         used = self._in_use(gone)
         return ImportPlan(
             part=FleetChange(
@@ -89,7 +89,7 @@ class _Import:
                 removed_hosts=self._left_hosts(used),
             ),
             conflicts=tuple(self._conflicts.lines),
-            notes=(*self._notes, *place_notes),
+            notes=(*self._notes, *location_notes),
             removes=len(gone),
             of=sum(each.source == self._terms.source for each in self._draft.machines.values()),
         )
@@ -106,7 +106,7 @@ class _Import:
     def _refusal(self, each: FoundMachine) -> str | None:
         host = None if each.host is None else self._draft.hosts.get(each.host)
         if each.manager is not None and not self._terms.managed:
-            return f"{each.manager} manages it (--managed imports it all the same)"
+            return f"{each.manager} manages it (--managed imports it anyway)"
         if each.running and each.host not in self._answered:
             return f"it is on {each.host}, which the source does not list"
         if host is not None and host.bare_metal:
@@ -126,14 +126,14 @@ class _Import:
             if each.group is not None and each.project is not None and not is_in:
                 owner = owners.setdefault(each.group, each.project)
             if owner != each.project:
-                whose = f"of project {owner}, and it is of {each.project}"
-                self._notes.append(f"machine {each.name}: group {each.group} is not taken: that is {whose}")
+                whose = f"it belongs to project {owner}, the machine to {each.project}"
+                self._notes.append(f"machine {each.name}: group {each.group} is not imported: {whose}")
                 each = replace(each, group=None)
             taken.append(each)
         return taken
 
     def _plan_machines(
-        self, candidates: Sequence[Candidate], groups: FoundGroups, fields: FoundFields
+        self, candidates: Sequence[Candidate], groups: FoundGroups, fields: SpecBuilder
     ) -> None:
         wanted = fields.specs(candidates, source=self._terms.source)
         for each in candidates:
@@ -145,7 +145,7 @@ class _Import:
                 continue
             if each.present is None:
                 self._machines.append(DeclaredMachine(spec=spec, known=None, running=each.found.running))
-            elif list(differing(each.present, spec)):
+            elif list(changed_fields(each.present, spec)):
                 self._machines.append(DeclaredMachine(spec=spec, known=spec.vm_id))
         self._notes += [*fields.notes, *_without_address(candidates, wanted)]
 
@@ -157,18 +157,11 @@ class _Import:
         if known is None:
             return Candidate(found=each, present=None)
         keeps = self._terms.kept(known.source, TAKEN)
-        if self._is_announced(known):
+        if any(machines.listed_events(self._draft, known)):
             keeps |= _ANNOUNCED
         return Candidate(found=each, present=self._spec(known), keeps=keeps)
 
-    def _is_announced(self, machine: Machine) -> bool:
-        return any(
-            event.listed and any(named.machine == machine.id for named in event.resources)
-            for event in self._draft.events.values()
-            if event.group == machine.group
-        )
-
-    def _dispute_fields(self, each: Candidate, known: Machine, fields: FoundFields) -> None:
+    def _dispute_fields(self, each: Candidate, known: Machine, fields: SpecBuilder) -> None:
         kept = self._terms.kept(known.source, TAKEN)
         for name, value in fields.disputed(each, source=self._terms.source):
             if name in kept:

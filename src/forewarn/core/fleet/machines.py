@@ -1,12 +1,13 @@
 """Adding, changing, moving and removing one machine."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
 from forewarn.core.basic_types import (
     HUMAN_SOURCES,
     EXTERNAL,
+    HUMAN_SOURCES,
     PUT,
     STANDALONE,
     GroupKind,
@@ -24,6 +25,7 @@ from forewarn.core.basic_types import (
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.orders import departures
@@ -95,7 +97,7 @@ def _id_for(draft: Draft, spec: MachineSpec) -> MachineId:
     if spec.vm_id in draft.machines:
         raise Conflict(
             f'machine "{spec.name}": vm-id: "{draft.machines[spec.vm_id].name}" has {spec.vm_id}: '
-            "give this one its own, or rename that one"
+            "give this machine its own, or rename the other"
         )
     return spec.vm_id
 
@@ -104,7 +106,7 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
     """Change a machine to its declaration, but leave it on its host."""
     if spec.vm_id not in (None, known.id):
         raise Conflict(
-            f'machine "{spec.name}": vm-id: it is {known.id}, and cannot become {spec.vm_id}: '
+            f'machine "{spec.name}": vm-id: it is {known.id} and cannot become {spec.vm_id}: '
             "leave vm-id out, or, if this is another machine, first remove the one there "
             f"(forewarn machine delete {known.name})"
         )
@@ -116,12 +118,7 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
         _refuse_while_announced(draft, known)
         draft.wake(departures.open_orders_with(draft, known.id))  # their reasons to wait may be gone
     changed = replace(
-        known,
-        name=spec.name,
-        group=group,
-        project=spec.project,
-        source=spec.source,
-        **_traits(spec),
+        known, name=spec.name, group=group, project=spec.project, source=spec.source, **_traits(spec)
     )
     if changed == known:
         return known
@@ -211,12 +208,19 @@ def _group_for(draft: Draft, spec: MachineSpec, machine: MachineId) -> GroupName
 
 
 def _refuse_while_announced(draft: Draft, machine: Machine) -> None:
+    for event in listed_events(draft, machine):
+        raise Conflict(
+            f'machine "{machine.name}" is named in event {event.id}: '
+            "it cannot be renamed or regrouped until that is over"
+        )
+
+
+def listed_events(draft: Draft, machine: Machine) -> Iterator[Event]:
+    """Yield the listed events that name a machine."""
     for event in draft.events.values():
-        if event.listed and any(named.machine == machine.id for named in event.resources):
-            raise Conflict(
-                f'machine "{machine.name}" is named in event {event.id}: '
-                "it cannot be renamed or regrouped until that is over"
-            )
+        known = event.listed and event.group == machine.group
+        if known and any(named.machine == machine.id for named in event.resources):
+            yield event
 
 
 def differences(before: Machine, after: Machine) -> Iterable[str]:

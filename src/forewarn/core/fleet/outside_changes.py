@@ -110,9 +110,6 @@ def _update(draft: Draft, machine: Machine, seen: ObservedMachine, *, by: str) -
 def _is_announced(draft: Draft, machine: Machine) -> bool:
     """Whether a listed event announces work on the machine at this time."""
     return any(
-        event.listed
-        and not event.hint
-        and (event.started_at is not None or event.not_before <= draft.now)
-        and any(named.machine == machine.id for named in event.resources)
-        for event in draft.events.values()
+        not event.hint and (event.started_at is not None or event.not_before <= draft.now)
+        for event in machines.listed_events(draft, machine)
     )

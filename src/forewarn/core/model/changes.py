@@ -118,7 +118,7 @@ def _numbered(values: tuple[Numbered, ...], after: int) -> tuple[Numbered, ...]:
     )
 
 
-def with_woken(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Group]) -> Changes:
+def with_affected(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Group]) -> Changes:
     """Add the groups and hosts to look at; `base` is the state before, `groups` the groups now."""
     return replace(
         changes,
@@ -138,7 +138,7 @@ ROOM = GroupName("room/")
 
 def _relieved(changes: Changes, base: Slice) -> Iterable[GroupName]:
     yield from (event.group for event in changes.events if not event.listed or _names_fewer(event, base))
-    if changes.hosts or any(map(_makes_room, changes.machines_before.values())):
+    if changes.hosts or any(each.resources and each.destination for each in changes.machines_before.values()):
         yield ROOM
     for machine in changes.machines:
         before = changes.machines_before.get(machine.id)
@@ -184,8 +184,7 @@ def _stirred(changes: Changes) -> Iterable[str | None]:
     yield from (order.host for order in changes.orders)
     for machine in chain(changes.machines, changes.machines_before.values()):
         yield from (machine.group, machine.host)
-    yield from (group.name for group in changes.groups)
-    yield from (host.name for host in changes.hosts)
+    yield from chain((group.name for group in changes.groups), (host.name for host in changes.hosts))
     yield from chain(changes.removed_groups, changes.removed_hosts)
 
 
@@ -208,8 +207,3 @@ def _found_off(changes: Changes) -> Iterable[bool]:
         before = changes.machines_before.get(machine.id)
         ran = before is not None and before.state is not MachineState.STOPPED
         yield ran and machine.state is MachineState.STOPPED and machine.name in changed
-
-
-def _makes_room(before: Machine) -> bool:
-    """Whether a changed machine may have freed resources of a host."""
-    return bool(before.resources) and before.destination is not None

@@ -73,34 +73,27 @@ class ArmedDomain:
 
     def plus(self, event: Event) -> "ArmedDomain":
         """Add an event, if it is armed."""
-        if not keeps_others_away(event):
-            return self
-        return ArmedDomain(
-            events=self.events + 1,
-            freezes=self.freezes + _freezes(event),
-            frozen=self.frozen + _freezes(event) * len(event.resources),
-            order=self.order or event.order,
-        )
+        return self._changed(event, by=1, order=self.order or event.order)
 
     def minus(self, event: Event) -> "ArmedDomain":
         """Subtract an event, if it was armed."""
-        if not keeps_others_away(event):
+        return self._changed(event, by=-1, order=None if self.order == event.order else self.order)
+
+    def _changed(self, event: Event, *, by: int, order: OrderId | None) -> "ArmedDomain":
+        if not blocks_other_domains(event):
             return self
+        freezes = by if event.type is EventType.FREEZE else 0
         return ArmedDomain(
-            events=self.events - 1,
-            freezes=self.freezes - _freezes(event),
-            frozen=self.frozen - _freezes(event) * len(event.resources),
-            order=None if self.order == event.order else self.order,
+            events=self.events + by,
+            freezes=self.freezes + freezes,
+            frozen=self.frozen + freezes * len(event.resources),
+            order=order,
         )
 
 
-def keeps_others_away(event: Event) -> bool:
+def blocks_other_domains(event: Event) -> bool:
     """Whether an event keeps other update domains of its group from being armed."""
     return event.listed and event.armed and not event.hint
-
-
-def _freezes(event: Event) -> bool:
-    return event.type is EventType.FREEZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,14 @@ from forewarn.core.basic_types import (
     DECLARED,
     DEFAULT_PROJECT,
     EXTERNAL,
-    GroupKind,
     GroupName,
     HostName,
     MachineId,
     MachineName,
     ProjectName,
 )
-from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.host import Host, HostResource
+from forewarn.core.model.group import Group, GroupTraits
+from forewarn.core.model.host import Host, HostTraits
 from forewarn.core.model.machine import MachineTraits
 from forewarn.core.model.project import Project
 
@@ -32,33 +31,14 @@ class MachineSpec(MachineTraits):
     source: str = DECLARED  # who declares it
 
 
-NO_POLICY = GroupPolicy()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSpec:
+class GroupSpec(GroupTraits):
     """A declared group."""
 
-    name: GroupName
-    kind: GroupKind
-    update_domains: int = 1
-    project: ProjectName = DEFAULT_PROJECT
-    policy: GroupPolicy = NO_POLICY
-    source: str = DECLARED  # who declares it
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostSpec:
+class HostSpec(HostTraits):
     """A declared host."""
-
-    name: HostName
-    driver: str | None = None
-    uri: str | None = None
-    at_once: int | None = None
-    resources: Mapping[str, HostResource] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    bare_metal: bool = False
-    source: str = DECLARED  # who declares it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,15 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.basic_types import DECLARED, ApprovalRule, GroupKind, GroupName, ProjectName, Work
+from forewarn.core.basic_types import (
+    DECLARED,
+    DEFAULT_PROJECT,
+    ApprovalRule,
+    GroupKind,
+    GroupName,
+    ProjectName,
+    Work,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +45,26 @@ class GroupPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """The audience of events, and the state of its document."""
+class GroupTraits:
+    """The declared properties of a group."""
 
     name: GroupName
-    project: ProjectName
     kind: GroupKind
     update_domains: int = 1
+    project: ProjectName = DEFAULT_PROJECT
+    policy: GroupPolicy = GroupPolicy()
+    source: str = DECLARED  # a person, a fleet file, or the driver that imported it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group(GroupTraits):
+    """The audience of events, and the state of its document."""
+
     born: int = 0  # the record that added it; a later group of the same name has another
     incarnation: int = 1
     enabled_at: datetime | None = None  # the first poll; None while the feature is disabled
     ready_at: datetime | None = None  # when polls are answered: enabled_at plus the enable delay
     heard: bool = False  # whether a guest of it has ever polled
-    policy: GroupPolicy = GroupPolicy()
-    source: str = DECLARED  # a person, a fleet file, or the driver that imported it
 
     @property
     def enabled(self) -> bool:

@@ -38,11 +38,10 @@ class HostLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """A physical node that carries machines."""
+class HostTraits:
+    """The declared properties of a host."""
 
     name: HostName
-    state: HostState = HostState.OK
     driver: str | None = None  # None: the default of the fleet
     uri: str | None = None  # the connection of its driver, if needed
     at_once: int | None = None  # the most concurrent calls of its driver; None: the driver's default
@@ -50,8 +49,15 @@ class Host:
     resources: Mapping[str, HostResource] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)  # machines may require labels
     bare_metal: bool = False  # it is itself the one machine that it carries, of the same name
-    cordoned_for: OrderId | None = None  # the order that cordoned it; None: not cordoned, or by a person
     source: str = DECLARED  # a person, a fleet file, or the driver that imported it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host(HostTraits):
+    """A physical node that carries machines."""
+
+    state: HostState = HostState.OK
+    cordoned_for: OrderId | None = None  # the order that cordoned it; None: not cordoned, or by a person
     # When its driver lost contact; None: the driver reaches it, has not tried yet, or cannot tell.
     unreachable_since: datetime | None = None
 

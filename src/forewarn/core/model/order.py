@@ -60,7 +60,24 @@ class Precheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class StepProgress:
+    """The state of a step on a machine or a host."""
+
+    state: StepState = StepState.WAITING
+    attempt: int = 1
+    begun_at: datetime | None = None
+    look_at: datetime | None = None  # while it runs: when to ask the driver again, if known
+    taken_up_at: datetime | None = None  # when an external program first reported that it is at work
+    unknown_at: datetime | None = None  # since when its driver cannot tell its state
+    mark: str = ""  # how its driver recognises this attempt
+    progress: float | None = None  # from 0 to 1, if its driver reports it
+    too_late: bool = False  # its driver was asked to cancel it, and no longer can
+    ended_at: datetime | None = None
+    why: str = ""  # why it failed or became moot; while it runs, why its driver cannot tell its state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(StepProgress):
     """The work of a stage on one machine; a driver carries it out."""
 
     machine: MachineId
@@ -69,15 +86,7 @@ class Step:
     update_domain: int
     work: Work
     moves: bool = False  # the machine is on another host afterwards
-    state: StepState = StepState.WAITING
-    attempt: int = 1
     target: HostName | None = None  # the host after the move
-    begun_at: datetime | None = None
-    look_at: datetime | None = None  # while it runs: when to ask the driver again, if known
-    taken_up_at: datetime | None = None  # when an external program first reported that it is at work
-    unknown_at: datetime | None = None  # since when its driver cannot tell its state
-    mark: str = ""  # how its driver recognises this attempt
-    progress: float | None = None  # from 0 to 1, if its driver reports it
     precheck: Precheck | None = None  # of a move that is to be announced
     refused: tuple[RefusedHost, ...] = ()  # hosts that cannot take its machine
     failures: int = 0  # since a person retried it, or it switched to another way to move
@@ -85,10 +94,7 @@ class Step:
     withdrawals: int = 0  # of a move: withdrawn announcements, as in an order
     lowered_from: Work | None = None  # the first way to move, which failed; it had another event
     again_at: datetime | None = None  # when to retry after a failure; no event announces it before
-    too_late: bool = False  # its driver was asked to cancel it, and no longer can
     impact: float | None = None  # how many seconds its machine was really away, if its driver reports it
-    ended_at: datetime | None = None
-    why: str = ""  # why it failed or became moot; while it runs, why its driver cannot tell its state
 
     @property
     def subject(self) -> str:
@@ -97,22 +103,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostStep:
+class HostStep(StepProgress):
     """Work on the host itself, by a hook or a driver."""
 
     task: HostTask
     driver: str
-    state: StepState = StepState.WAITING
-    attempt: int = 1
-    begun_at: datetime | None = None
-    look_at: datetime | None = None  # this and the next fields are as in `Step`
-    taken_up_at: datetime | None = None
-    unknown_at: datetime | None = None
-    mark: str = ""
-    progress: float | None = None
-    too_late: bool = False
-    ended_at: datetime | None = None
-    why: str = ""
     back_by: datetime | None = None  # of work: the host is lost if it is not done by then
     host_was: HostState | None = None  # the state of its host before it was lost
 
@@ -146,25 +141,31 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderTerms:
+class WorkTerms:
+    """The options that orders and rollouts share."""
+
+    heartbeat: timedelta | None = None  # how long an external driver may be silent
+    deadline: datetime | None = None  # afterwards windows do not apply, and guests cannot defer the work
+    expected: timedelta | None = None  # how long a stage is expected to take, for windows
+    whole: bool = False  # work on all machines of a host at once; refused if that breaks rule 4
+    together: str = ""  # why that is done although it breaks rule 4; operators only
+    mode: ServiceMode | None = None  # what happens to the machines of a host during work on it
+    returning: bool = False  # machines that left a host come back afterwards
+    host_driver: str | None = None  # of the work on hosts themselves; None: the driver of their machines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderTerms(WorkTerms):
     """The options of an order."""
 
     emergency: str = ""  # why the promised notice is broken; operators only
     notice: timedelta | None = None  # the notice of an emergency
     at_once: bool = False  # the owner of the machine does not wait for its guests
-    heartbeat: timedelta | None = None  # how long an external driver may be silent
-    expected: timedelta | None = None  # how long the work is expected to take, for windows
     paused: str = ""  # why its rollout is paused
     winding_down: str = ""  # why no more of it begins; work that has started ends
-    deadline: datetime | None = None  # afterwards windows do not apply, and guests cannot defer it
     rollout: str | None = None  # its rollout
     rehearsal: str = ""  # its scenario, which may only disturb guests that agreed to it
-    whole: bool = False  # work on all machines of the host at once; refused if that breaks rule 4
-    together: str = ""  # why that is done although it breaks rule 4; operators only
     abandoned_by: str = ""  # who abandoned it; steps of it may still run
-    mode: ServiceMode | None = None  # what happens to the machines of a host during work on it
-    returning: bool = False  # machines that left the host come back afterwards
-    host_driver: str | None = None  # of the work on the host itself; None: the driver of its machines
     fenced: str = ""  # who confirmed that the failed host is powered off or isolated, and why
     despite_hold: bool = False  # an emergency that holds do not stop
     stopped_by: str = ""  # the hold that called it off

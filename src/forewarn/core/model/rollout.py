@@ -20,6 +20,7 @@ from forewarn.core.basic_types import (
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import NoticeSummary
+from forewarn.core.model.order import WorkTerms
 
 
 class RolloutState(StrEnum):
@@ -94,23 +95,15 @@ NO_FAILURE = FailureLimit()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutTerms:
+class RolloutTerms(WorkTerms):
     """The options of a rollout: its drivers, times, and conditions of health."""
 
     driver: str | None = None  # None: the driver of each host
-    heartbeat: timedelta | None = None  # how long an external driver may be silent
-    deadline: datetime | None = None  # windows no longer apply after this
-    expected: timedelta | None = None  # how long a stage of a host is expected to take
     health: timedelta = timedelta(minutes=30)  # how long a machine may take to become healthy after its work
     require_poll: bool = False  # a machine that polled before is healthy when it polls again
-    whole: bool = False  # work on each host at once; refused if that breaks rule 4
-    together: str = ""  # why each host is worked on at once although that breaks rule 4
     canary: int = 0  # this many hosts come first, before all others
     soak: timedelta = timedelta()  # how long the others wait after the canaries
     max_failures: FailureLimit = NO_FAILURE
-    mode: ServiceMode | None = None  # what happens to the machines during work on the hosts themselves
-    returning: bool = False  # machines that left a host come back afterwards
-    host_driver: str | None = None  # the driver of the work on the hosts themselves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from forewarn.core.basic_types import FOREWARN, EventStatus, Kind, OrderState, StepState
 from forewarn.core.draft import Draft
-from forewarn.core.model.order import HostStep, Order, Step
+from forewarn.core.model.order import Order
 from forewarn.core.orders import departures, events, host_steps, host_work, reasons, stages, steps
+from forewarn.core.orders.steps import AnyStep
 from forewarn.core.redaction import machine_names
 
 
@@ -14,7 +15,7 @@ def begin(draft: Draft, order: Order, *, by: str) -> Order:
     order = replace(order, terms=replace(order.terms, abandoned_by=by))
     if order.driven:
         names = machine_names(step.name for step in order.driven)
-        reason = f"its driver is asked to call off what runs: {names}"
+        reason = f"its driver is asked to cancel running steps: {names}"
         draft.record(Kind.ORDER_ABANDONING, order, by=by, reason=reason)
     draft.put_order(order)
     for event in draft.events_of(order.id):
@@ -34,15 +35,11 @@ def cancel(draft: Draft, order: Order, *, by: str, why: str) -> Order:
 def _cancel_steps(draft: Draft, order: Order) -> Order:
     """Have the drivers of running steps asked now to cancel them."""
 
-    def asked(step: Step) -> Step:
+    def asked(step: AnyStep) -> AnyStep:
         runs = step.state is StepState.RUNNING
-        return replace(step, look_at=steps.check_at(draft, order.driver)) if runs else step
+        return replace(step, look_at=steps.check_at(draft, order.driver_of(step))) if runs else step
 
-    def asked_of_host(step: HostStep) -> HostStep:
-        runs = step.state is StepState.RUNNING
-        return replace(step, look_at=steps.check_at(draft, step.driver)) if runs else step
-
-    order = host_steps.with_steps(stages.with_steps(order, asked), asked_of_host)
+    order = host_steps.with_steps(stages.with_steps(order, asked), asked)
     return advance(draft, draft.put_order(order))
 
 

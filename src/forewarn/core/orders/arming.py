@@ -28,7 +28,10 @@ def arm(draft: Draft, order: Order, announced: Sequence[Event], policy: Policy) 
     event waits for a group that another stage holds. An event that cannot be armed in time is postponed.
     """
     unarmed = [event for event in announced if not event.armed]
-    if not any(events.is_ready_to_arm(event, now=draft.now, policy=policy) for event in unarmed):
+    if not any(
+        event.approved or event.postponed is not None or events.arm_at(event, policy) <= draft.now
+        for event in unarmed
+    ):
         return ()
     refused = blockers(draft, order, _steps_of(order, unarmed), policy)
     if not refused:

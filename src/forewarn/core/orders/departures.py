@@ -27,6 +27,7 @@ from forewarn.core.model.order import Order, Step
 from forewarn.core.time_formats import format_time
 from forewarn.core.orders import events, host_steps, stages, steps
 from forewarn.core.policy import Policy
+from forewarn.core.time_formats import format_time
 
 
 def remove_from_scheduled(draft: Draft, machine: Machine, *, why: str, keep: OrderId) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from forewarn.core.admission.announcing import listing
 from forewarn.core.basic_types import (
     ApprovalRule,
     ApprovedBy,
@@ -24,6 +25,7 @@ from forewarn.core.model.event import Approval, Deferral, Event, Postponement, R
 from forewarn.core.model.order import Order, Step
 from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 from forewarn.core.policy import Notice, Policy
+from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 
 # The shortest postponement, even if the expected work is shorter: each one changes the document.
 SHORTEST_POSTPONEMENT = timedelta(minutes=1)
@@ -40,11 +42,6 @@ def armed_at_once(notice: Notice) -> bool:
 def arm_at(event: Event, policy: Policy) -> datetime:
     """Return when only the minimum notice of an event is left."""
     return event.not_before - policy.notice(event.type)
-
-
-def is_ready_to_arm(event: Event, *, now: datetime, policy: Policy) -> bool:
-    """Return whether an event should be armed: approved, postponed before, or at its minimum notice."""
-    return event.approved or event.postponed is not None or arm_at(event, policy) <= now
 
 
 def postponed_until(event: Event, *, now: datetime, policy: Policy) -> datetime:
@@ -75,9 +72,8 @@ def _record_together(draft: Draft, order: Order, announced: Sequence[Event]) -> 
     for event in announced:
         domains = sorted({other.update_domain for other in listed if other.group == event.group})
         if len(domains) > 1 and not draft.groups[event.group].policy.gang:
-            *most, last = domains
-            which = f"{', '.join(map(str, most))} and {last}"
-            why = f"{order.terms.together}: update domains {which} of {event.group} are disturbed together"
+            which = f"update domains {listing(domains)} of {event.group}"
+            why = f"{order.terms.together}: {which} are disturbed together"
             draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
 
 
@@ -141,8 +137,8 @@ def defer(
             granted = f"until {format_time(later)}: {format_span(given)} later{asked}"
             draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=granted)
         deferral = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
-        mine = deferral if other.id == event.id else other.deferred
-        draft.put_event(replace(other, not_before=later, deferred=mine))
+        deferred = deferral if other.id == event.id else other.deferred
+        draft.put_event(replace(other, not_before=later, deferred=deferred))
 
 
 def _deferred_until(
@@ -194,12 +190,6 @@ def postpone(draft: Draft, event: Event, *, until: datetime, reason: str) -> Eve
     return draft.put_event(replace(event, not_before=later, postponed=postponed))
 
 
-def stale_reason(announced: Sequence[Event]) -> str:
-    """Explain why events that could not start in time are withdrawn."""
-    first = min(event.not_before for event in announced)
-    return f"could not start within the limit after {first:%H:%M:%S}; announced again"
-
-
 def end(draft: Draft, event: Event, kind: Kind, *, why: str, by: str = "") -> Event:
     """Remove an event from the document, record why, and judge its notice."""
     draft.record(kind, event, by=by, reason=why)
@@ -223,8 +213,8 @@ def remove_machine(draft: Draft, event: Event, machine: MachineId, *, why: str) 
 def announced_steps(event: Event, steps: Iterable[Step]) -> tuple[Step, ...]:
     """Return the steps that an event announces. A later event may announce another step of a machine."""
     named = {resource.machine for resource in event.resources}
-    mine = (step for step in steps if step.machine in named and WORKS[step.work].event is event.type)
-    return tuple(step for step in mine if step.again_at is None or event.announced_at >= step.again_at)
+    announced = (step for step in steps if step.machine in named and WORKS[step.work].event is event.type)
+    return tuple(step for step in announced if step.again_at is None or event.announced_at >= step.again_at)
 
 
 def may_start_at(draft: Draft, event: Event) -> datetime:

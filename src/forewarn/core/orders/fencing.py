@@ -27,7 +27,7 @@ def advance(draft: Draft, order: Order, policy: Policy) -> Order:
 
     A host with only departing machines is fenced too: the driver that removes them may never answer.
     """
-    if order.action is not Action.FAIL or is_fenced(order):
+    if order.action is not Action.FAIL or order.is_fenced:
         return order
     for step in order.steps:
         if step.state is StepState.WAITING:
@@ -48,16 +48,11 @@ def _driver(order: Order, policy: Policy) -> str:
     return order.driver if order.driver in policy.fencing else EXTERNAL
 
 
-def is_fenced(order: Order) -> bool:
-    """Return whether the machines of a failed host may be recovered."""
-    return order.is_fenced
-
-
 def is_host_fenced(draft: Draft, host: HostName | None) -> bool:
     """Return whether a host has failed and is fenced, so nothing runs on it."""
     known, failure = draft.hosts.get(host) if host else None, host_failures.newest_failure(draft, host)
     failed = known is not None and known.state is HostState.FAILED
-    return failed and failure is not None and is_fenced(failure)
+    return failed and failure is not None and failure.is_fenced
 
 
 def _is_needed(draft: Draft, order: Order) -> bool:
@@ -75,7 +70,7 @@ def cancel_unneeded(draft: Draft, order: Order) -> Order:
 
 def why_not_fenced(draft: Draft, order: Order) -> tuple[Waiting, ...]:
     """Return that machines wait for their host to be fenced, and how an operator can confirm that it is."""
-    if order.action is not Action.FAIL or is_fenced(order) or not _is_needed(draft, order):
+    if order.action is not Action.FAIL or order.is_fenced or not _is_needed(draft, order):
         return ()
     confirm = (
         f"`forewarn host fail {order.host} --fenced REASON` (POST /v1/hosts/{{name}}/fail) confirms that"
@@ -96,20 +91,16 @@ def check_may_abandon(draft: Draft, order: Order) -> None:
         raise Conflict(f'host "{order.host}" is failed, and {waits}: {ways}')
 
 
-def confirm_with_order(draft: Draft, order: Order) -> Order:
-    """Record that the operator who reports a failure also confirms that the host is fenced."""
-    return _confirm(draft, order, by=order.by, why=order.terms.fenced) if order.terms.fenced else order
-
-
 def confirm_fenced(draft: Draft, host: Host, *, by: str, why: str) -> Order:
-    """Record that an operator confirms that a failed host is fenced. Its machines are recovered now."""
+    """Record that an operator confirms that an already failed host is fenced."""
     order = host_failures.newest_failure(draft, host.name)
-    if order is None or is_fenced(order):
+    if order is None or order.is_fenced:
         raise Conflict(f'host "{host.name}" is {host.state}, and nothing waits for it to be fenced')
-    return _confirm(draft, order, by=by, why=why)
+    return confirm(draft, order, by=by, why=why)
 
 
-def _confirm(draft: Draft, order: Order, *, by: str, why: str) -> Order:
+def confirm(draft: Draft, order: Order, *, by: str, why: str) -> Order:
+    """Record that an operator confirms that the host of a failure is fenced."""
     said = f"{by}: {why}" if by else why
     order = replace(order, terms=replace(order.terms, fenced=said))
     order = host_steps.with_steps(order, lambda step: host_steps.abandon(draft, step, why=said))

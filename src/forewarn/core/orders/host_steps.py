@@ -30,19 +30,7 @@ def with_steps(order: Order, change: Callable[[HostStep], HostStep]) -> Order:
 def begin(draft: Draft, order: Order, step: HostStep) -> HostStep:
     """Mark a step as running, before the driver or hook is called."""
     _record(draft, Kind.STEP_BEGUN, order, step)
-    return replace(
-        step,
-        state=StepState.RUNNING,
-        begun_at=draft.now,
-        look_at=steps.check_at(draft, step.driver),
-        taken_up_at=None,
-        unknown_at=None,
-        mark="",
-        progress=None,
-        ended_at=None,
-        why="",
-        back_by=None,  # each attempt gets the full time
-    )
+    return replace(steps.running(draft, step, step.driver), back_by=None)  # each attempt gets the full time
 
 
 def unknown(draft: Draft, order: Order, step: HostStep, *, why: str) -> HostStep:

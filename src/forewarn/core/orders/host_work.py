@@ -81,7 +81,7 @@ def check_health(draft: Draft, order: Order) -> Order:
 def _may_begin(order: Order, task: HostTask) -> bool:
     if task is HostTask.CORDON:
         return any(stage.state is not StageState.QUEUED for stage in order.stages)
-    stage = service.host_stage(order)
+    stage = service.stage_of(order, StageKind.HOST)
     if stage is not None and stage.started_at is not None:
         return True
     # An order that winds down without work on the host only uncordons it.
@@ -144,7 +144,7 @@ def release(draft: Draft, order: Order) -> str:
         return ""
     kept = _why_kept(order) if host.state is HostState.CORDONED else ""
     if kept:
-        kept = f"host {host.name} stays cordoned, for {kept}, then `forewarn host uncordon {host.name}`"
+        kept = f"host {host.name} stays cordoned: {kept}, then `forewarn host uncordon {host.name}`"
         draft.record(Kind.HOST_CHANGED, host, by=order.by, reason=kept)
     elif host.state is HostState.CORDONED:
         draft.record(Kind.HOST_CHANGED, host, by=order.by, reason=f"{host.state} to {HostState.OK}")
@@ -170,13 +170,13 @@ def _unfit(order: Order) -> str:
     at_work = [step for step in order.host_steps if step.task in AT_WORK]
     done = all(step.state is StepState.DONE for step in at_work)
     if not done and any(map(_was_begun, at_work)):
-        return "the work on it was begun and is not finished: look at it, finish or undo that"
+        return "the work on it has begun and is not finished: check it, finish or undo that"
     health = host_steps.find(order, HostTask.HEALTH)
     if health is None or health.begun_at is None or health.state is StepState.DONE:
         return ""
     if health.state is StepState.FAILED:
-        return f"it is not well ({health.why}): look at it"
-    return "it is not known to be well: look at it"
+        return f"it is not healthy ({health.why}): check it"
+    return "it is not known to be healthy: check it"
 
 
 def _was_begun(step: HostStep) -> bool:

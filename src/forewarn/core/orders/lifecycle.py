@@ -41,24 +41,24 @@ from forewarn.core.orders import (
 from forewarn.core.policy import Policy
 
 
-def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
+def advance(draft: Draft, order_id: OrderId, *, policy: Policy) -> Order:
     """Advance an order as far as possible now, and set when to look at it again."""
-    mine = draft.orders[order]
-    if mine.open and recommendations.recommends(mine.action):
-        return recommendations.advance(draft, mine, policy=policy)
-    if mine.open and mine.terms.abandoned_by:
-        return abandonment.advance(draft, mine)
-    while mine.open:
-        before = mine
-        mine = draft.put_order(_with_reasons(draft, _advance_stages(draft, mine, policy)))
-        if mine == before:
+    order = draft.orders[order_id]
+    if order.open and recommendations.recommends(order.action):
+        return recommendations.advance(draft, order, policy=policy)
+    if order.open and order.terms.abandoned_by:
+        return abandonment.advance(draft, order)
+    while order.open:
+        before = order
+        order = draft.put_order(_with_reasons(draft, _advance_stages(draft, order, policy)))
+        if order == before:
             break
-    if not mine.open:
-        return mine
-    state = _state(mine)
-    if state is OrderState.FAILED and mine.state is not OrderState.FAILED:
-        draft.record(Kind.ORDER_FAILED, mine, by=mine.by, reason=reasons.failures(mine)[0].reason)
-    return draft.put_order(replace(mine, state=state, due_at=_due_at(draft, mine, policy)))
+    if not order.open:
+        return order
+    state = _state(order)
+    if state is OrderState.FAILED and order.state is not OrderState.FAILED:
+        draft.record(Kind.ORDER_FAILED, order, by=order.by, reason=reasons.failures(order)[0].reason)
+    return draft.put_order(replace(order, state=state, due_at=_due_at(draft, order, policy)))
 
 
 def approve(draft: Draft, event: Event, approval: Approval, *, policy: Policy) -> None:
@@ -70,7 +70,7 @@ def approve(draft: Draft, event: Event, approval: Approval, *, policy: Policy) -
 def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, policy: Policy) -> None:
     """Defer an event, and the events that start with it, because a guest asks for more time."""
     if event.hint:
-        raise Conflict(f"event {event.id} is a recommendation: nothing comes that could be put off")
+        raise Conflict(f"event {event.id} is a recommendation: it cannot be put off")
     order = draft.orders[event.order]
     stage, announced = order.stages[event.stage], departures.stage_events(draft, order, event.stage)
     if stages.starts_per_event(stage):
@@ -80,19 +80,19 @@ def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, pol
     advance(draft, event.order, policy=policy)
 
 
-def pause(draft: Draft, order: OrderId, *, why: str) -> None:
+def pause(draft: Draft, order_id: OrderId, *, why: str) -> None:
     """Withdraw the events of an order that have not started, and announce nothing until it is resumed."""
-    mine = draft.orders[order]
-    mine = draft.put_order(replace(mine, terms=replace(mine.terms, paused=why)))
-    for index in stages.active(mine):
-        mine = stage_engine.withdraw(draft, mine, index, why=why)
-    draft.wake([draft.put_order(mine)])
+    order = draft.orders[order_id]
+    order = draft.put_order(replace(order, terms=replace(order.terms, paused=why)))
+    for index in stages.active(order):
+        order = stage_engine.withdraw(draft, order, index, why=why)
+    draft.wake([draft.put_order(order)])
 
 
-def resume(draft: Draft, order: OrderId) -> None:
+def resume(draft: Draft, order_id: OrderId) -> None:
     """Let a paused order go on."""
-    mine = draft.orders[order]
-    resumed = replace(mine, terms=replace(mine.terms, paused=""), waiting=())
+    order = draft.orders[order_id]
+    resumed = replace(order, terms=replace(order.terms, paused=""), waiting=())
     draft.wake([draft.put_order(stages.reset_withdrawals(resumed))])
 
 
@@ -152,7 +152,8 @@ def _end(draft: Draft, order: Order, policy: Policy) -> Order:
     """End an order with nothing left to announce, or set why it cannot end yet."""
     if host_failures.why_not_empty(draft, order):
         order = fencing.advance(draft, order, policy)
-        return replace(order, waiting=reasons.why_not_empty(draft, order))
+        occupied = host_failures.why_not_empty(draft, order)
+        return replace(order, waiting=(*reasons.why_not_finished(draft, order, ()), *occupied))
     order = fencing.cancel_unneeded(draft, order)
     if not host_work.is_settled(order):
         order = host_work.check_health(draft, order)

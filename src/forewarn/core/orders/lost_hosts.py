@@ -14,6 +14,7 @@ from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.time_formats import format_span, format_span_briefly, format_time
 from forewarn.core.orders import departures, host_steps
 from forewarn.core.policy import Policy
+from forewarn.core.time_formats import format_span, format_span_briefly, format_time
 
 
 def note_unreachable(draft: Draft, host: HostName, *, why: str) -> None:
@@ -70,7 +71,7 @@ def why_lost(draft: Draft, order: Order) -> tuple[Waiting, ...]:
     work, host = _running_work(order), _host(draft, order)
     if work is None or host is None or host.state is not HostState.LOST:
         return ()
-    late = "" if work.back_by is None else f"it was to be back by {format_time(work.back_by)}; "
+    late = "" if work.back_by is None else f"it was due back by {format_time(work.back_by)}; "
     fail = f"`forewarn host fail {host.name}` fences it and recovers its machines"
     wait = f"`forewarn host wait {host.name}` gives it more time"
     reason = f"lost: {late}{fail}, {wait}; if it comes back, the order goes on by itself"
@@ -117,7 +118,7 @@ def wait(draft: Draft, host: Host, *, by: str, why: str = "", policy: Policy) ->
         ways = "retry its order, fail it, or abandon its order and restore it"
         raise Conflict(f'host "{host.name}" is lost, and no work on it is under way: {ways}')
     if order is None or work is None or host.state is not HostState.LOST:
-        raise Conflict(f'host "{host.name}" is {host.state}: only one that is lost is waited for')
+        raise Conflict(f'host "{host.name}" is {host.state}: only a lost host can be waited for')
     back_by = draft.now + policy.return_by
     said = f"waited for until {format_time(back_by)}"
     _mark_back(draft, order, host, work, by=by, why=f"{said}: {why}" if why else said)

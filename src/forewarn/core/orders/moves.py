@@ -23,6 +23,7 @@ from forewarn.core.time_formats import format_time
 from forewarn.core.orders import events, stages, steps
 from forewarn.core.orders.move_prechecks import LIVE_ONLY, MOST_DOUBLINGS, REFUSED_FOR
 from forewarn.core.policy import Policy
+from forewarn.core.time_formats import format_time
 
 # A move that has taken this long will probably take much longer. Events that wait for its slot are then
 # postponed by more at a time.
@@ -33,11 +34,12 @@ LONG_WAIT = timedelta(minutes=15)
 class Slots:
     """The slots of a stage whose machines move a few at a time."""
 
-    def __init__(self, draft: Draft, order: Order, index: int, listed: Iterable[Event]) -> None:
+    def __init__(self, draft: Draft, order: Order, index: int) -> None:
         host = draft.hosts.get(order.host) if order.host else None
         self._at_once = work_durations.moves_at_once(order, host)
         self._draft = draft
         self._steps = {step.machine: step for step in order.stages[index].steps}
+        listed = departures.stage_events(draft, order, index)
         self._events = sorted(listed, key=lambda event: (event.started_at or event.not_before, event.number))
 
     @property
@@ -151,16 +153,15 @@ def retry_times(stage: Stage, now: datetime) -> list[datetime]:
     return [step.again_at for step in waiting if step.again_at is not None and now < step.again_at]
 
 
-def why_not_announced_again(
-    draft: Draft, order: Order, index: int, listed: Iterable[Event]
-) -> tuple[Waiting, ...]:
+def why_not_announced_again(draft: Draft, order: Order, index: int) -> tuple[Waiting, ...]:
     """Return the machines that wait for a new event because their last move failed."""
     again = [
         step
         for step in order.stages[index].steps
         if step.state is StepState.WAITING and (step.lowered_from is not None or step.again_at is not None)
     ]
-    named = {each.machine for event in listed for each in event.resources if again}
+    listed = departures.stage_events(draft, order, index) if again else ()
+    named = {each.machine for event in listed for each in event.resources}
     announced = {step.machine for event in listed for step in events.announced_steps(event, again)}
     waiting = []
     for step in again:
@@ -169,7 +170,7 @@ def why_not_announced_again(
             reason = f"{_tried_again_from(step.again_at)}: {step.why}"
             waiting.append(Waiting(what=step.name, reason=reason, until=step.again_at))
         elif step.machine in named - announced:
-            reason = "could not be moved live: it is announced again when that event has left"
+            reason = "could not be moved live: it is announced again when that event has ended"
             waiting.append(Waiting(what=step.name, reason=reason))
     return tuple(waiting)
 

@@ -172,9 +172,8 @@ def waiting_for_reachable_host(draft: Draft, order: Order, affected: Iterable[St
         # A recovered machine may return to its own host if that was restored in the meantime.
         own = None if step.work is Work.RECOVER else machine.host
         excluded = {own, *(refused.host for refused in step.refused)}
-        if is_reserved(draft, step):
-            continue
-        if away := _all_unreachable(draft, machine, excluded=excluded, order=order):
+        away = "" if is_reserved(draft, step) else _all_unreachable(draft, machine, order, excluded=excluded)
+        if away:
             waiting.append(Waiting(what=step.name, reason=away, room=True))
     return tuple(waiting)
 
@@ -186,7 +185,7 @@ def _any_unreachable(draft: Draft) -> bool:
 
 
 def _all_unreachable(
-    draft: Draft, machine: Machine, *, excluded: Collection[HostName | None], order: Order
+    draft: Draft, machine: Machine, order: Order, *, excluded: Collection[HostName | None]
 ) -> str:
     """Name the unreachable hosts that could take a machine; "" if a reachable host can, or none could."""
     own = _kept_on(draft, machine) if order.terms.to is None else order.terms.to
@@ -206,7 +205,7 @@ def why_no_room(draft: Draft, order: Order, machine: Machine) -> str:
     there = "" if order.terms.to is None else why_unsuitable(draft, machine, order.terms.to)
     if there:
         return f"cannot go yet: {there}"
-    away = _all_unreachable(draft, machine, excluded={machine.host}, order=order)
+    away = _all_unreachable(draft, machine, order, excluded={machine.host})
     return away or no_room_for(_usable_rooms(draft), machine)
 
 

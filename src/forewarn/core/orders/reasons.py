@@ -30,6 +30,7 @@ from forewarn.core.time_formats import format_time
 from forewarn.core.orders import events, fencing, host_failures, lost_hosts, placement, steps
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.redaction import machine_names
+from forewarn.core.time_formats import format_time
 
 
 def why_not_announced(
@@ -155,27 +156,16 @@ def unannounced_machines(draft: Draft, order: Order, stage: Stage) -> tuple[Wait
     )
 
 
-def why_not_finished(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
-    """Return what keeps a started stage from being finished, apart from running steps."""
+def why_not_finished(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+    """Return what keeps started work from being finished, apart from running steps."""
     return (
         *lost_hosts.why_lost(draft, order),
         *failures(order),
         *_unknown(order),
         *fencing.why_not_fenced(draft, order),
         *_done_outside(order),
-        *busy(draft, order, stage.steps),
-        *lost_hosts.stranded_machines(draft, order, stage.steps),
-    )
-
-
-def why_not_empty(draft: Draft, order: Order) -> tuple[Waiting, ...]:
-    """Return what keeps a failed host from being empty after all recoveries."""
-    return (
-        *failures(order),
-        *_unknown(order),
-        *fencing.why_not_fenced(draft, order),
-        *_done_outside(order),
-        *host_failures.why_not_empty(draft, order),
+        *busy(draft, order, affected),
+        *lost_hosts.stranded_machines(draft, order, affected),
     )
 
 
@@ -260,7 +250,8 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
 
 def _work_time(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> timedelta:
     """Return how long these steps are expected to take."""
-    if not work_durations.is_move(order, affected):
+    moves = order.action is Action.SERVICE and bool(affected) and all(step.moves for step in affected)
+    if not moves:
         return order.terms.expected or policy.expected_work
     host = draft.hosts.get(order.host) if order.host else None
     machines = [draft.machines.get(step.machine) for step in affected]

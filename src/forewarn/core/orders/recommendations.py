@@ -13,6 +13,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.time_formats import format_time
 from forewarn.core.orders import departures, events, reasons, stages
 from forewarn.core.policy import Policy, notice_of, work_of
+from forewarn.core.time_formats import format_time
 
 
 def recommends(action: Action) -> bool:
@@ -34,7 +35,7 @@ def advance(draft: Draft, order: Order, *, policy: Policy) -> Order:
         order = replace(order, announced_at=draft.now)
     (event,) = listed
     if draft.now < event.not_before:
-        said = f"a recommendation, nothing is done; it leaves at {format_time(event.not_before)}"
+        said = f"only a recommendation; it ends at {format_time(event.not_before)}"
         waiting = (Waiting(what=event.id, reason=said, until=event.not_before),)
         return draft.put_order(
             replace(order, state=OrderState.ANNOUNCED, waiting=waiting, due_at=event.not_before)

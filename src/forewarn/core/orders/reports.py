@@ -1,4 +1,4 @@
-"""What drivers report about steps: running, done, failed, cancelled or unknown."""
+"""Handle the reports of drivers about steps: running, done, failed, cancelled or unknown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,46 +38,50 @@ from forewarn.core.redaction import driver_named
 # Reports about a whole order, from an external program
 
 
-def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
+def report_done(draft: Draft, order_id: OrderId, *, by: str, policy: Policy) -> Order:
     """Mark the running external steps of an order as done."""
-    outside = _external_steps(draft, order)
+    outside = _external_steps(draft, order_id)
     _check_recovered_host(draft, outside)
     for step in outside:
-        _done(draft, order, step, by=by)
-    return lifecycle.advance(draft, order, policy=policy)
+        _done(draft, order_id, step, by=by)
+    return lifecycle.advance(draft, order_id, policy=policy)
 
 
-def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
+def report_failed(draft: Draft, order_id: OrderId, *, by: str, why: str, policy: Policy) -> Order:
     """Mark the running external steps of an order as failed."""
-    for step in _external_steps(draft, order):
-        _note_host_back(draft, order, step)
-        _fail(draft, order, step, why=why, by=by)
-    return lifecycle.advance(draft, order, policy=policy)
+    for step in _external_steps(draft, order_id):
+        _note_host_back(draft, order_id, step)
+        _fail(draft, order_id, step, why=why, by=by)
+    return lifecycle.advance(draft, order_id, policy=policy)
 
 
-def heartbeat(draft: Draft, order: OrderId, *, heard_at: datetime, policy: Policy) -> Order:
+def heartbeat(draft: Draft, order_id: OrderId, *, heard_at: datetime, policy: Policy) -> Order:
     """Note that an external program works on an order.
 
     If no further heartbeat arrives in time, its steps fail. That time is real time.
     """
-    outside = _external_steps(draft, order)
-    mine = draft.put_order(replace(draft.orders[order], heard_at=heard_at))
-    look_at = draft.now + (mine.terms.heartbeat or policy.external_silence)
+    outside = _external_steps(draft, order_id)
+    order = draft.put_order(replace(draft.orders[order_id], heard_at=heard_at))
+    look_at = draft.now + (order.terms.heartbeat or policy.external_silence)
     for step in outside:
-        _put(draft, order, replace(step, look_at=look_at, taken_up_at=step.taken_up_at or draft.now, why=""))
-    return lifecycle.advance(draft, order, policy=policy)
+        _put(
+            draft, order_id, replace(step, look_at=look_at, taken_up_at=step.taken_up_at or draft.now, why="")
+        )
+    return lifecycle.advance(draft, order_id, policy=policy)
 
 
-def _external_steps(draft: Draft, order: OrderId) -> Sequence[Step | HostStep]:
+def _external_steps(draft: Draft, order_id: OrderId) -> Sequence[Step | HostStep]:
     """Return the running steps that an external program carries out; refuse the report if there are none."""
-    mine = draft.orders[order]
-    outside = [step for step in mine.driven if mine.driver_of(step) == EXTERNAL]
+    order = draft.orders[order_id]
+    outside = [step for step in order.driven if order.driver_of(step) == EXTERNAL]
     if outside:
         return outside
-    driver = mine.driver_of(mine.driven[0]) if mine.driven else mine.driver
-    if mine.driven or EXTERNAL not in (mine.driver, mine.terms.host_driver):
-        raise Conflict(f"order {order} is carried out by {driver_named(driver)}: it takes no outside reports")
-    raise Conflict(f"order {order} is {mine.state}: none of its work is under way")
+    driver = order.driver_of(order.driven[0]) if order.driven else order.driver
+    if order.driven or EXTERNAL not in (order.driver, order.terms.host_driver):
+        raise Conflict(
+            f"order {order_id} is carried out by {driver_named(driver)}: it takes no outside reports"
+        )
+    raise Conflict(f"order {order_id} is {order.state}: none of its work is under way")
 
 
 def _check_recovered_host(draft: Draft, outside: Sequence[Step | HostStep]) -> None:
@@ -125,13 +129,13 @@ def step_unknown(draft: Draft, attempt: AttemptId, *, why: str, look_at: datetim
     """Note that the driver cannot tell the state of a step. The step stays running."""
     if (step := _running_step(draft, attempt)) is None:
         return
-    mine = draft.orders[attempt.order]
+    order = draft.orders[attempt.order]
     unknown = (
-        host_steps.unknown(draft, mine, step, why=why)
+        host_steps.unknown(draft, order, step, why=why)
         if isinstance(step, HostStep)
-        else steps.unknown(draft, mine, step, why=why)
+        else steps.unknown(draft, order, step, why=why)
     )
-    _put(draft, mine.id, replace(unknown, look_at=look_at))
+    _put(draft, order.id, replace(unknown, look_at=look_at))
 
 
 def step_done(
@@ -201,10 +205,10 @@ def step_target_unreachable(draft: Draft, attempt: AttemptId, *, why: str) -> No
 def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
     """Make a step of an abandoned order moot, because its driver has cancelled it."""
     if (step := _running_step(draft, attempt)) is not None:
-        mine = draft.orders[attempt.order]
-        why = f"{mine.given_up}, and called off"
+        order = draft.orders[attempt.order]
+        why = f"{order.given_up}, and called off"
         if isinstance(step, HostStep):
-            _put(draft, mine.id, host_steps.abandon(draft, step, why=why))
+            _put(draft, order.id, host_steps.abandon(draft, step, why=why))
             return
         if not superseding.hand_over(draft, mine.id, step, why=why):
             _put(draft, mine.id, departures.abandon_step(draft, mine, step, why=why))
@@ -219,27 +223,27 @@ def step_too_late(draft: Draft, attempt: AttemptId) -> None:
 
 def _done(
     draft: Draft,
-    order: OrderId,
+    order_id: OrderId,
     step: Step | HostStep,
     *,
     host: HostName | None = None,
     by: str = "",
     note: str = "",
 ) -> None:
-    _note_host_back(draft, order, step)
+    _note_host_back(draft, order_id, step)
     if isinstance(step, HostStep):
-        _put(draft, order, host_steps.done(draft, draft.orders[order], step, by=by))
+        _put(draft, order_id, host_steps.done(draft, draft.orders[order_id], step, by=by))
         if step.task is HostTask.FENCE:
-            superseding.end_departures(draft, draft.orders[order])
+            superseding.end_departures(draft, draft.orders[order_id])
         return
     arrived, before = host or step.target, draft.machines[step.machine]
     if arrived is not None and not _can_arrive(draft, step, arrived):
         why = f"host {arrived} was lost before it arrived: retry, and another one is chosen"
-        _fail(draft, order, step, why=why)
+        _fail(draft, order_id, step, why=why)
         return
-    _put(draft, order, steps.done(draft, draft.orders[order], step, host=host, by=by, note=note))
+    _put(draft, order_id, steps.done(draft, draft.orders[order_id], step, host=host, by=by, note=note))
     host = draft.machines[step.machine].host
-    if ACTIONS[draft.orders[order].action].leaves or host != before.host:
+    if ACTIONS[draft.orders[order_id].action].leaves or host != before.host:
         why = f"moved to {host}" if host != before.host and host else f"{step.work} is done"
         departures.remove_from_host_orders(draft, before, why=why, keep=order)
         departures.wake_undivided_orders(draft, before.host)
@@ -247,11 +251,11 @@ def _done(
 
 
 def _fail(
-    draft: Draft, order: OrderId, step: Step | HostStep, *, why: str, by: str = "", again: bool = False
+    draft: Draft, order_id: OrderId, step: Step | HostStep, *, why: str, by: str = "", again: bool = False
 ) -> None:
     if isinstance(step, HostStep):
-        failed = host_steps.fail(draft, draft.orders[order], step, why=why, by=by, again=again)
-        _put(draft, order, failed)
+        failed = host_steps.fail(draft, draft.orders[order_id], step, why=why, by=by, again=again)
+        _put(draft, order_id, failed)
         return
     _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
     superseding.hand_over(draft, order, step, why=why)
@@ -260,9 +264,9 @@ def _fail(
         departures.wake_host_of(draft, draft.orders[order])
 
 
-def _note_host_back(draft: Draft, order: OrderId, step: Step | HostStep) -> None:
+def _note_host_back(draft: Draft, order_id: OrderId, step: Step | HostStep) -> None:
     if isinstance(step, HostStep):
-        lost_hosts.note_returned(draft, draft.orders[order], step)
+        lost_hosts.note_returned(draft, draft.orders[order_id], step)
 
 
 def _can_arrive(draft: Draft, step: Step, host: HostName) -> bool:
@@ -288,21 +292,21 @@ def _has_failed(draft: Draft, host: HostName) -> bool:
 def _running_step(draft: Draft, attempt: AttemptId) -> Step | HostStep | None:
     """Return the step of an attempt, or None if the attempt no longer runs."""
     wanted = attempt.subject, attempt.number
-    mine = (step for step in draft.orders[attempt.order].driven if (step.subject, step.attempt) == wanted)
-    return next(mine, None)
+    found = (step for step in draft.orders[attempt.order].driven if (step.subject, step.attempt) == wanted)
+    return next(found, None)
 
 
-def _put(draft: Draft, order: OrderId, reported: Step | HostStep) -> None:
+def _put(draft: Draft, order_id: OrderId, reported: Step | HostStep) -> None:
     """Replace the running step of a machine, or a host step."""
     if isinstance(reported, HostStep):
-        draft.put_order(host_steps.put(draft.orders[order], reported))
+        draft.put_order(host_steps.put(draft.orders[order_id], reported))
         return
 
     def put(step: Step) -> Step:
         running = step.machine == reported.machine and step.state is StepState.RUNNING
         return reported if running else step
 
-    draft.put_order(stages.with_steps(draft.orders[order], put))
+    draft.put_order(stages.with_steps(draft.orders[order_id], put))
 
 
 NOTHING = timedelta()

@@ -44,6 +44,7 @@ from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy, work_of
 from forewarn.core.redaction import driver_named
+from forewarn.core.time_formats import format_time
 
 NO_TERMS = OrderTerms()
 
@@ -115,7 +116,8 @@ def on_host(
     order = _place(draft, request, action, target, work=work or ACTIONS[action].work, policy=policy)
     _check_and_supersede(draft, order, host, policy)
     _change_host(draft, target, action, by=request.by)
-    order = fencing.confirm_with_order(draft, order)
+    if order.terms.fenced:
+        order = fencing.confirm(draft, order, by=order.by, why=order.terms.fenced)
     if order.work is None:
         draft.record(Kind.ORDER_DONE, order, by=order.by)
         return draft.put_order(departures.ended(draft, order, OrderState.DONE))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from forewarn.core.admission import work_durations
+from forewarn.core.admission.announcing import listing
 from forewarn.core.basic_types import (
     GroupName,
     MachineState,
@@ -39,18 +40,14 @@ def replan(draft: Draft, order: Order) -> Order:
     return replace(order, stages=tuple(planned))
 
 
-def host_stage(order: Order) -> Stage | None:
-    """Return the first stage of work on the host itself, or None before the order is planned."""
-    return _stage_of(order, StageKind.HOST)
+def stage_of(order: Order, kind: StageKind) -> Stage | None:
+    """Return the first stage of a kind."""
+    return next((stage for stage in order.stages if stage.kind is kind), None)
 
 
 def staying(order: Order) -> tuple[Step, ...]:
     """Return the steps of machines that restart with the host, including late arrivals."""
     return tuple(step for stage in order.stages if stage.kind is StageKind.HOST for step in stage.steps)
-
-
-def _stage_of(order: Order, kind: StageKind) -> Stage | None:
-    return next((stage for stage in order.stages if stage.kind is kind), None)
 
 
 # Machines that leave
@@ -60,10 +57,10 @@ def _evacuation(draft: Draft, order: Order, there: Sequence[Machine]) -> Iterabl
     """Plan the moves off the host. The plan is final once the work on the host is announced."""
     if order.terms.mode is not ServiceMode.EVACUATE:
         return
-    stage = _stage_of(order, StageKind.EVACUATE)
+    stage = stage_of(order, StageKind.EVACUATE)
     if stage is None:
         stage = Stage(state=StageState.QUEUED, kind=StageKind.EVACUATE, steps=())
-    host = host_stage(order)
+    host = stage_of(order, StageKind.HOST)
     if host is None or host.state is StageState.QUEUED:
         movable = [machine for machine in there if machine.mobility is not Mobility.NONE]
         stage = _with_moves(draft, order, stage, movable)
@@ -75,7 +72,7 @@ def _return(draft: Draft, order: Order, before: Sequence[Stage]) -> Iterable[Sta
     worked_on = any(each.kind is StageKind.HOST and each.state is StageState.DONE for each in before)
     if not order.terms.returning or not worked_on:
         return
-    stage = _stage_of(order, StageKind.RETURN)
+    stage = stage_of(order, StageKind.RETURN)
     if stage is not None and stage.state is StageState.DONE:
         yield stage
         return
@@ -103,8 +100,8 @@ def _with_moves(draft: Draft, order: Order, stage: Stage, machines: Sequence[Mac
     announced: set[str] = set()
     if stage in order.stages:
         index = order.stages.index(stage)
-        mine = (event for event in draft.events_of(order.id) if event.stage == index)
-        announced = {resource.machine for event in mine for resource in event.resources}
+        listed = (event for event in draft.events_of(order.id) if event.stage == index)
+        announced = {resource.machine for event in listed for resource in event.resources}
     known = {step.machine: step for step in stage.steps}
     kept = {
         step.machine: step
@@ -150,7 +147,7 @@ def _host_stages(order: Order, there: Sequence[Machine], before: Sequence[Stage]
         if step.state is not StepState.MOOT
     }
     stay = [machine for machine in there if moved.get(machine.id, True)]
-    known = host_stage(order)
+    known = stage_of(order, StageKind.HOST)
     if known is None or known.state is StageState.QUEUED:
         yield _restarting(order, stay)
         return
@@ -213,7 +210,5 @@ def _check_domains(draft: Draft, order: Order, staying: Sequence[Step]) -> None:
 
 
 def _describe_domains(group: str, domains: Mapping[int, Sequence[str]]) -> str:
-    *most, last = sorted(domains)
-    which = f"{', '.join(map(str, most))} and {last}"
     names = ", ".join(f"{', '.join(domains[each])} of domain {each}" for each in sorted(domains))
-    return f"update domains {which} of group {group} ({names})"
+    return f"update domains {listing(sorted(domains))} of group {group} ({names})"

@@ -37,6 +37,7 @@ from forewarn.core.orders import (
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.redaction import machine_names
+from forewarn.core.time_formats import format_time
 
 
 def announce(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Order, tuple[Waiting, ...]]:
@@ -92,8 +93,7 @@ def _notice(draft: Draft, order: Order, index: int, affected: tuple[Step, ...], 
     notice = notice_of(order, affected[0].work, reasons.groups_of(draft, affected), policy)
     if not stages.starts_per_event(order.stages[index]) or order.terms.emergency:
         return notice
-    slots = Slots(draft, order, index, departures.stage_events(draft, order, index))
-    return replace(notice, ahead=max(notice.ahead, slots.turn() - draft.now))
+    return replace(notice, ahead=max(notice.ahead, Slots(draft, order, index).turn() - draft.now))
 
 
 def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:
@@ -182,8 +182,8 @@ def announce_latecomers(draft: Draft, order: Order, index: int, policy: Policy) 
         return order
     machines = {step.machine for step in late}
     for later in range(index + 1, len(order.stages)):
-        mine = [step for step in order.stages[later].steps if step.machine in machines]
-        order = move_prechecks.ask(draft, order, later, mine, policy)
+        planned = [step for step in order.stages[later].steps if step.machine in machines]
+        order = move_prechecks.ask(draft, order, later, planned, policy)
     after = (step for stage in order.stages[index + 1 :] for step in stage.steps)
     late = tuple(step for step in after if step.machine in machines)
     if move_prechecks.waiting(draft, order, late, policy):

@@ -44,6 +44,7 @@ from forewarn.core.orders import (
 from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import machine_names
+from forewarn.core.time_formats import format_time
 
 # A stage reduced to the steps that start together, and their events.
 Share: TypeAlias = tuple[Stage, tuple[Event, ...]]
@@ -79,8 +80,8 @@ def _advance_per_event(draft: Draft, order: Order, index: int, policy: Policy) -
     started = _started_part(draft, order, index)
     left = tuple(step for step in started.steps if step.state is StepState.WAITING)
     working = (
-        *reasons.why_not_finished(draft, order, started),
-        *moves.why_not_announced_again(draft, order, index, departures.stage_events(draft, order, index)),
+        *reasons.why_not_finished(draft, order, started.steps),
+        *moves.why_not_announced_again(draft, order, index),
         *(stage_announcing.why_not_sent(draft, order, index, left) if left else ()),
     )
     return replace(order, waiting=tuple(dict.fromkeys((*working, *unstarted, *unannounced))))
@@ -127,7 +128,8 @@ def _withdraw_stale(draft: Draft, order: Order, index: int, policy: Policy) -> O
     """Withdraw events that could not start for too long (rule 11). They are announced again."""
     for share, announced in _scheduled_shares(draft, order, index):
         if announced and draft.now >= _stale_at(announced, policy):
-            why = events.stale_reason(announced)
+            first = min(event.not_before for event in announced)
+            why = f"could not start within the limit after {first:%H:%M:%S}; announced again"
             order = _withdraw_to_reannounce(draft, order, index, (share, announced), why=why)
     return order
 
@@ -212,7 +214,7 @@ def _begin_share(draft: Draft, order: Order, index: int, announced: tuple[Event,
 
 def _wait_for_slot(draft: Draft, order: Order, index: int, event: Event) -> tuple[Waiting, ...]:
     """Return nothing if a slot is free; otherwise postpone an event that is due, and return its reason."""
-    slots = Slots(draft, order, index, departures.stage_events(draft, order, index))
+    slots = Slots(draft, order, index)
     if slots.is_free:
         return ()
     others = machine_names(step.name for step in order.stages[index].steps if step.state is StepState.RUNNING)
@@ -235,16 +237,15 @@ def _advance_started(draft: Draft, order: Order, index: int, policy: Policy) -> 
         return stages.put_stage(order, index, replace(stage, state=StageState.DONE))
     listed = departures.waiting_to_finish(draft, order, policy) if over else ()
     away = placement.waiting_for_reachable_host(draft, order, stage.steps)
-    return replace(order, waiting=(*reasons.why_not_finished(draft, order, stage), *away, *listed))
+    return replace(order, waiting=(*reasons.why_not_finished(draft, order, stage.steps), *away, *listed))
 
 
 def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
     """Begin the waiting steps of a started stage, as far as slots are free."""
-    fenced = fencing.is_fenced(order) and not host_failures.is_superseded(draft, order)
-    if order.action is Action.FAIL and not fenced:
+    if order.action is Action.FAIL and (not order.is_fenced or host_failures.is_superseded(draft, order)):
         return order
-    stage, listed = order.stages[index], departures.stage_events(draft, order, index)
-    idle = Slots(draft, order, index, listed).idle if stages.starts_per_event(stage) else None
+    stage = order.stages[index]
+    idle = Slots(draft, order, index).idle if stages.starts_per_event(stage) else None
     begun: dict[MachineId, Step] = {}
     for step in _started_part(draft, order, index).steps:
         if idle is not None and len(begun) >= idle:

@@ -51,18 +51,19 @@ def replan(draft: Draft, order: Order) -> Order:
 def keep_driver_answer(step: Step, known: Mapping[MachineId, Step]) -> Step:
     """Return a newly planned step with the driver's answers about the same step of the last plan."""
     before = known.get(step.machine)
-    if before is None or not _has_driver_answer(before):
+    if (
+        before is None
+        or not _has_driver_answer(before)
+        or step.work not in (before.work, before.lowered_from)
+    ):
         return step
-    if step.work not in (before.work, before.lowered_from):
-        return step
-    attempt = max(step.attempt, before.attempt)
     return replace(
         before,
         name=step.name,
         group=step.group,
         update_domain=step.update_domain,
         target=step.target,
-        attempt=attempt,
+        attempt=max(step.attempt, before.attempt),
     )
 
 
@@ -176,9 +177,11 @@ def with_joined(stage: Stage, steps: Iterable[Step]) -> Stage:
 
 def fits(stage: Stage, step: Step, policy: GroupPolicy) -> bool:
     """Return whether a step can join a stage without a second update domain of its group."""
-    mine = [each for each in stage.steps if each.group == step.group and each.state is not StepState.MOOT]
-    alike = all(each.update_domain == step.update_domain for each in mine)
-    return alike or policy.lets_together(len(mine) + 1, step.work)
+    same_group = [
+        each for each in stage.steps if each.group == step.group and each.state is not StepState.MOOT
+    ]
+    alike = all(each.update_domain == step.update_domain for each in same_group)
+    return alike or policy.lets_together(len(same_group) + 1, step.work)
 
 
 def affected_machines(draft: Draft, order: Order) -> Iterable[Machine]:

@@ -10,6 +10,7 @@ from forewarn.core.basic_types import (
     SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     SIMULATED,
+    SYNCHRONOUS_DRIVERS,
     Action,
     HostName,
     HostState,
@@ -25,6 +26,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, RefusedHost, Step
 from forewarn.core.time_formats import format_span
 from forewarn.core.orders import bare_metal, placement
+from forewarn.core.time_formats import format_span
 
 # Machine states in which no step is under way.
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
@@ -66,18 +68,21 @@ def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None)
         target = None  # the external program chooses the host, and reports it when the machine has moved
     draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_describe(order, step, target))
+    return replace(running(draft, step, order.driver), target=target, too_late=False, impact=None)
+
+
+def running(draft: Draft, step: AnyStep, driver: str) -> AnyStep:
+    """Return a step at the start of an attempt."""
     return replace(
         step,
         state=StepState.RUNNING,
-        target=target,
         begun_at=draft.now,
-        look_at=check_at(draft, order.driver),
+        look_at=check_at(draft, driver),
         taken_up_at=None,
         unknown_at=None,
         mark="",
         progress=None,
-        too_late=False,
-        impact=None,
+        ended_at=None,
         why="",
     )
 
@@ -226,7 +231,8 @@ def abandon(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
     """Make a step moot, and restore its machine unless another order works on it."""
     machine = draft.machines.get(step.machine)
     # A step that waits for another attempt has left its machine as the last attempt did.
-    changed = step.begun_at is not None or step.work is Work.RECOVER  # whose machine is down before its turn
+    # The machine of a recovery is down even before its turn.
+    changed = step.begun_at is not None or step.work is Work.RECOVER
     if machine is not None and changed and running_elsewhere(draft, step.machine, order) is None:
         there = _may_still_run(draft, order, machine)
         left = replace(machine, state=MachineState.RUNNING) if there else _without(draft, machine, step.work)

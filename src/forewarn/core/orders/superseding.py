@@ -15,8 +15,8 @@ def supersede(draft: Draft, failure: Order, host: HostName) -> None:
     down, moving = _unrecovered(draft, host), _moving_away(draft, host)
     carried = {machine.id for machine in draft.machines_on(host)}
     for other in list(draft.orders.values()):
-        mine = other.host == host or other.machine in carried
-        if other.open and other.id != failure.id and mine and not host_failures.is_departing(other):
+        concerned = other.host == host or other.machine in carried
+        if other.open and other.id != failure.id and concerned and not host_failures.is_departing(other):
             _end(draft, other, why=why)
     for machine in down:  # this failure recovers it, once the host is fenced
         draft.put_machine(machine)
@@ -85,15 +85,17 @@ def _mark_down(draft: Draft, step: Step, host: HostName | None) -> None:
     draft.put_machine(replace(machine, host=host, state=MachineState.RESTARTING, bound_for=None))
 
 
-def hand_over(draft: Draft, order: OrderId, step: Step, *, why: str) -> bool:
+def hand_over(draft: Draft, order_id: OrderId, step: Step, *, why: str) -> bool:
     """Move a failed recovery to the newest failure of its host; return whether there is a newer one."""
-    mine = draft.orders[order]
-    if not host_failures.is_superseded(draft, mine):
+    order = draft.orders[order_id]
+    if not host_failures.is_superseded(draft, order):
         return False
     host = draft.machines[step.machine].host
-    departures.remove_machine(draft, mine, step.machine, why=f"{why}; host {mine.host} has failed once more")
+    departures.remove_machine(
+        draft, order, step.machine, why=f"{why}; host {order.host} has failed once more"
+    )
     _mark_down(draft, step, host)
-    departures.wake_failures(draft, mine.host)
+    departures.wake_failures(draft, order.host)
     return True
 
 

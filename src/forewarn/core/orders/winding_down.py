@@ -28,24 +28,24 @@ from forewarn.core.redaction import machine_names
 NAMED = 10
 
 
-def begin(draft: Draft, order: OrderId, *, by: str, why: str) -> None:
+def begin(draft: Draft, order_id: OrderId, *, by: str, why: str) -> None:
     """Cancel everything in an order that has not started."""
-    mine = draft.orders[order]
-    for event in draft.events_of(order):
+    order = draft.orders[order_id]
+    for event in draft.events_of(order_id):
         if event.status is EventStatus.SCHEDULED:
             events.end(draft, event, Kind.EVENT_CANCELLED, why=why, by=by)
-    terms = replace(mine.terms, winding_down=why, paused="")
-    mine = draft.put_order(replace(mine, terms=terms, waiting=(), withdrawals=0))
-    for index in range(len(mine.stages)):
-        mine = draft.put_order(_cancel_unstarted(draft, mine, index, why=why))
-    mine = host_steps.with_steps(mine, lambda step: _host_step(draft, mine, step, why=why))
-    draft.wake([draft.put_order(mine)])
+    terms = replace(order.terms, winding_down=why, paused="")
+    order = draft.put_order(replace(order, terms=terms, waiting=(), withdrawals=0))
+    for index in range(len(order.stages)):
+        order = draft.put_order(_cancel_unstarted(draft, order, index, why=why))
+    order = host_steps.with_steps(order, lambda step: _host_step(draft, order, step, why=why))
+    draft.wake([draft.put_order(order)])
 
 
 def waiting(order: Order) -> tuple[Waiting, ...]:
     """Return that an order winds down, if it does."""
     why = order.terms.winding_down
-    ends = f"ends once what has started is over: {why}"
+    ends = f"ends after all work that has started: {why}"
     return (Waiting(what=f"order {order.id}", reason=ends),) if why else ()
 
 

@@ -18,6 +18,7 @@ from forewarn.core.model.slice import HostSurvey
 from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy, event_type
 from forewarn.core.rollouts import machine_health
+from forewarn.core.time_formats import format_time
 
 # For each group: the notice that it asks for, and whether a guest of it has ever polled.
 _Notices: TypeAlias = frozenset[tuple[timedelta | None, bool]]

@@ -17,6 +17,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.time_formats import format_span
 from forewarn.core.policy import Policy
+from forewarn.core.time_formats import format_span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

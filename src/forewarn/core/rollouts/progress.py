@@ -23,6 +23,7 @@ from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
 from forewarn.core.rollouts.machine_health import UnwellMachine
+from forewarn.core.time_formats import format_time
 
 Orders: TypeAlias = Mapping[OrderId, Order]
 UnwellMachines: TypeAlias = Sequence[UnwellMachine]
@@ -43,7 +44,7 @@ def settle(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now:
     if rollout.open and not unfinished(rollout):
         if rollout.aborting:
             # It cannot be resumed, so its failed hosts count as abandoned.
-            undone = tuple(HostName(problem.what) for problem in trouble(rollout, orders))
+            undone = tuple(host for host, _ in _failed_hosts(rollout, orders))
             rollout = replace(rollout, abandoned=rollout.abandoned + undone)
             return _ended(rollout, RolloutState.ABORTED, now=now)
         if not rollout.left and not trouble(rollout, orders):
@@ -56,7 +57,7 @@ def settle(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now:
 def _finishing(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
     """Return the orders that must end before the abort is complete."""
     failed = (*trouble(rollout, orders), *stuck(rollout, orders))
-    reason = "what has started is finished before the rollout is aborted"
+    reason = "started work is finished before the rollout is aborted"
     busy = (
         Waiting(what=orders[id_].host or "", reason=reason)
         for wave in unfinished(rollout)
@@ -102,16 +103,19 @@ def unfinished(rollout: Rollout) -> tuple[Wave, ...]:
 
 def trouble(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
     """Return the failed hosts that pause a rollout: more than it tolerates, and not abandoned."""
+    failed = _failed_hosts(rollout, orders)
+    return tuple(Waiting(what=host, reason=_describe_failure(order)) for host, order in failed)
+
+
+def _failed_hosts(rollout: Rollout, orders: Orders) -> list[tuple[HostName, Order]]:
     tolerated = {order.id for order in _tolerated(rollout, orders)}
-    found = []
-    for wave in rollout.begun:
-        for host, id_ in wave.ordered:
-            order = orders.get(id_)
-            if order is None or host in rollout.abandoned:
-                continue
-            if order.state in (OrderState.FAILED, OrderState.CANCELLED) and order.id not in tolerated:
-                found.append(Waiting(what=host, reason=_describe_failure(order)))
-    return tuple(found)
+    return [
+        (host, orders[id_])
+        for wave in rollout.begun
+        for host, id_ in wave.ordered
+        if id_ in orders and host not in rollout.abandoned and id_ not in tolerated
+        if orders[id_].state in (OrderState.FAILED, OrderState.CANCELLED)
+    ]
 
 
 def orders_to_abandon(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
@@ -217,17 +221,17 @@ def resumed(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now
     """Resume a rollout without the hosts whose orders were abandoned; excuse unhealthy machines."""
     if rollout.state is not RolloutState.PAUSED:
         raise Conflict(f"rollout {rollout.id} is {rollout.state}, there is nothing to resume{_said(rollout)}")
-    for problem in trouble(rollout, orders):
-        if _order_of(rollout, HostName(problem.what), orders).open:
-            raise Conflict(f"{problem}")
-    abandoned = tuple(HostName(problem.what) for problem in trouble(rollout, orders))
+    failed = _failed_hosts(rollout, orders)
+    for host, order in failed:
+        if order.open:
+            raise Conflict(f"{host}: {_describe_failure(order)}")
     excused = tuple(machine_health.unwell(rollout, orders.values(), quiet, now=now, policy=policy))
     return replace(
         rollout,
         state=RolloutState.RUNNING,
         why="",
         waiting=(),
-        abandoned=rollout.abandoned + abandoned,
+        abandoned=(*rollout.abandoned, *(host for host, _ in failed)),
         excused=rollout.excused + excused,
     )
 
@@ -237,11 +241,6 @@ def aborted(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rol
     begun = {id_: order for id_, order in orders.items() if has_begun(order)}
     rollout = replace(_returned(rollout, orders, staying=begun, now=now), aborting=True, why=why)
     return replace(rollout, waves=rollout.begun, blocked=False, due_at=None)
-
-
-def _order_of(rollout: Rollout, host: HostName, orders: Orders) -> Order:
-    ids = (id_ for wave in rollout.begun for name, id_ in wave.ordered if name == host)
-    return orders[next(ids)]
 
 
 def _returned(

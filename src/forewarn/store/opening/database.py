@@ -211,4 +211,4 @@ def note_locked(engine: Engine, deadlines: Deadlines) -> None:
     @event.listens_for(engine, "handle_error")
     def note(context: ExceptionContext) -> None:
         if is_locked(context.original_exception):
-            deadlines.fell_silent("is being written by another process: try again", reads_too=False)
+            deadlines.fail_fast("is being written by another process: try again", reads_too=False)

@@ -81,7 +81,7 @@ class Deadlines:
         if (trouble := self._trouble) is not None and (self._reads_too or not reading):
             raise Unavailable(f"{trouble}; nothing was done by this call")
 
-    def fell_silent(self, why: str = "does not answer", *, reads_too: bool = True) -> None:
+    def fail_fast(self, why: str = "does not answer", *, reads_too: bool = True) -> None:
         """Make calls fail fast until the prober gets an answer."""
         with self._lock:
             if self._probe is None or self._trouble is not None:

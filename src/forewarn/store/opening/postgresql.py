@@ -140,7 +140,7 @@ class WatchedConnection(psycopg.Connection[Any]):
             raise SaidNothing("a statement takes too long") from None
         except Silent:
             self.close()
-            deadlines.fell_silent()
+            deadlines.fail_fast()
             raise SaidNothing("it does not answer") from None
         finally:
             deadlines.end(began)
@@ -156,7 +156,7 @@ def watch(engine: Engine, deadlines: Deadlines) -> None:
         try:
             connection = WatchedConnection.connect(*arguments, **options)
         except ConnectionTimeout:
-            deadlines.fell_silent()
+            deadlines.fail_fast()
             raise
         finally:
             deadlines.end(began)

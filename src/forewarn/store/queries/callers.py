@@ -12,6 +12,7 @@ from forewarn.core.basic_types import ProjectName
 from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.store import tables
 from forewarn.store.reads.open_transaction import Queries
 from forewarn.store.reads.prefetching import SELECT_ANSWERS

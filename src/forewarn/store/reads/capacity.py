@@ -32,7 +32,7 @@ from forewarn.store.rows.stored import STORED
 _H, _M, _E, _O = tables.hosts.c, tables.machines.c, tables.events.c, tables.orders.c
 # How many hosts to offer beyond one for each machine that moves. Offering all hosts would find a host without
 # the machine's group more often, but the cost would grow with the fleet.
-TO_CHOOSE_FROM = 32
+EXTRA_HOSTS = 32
 
 # Not EXISTS: for that, PostgreSQL may read the hosts of all orders first.
 _ORDERED = select(literal_column("1")).where(_H.name == tables.HOST_OF_OPEN_ORDER).limit(1).scalar_subquery()
@@ -113,7 +113,7 @@ def load_rooms(  # noqa: PLR0913 - the input of one decision
     (None: all), each to another host than its source.
     """
     hosts = len(sources)
-    most = (len(machines) if at_most is None else at_most) + hosts + TO_CHOOSE_FROM
+    most = (len(machines) if at_most is None else at_most) + hosts + EXTRA_HOSTS
     groups = tuple(groups)
     # The rules keep standalone machines apart from no other machine.
     listed = [group.name for group in groups if group.kind is not GroupKind.STANDALONE]

@@ -15,6 +15,7 @@ from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.store import tables
 from forewarn.store.prefetch import PrefetchedRows
 from forewarn.store.key_lists import chunks
+from forewarn.store.prefetch import PrefetchedRows
 from forewarn.store.reads.paging import next_cursor, page_query
 from forewarn.store.rows.mapping import Columns, Row
 from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES, META, Meta

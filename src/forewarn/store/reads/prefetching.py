@@ -12,6 +12,7 @@ from forewarn.core.basic_types import ProjectName, Source
 from forewarn.store import tables
 from forewarn.store.prefetch import NOT_STARTED, Prefetch, PrefetchedRows, Rows
 from forewarn.store.key_lists import chunks, for_keys, key_list, one_of
+from forewarn.store.prefetch import NOT_STARTED, Prefetch, PrefetchedRows, Rows
 from forewarn.store.reads.notices import NOTICES
 from forewarn.store.reads.open_transaction import LOCK_META, BatchState
 from forewarn.store.reads.slice_reads import EVENTS_OF_ORDERS, GROUPS_WITH_LISTED
@@ -47,7 +48,7 @@ _SCHEDULED = for_keys(select(_O.project, func.count()), _O.project).where(*IS_SC
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted(Generic[Key]):
+class _KeyedRows(Generic[Key]):
     """Queries by key, and all rows of each key, perhaps none."""
 
     queries: Sequence[Statement]
@@ -95,7 +96,7 @@ def load(connection: Connection, calls: Sequence[Prefetch], state: BatchState) -
     )
 
 
-def _ask(connection: Connection, state: BatchState, *wanted: _Wanted[Any]) -> None:
+def _ask(connection: Connection, state: BatchState, *wanted: _KeyedRows[Any]) -> None:
     """Run several queries at once, after the lock on the counter."""
     locking: list[Statement] = [] if state.meta is not None else [(LOCK_META, None)]
     answers = iter(
@@ -117,22 +118,24 @@ def _named(project: ProjectName | None, calls: Sequence[Prefetch]) -> _Wanted[st
     )
 
 
-def _by(keys: Iterable[str], query: Select[Any], key: Callable[[Row], str]) -> _Wanted[str]:
+def _by(keys: Iterable[str], query: Select[Any], key: Callable[[Row], str]) -> _KeyedRows[str]:
     """Want the rows of a `for_keys` query; without keys no query runs."""
     wanted = sorted(keys)
-    return _Wanted([(query, {"keys": some}) for some in chunks(wanted)], key, {each: [] for each in wanted})
+    return _KeyedRows(
+        [(query, {"keys": some}) for some in chunks(wanted)], key, {each: [] for each in wanted}
+    )
 
 
-def _orders(machines: set[str], hosts: set[str]) -> _Wanted[tuple[str, str]]:
+def _orders(machines: set[str], hosts: set[str]) -> _KeyedRows[tuple[str, str]]:
     """Want the open orders on machines and on hosts."""
     keys = {"machines": sorted(machines), "hosts": sorted(hosts)}
     found: dict[tuple[str, str], Rows] = {(of, key): [] for of, some in keys.items() for key in some}
-    return _Wanted([(_ORDERS, keys)] if found else [], lambda row: (row[-2], row[-1]), found)
+    return _KeyedRows([(_ORDERS, keys)] if found else [], lambda row: (row[-2], row[-1]), found)
 
 
-def _answers(wanted: set[tuple[str, str]]) -> _Wanted[tuple[str, str]]:
+def _answers(wanted: set[tuple[str, str]]) -> _KeyedRows[tuple[str, str]]:
     queries = _by({key for _, key in wanted}, _ANSWERS, lambda row: row[_KEY]).queries
-    return _Wanted(queries, lambda row: (row[_CALLER], row[_KEY]), {each: [] for each in wanted})
+    return _KeyedRows(queries, lambda row: (row[_CALLER], row[_KEY]), {each: [] for each in wanted})
 
 
 _CALLER, _KEY = (list(tables.answers.columns.keys()).index(name) for name in ("caller", "key"))

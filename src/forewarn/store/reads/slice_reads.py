@@ -1,6 +1,6 @@
 """Slices: the part of the fleet that a decision needs, with all projects and holds."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -8,7 +8,6 @@ from sqlalchemy import and_, case, func, not_, select, union_all
 
 from forewarn.core.basic_types import Action, EventType, GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.core.model.constraints import ArmedDomain, Hold
-from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
@@ -32,7 +31,7 @@ _HOLDS = HOLDS.select().order_by(tables.holds.c.at, tables.holds.c.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ProjectsAndHolds:
     """All projects, and all holds in force."""
 
     version: str
@@ -40,16 +39,16 @@ class Settings:
     holds: Mapping[str, Hold]
 
 
-def load_settings(tx: OpenTransaction) -> Settings:
+def load_settings(tx: OpenTransaction) -> ProjectsAndHolds:
     """Load all projects and all holds in force.
 
     Every decision needs them, and they rarely change. So the connection caches them with their version, which
     each transaction reads anyway.
     """
-    cached: Settings | None = tx.connection.info.get(_SETTINGS)
+    cached: ProjectsAndHolds | None = tx.connection.info.get(_SETTINGS)
     # A version is never used again, not even after a rollback.
     if cached is None or cached.version != tx.meta.settings_version:
-        cached = Settings(
+        cached = ProjectsAndHolds(
             version=tx.meta.settings_version,
             projects={each.name: each for each in tx.read_all(PROJECTS.read, _PROJECTS)},
             holds={each.id: each for each in tx.read_all(HOLDS.read, _HOLDS)},
@@ -125,14 +124,27 @@ class ScopedRuleQueries(Queries):
         """Load the part of the fleet that a decision about these needs; unknown ids are ignored."""
         named = self._tx.load(ORDERS.read, _ORDERS, {order.upper() for order in orders})
         whole_hosts = {*hosts, *(order.host for order in named if order.host is not None)}
-        known_hosts, carried = self._load_carried(whole_hosts)
-        single = {machine.lower() for machine in machines} | set(_machines_of(named))
+        known_hosts = {host.name: host for host in self._tx.load(HOSTS.read, _HOSTS, whole_hosts)}
+        carried = {machine.id: machine for machine in self._tx.load(MACHINES.read, _CARRIED, whole_hosts)}
+        single = {machine.lower() for machine in machines} | {
+            machine
+            for order in named
+            for machine in (order.machine, *(step.machine for step in order.steps))
+            if machine is not None
+        }
         # The failure of a host waits for machines that are moving to it, and recovers those that arrive.
-        single |= self._coming_to({order.host for order in named if order.action is Action.FAIL})
+        failed = {order.host for order in named if order.action is Action.FAIL and order.host is not None}
+        single |= {row[0] for row in self._tx.rows_for(_COMING, failed)}
         others = self._load_machines(single - carried.keys(), known_hosts)
-        machines_by_id = _by_id([*carried.values(), *others])
+        all_machines = sorted(
+            (*carried.values(), *others), key=lambda machine: (machine.name.casefold(), machine.id)
+        )
+        machines_by_id = {machine.id: machine for machine in all_machines}
         orders_by_id = self._orders_around(named, machines_by_id, whole_hosts | known_hosts.keys())
-        events = self._load_events(orders_by_id)
+        event_rows = self._tx.prefetched_rows(
+            self._tx.batch.prefetched.events, EVENTS_OF_ORDERS, orders_by_id
+        )
+        events = sorted(map(EVENTS.read, event_rows), key=lambda event: (event.number, event.id))
         group_names = {*groups, *(machine.group for machine in machines_by_id.values())}
         loaded_groups, counts = self._load_groups(group_names | {event.group for event in events})
         settings = load_settings(self._tx)
@@ -192,14 +204,6 @@ class ScopedRuleQueries(Queries):
         )
         return replace(part, room=room)
 
-    def _load_carried(
-        self, names: Iterable[HostName]
-    ) -> tuple[dict[HostName, Host], dict[MachineId, Machine]]:
-        """Load hosts and all machines on them."""
-        wanted = list(names)
-        hosts = {host.name: host for host in self._tx.load(HOSTS.read, _HOSTS, wanted)}
-        return hosts, {machine.id: machine for machine in self._tx.load(MACHINES.read, _CARRIED, wanted)}
-
     def _load_machines(
         self, ids: Collection[MachineId | str], hosts: dict[HostName, Host]
     ) -> Sequence[Machine]:
@@ -210,14 +214,6 @@ class ScopedRuleQueries(Queries):
         found = [self._tx.found[MachineId(id_)] for id_ in ids if id_ in self._tx.found]
         hosts.update((host.name, host) for _, host in found if host is not None)
         return [machine for machine, _ in found]
-
-    def _coming_to(self, hosts: Collection[HostName | None]) -> set[MachineId]:
-        return {row[0] for row in self._tx.rows_for(_COMING, (host for host in hosts if host is not None))}
-
-    def _load_events(self, orders: Iterable[OrderId]) -> Sequence[Event]:
-        rows = self._tx.prefetched_rows(self._tx.batch.prefetched.events, EVENTS_OF_ORDERS, orders)
-        found = [EVENTS.read(row) for row in rows]
-        return sorted(found, key=lambda event: (event.number, event.id))
 
     def _orders_around(
         self, named: Iterable[Order], machines: Iterable[MachineId], hosts: Iterable[HostName]
@@ -243,9 +239,11 @@ class ScopedRuleQueries(Queries):
         asked: Iterable[HostName],
     ) -> dict[HostName, Host]:
         """Add the hosts that orders or machines move to."""
-        bound = {machine.bound_for for machine in machines if machine.bound_for is not None}
-        targets = {*_targets_of(named), *bound, *asked} - hosts.keys()
-        hosts |= {host.name: host for host in self._tx.load(HOSTS.read, _HOSTS, targets)}
+        targets = {*asked, *(machine.bound_for for machine in machines)}
+        for order in named:
+            targets |= {order.terms.to, *(step.target for step in order.steps)}
+        wanted = {host for host in targets if host is not None} - hosts.keys()
+        hosts |= {host.name: host for host in self._tx.load(HOSTS.read, _HOSTS, wanted)}
         return dict(sorted(hosts.items()))
 
     def _load_groups(self, names: Iterable[GroupName]) -> tuple[dict[GroupName, Group], "DomainCounts"]:
@@ -260,28 +258,9 @@ class ScopedRuleQueries(Queries):
         return dict(sorted(groups.items())), counts
 
 
-def _machines_of(orders: Iterable[Order]) -> Iterator[MachineId]:
-    for order in orders:
-        if order.machine is not None:
-            yield order.machine
-        yield from (step.machine for step in order.steps)
-
-
-def _targets_of(orders: Iterable[Order]) -> Iterator[HostName]:
-    for order in orders:
-        yield from (step.target for step in order.steps if step.target is not None)
-        if order.terms.to is not None:
-            yield order.terms.to
-
-
 def _homes_of(order: Order) -> tuple[HostName, ...]:
     """Return the hosts that the machines of an order should or must move to."""
     return order.terms.homes if order.terms.to is None else (*order.terms.homes, order.terms.to)
-
-
-def _by_id(machines: Iterable[Machine]) -> dict[MachineId, Machine]:
-    ordered = sorted(machines, key=lambda machine: (machine.name.casefold(), machine.id))
-    return {machine.id: machine for machine in ordered}
 
 
 class DomainCounts:

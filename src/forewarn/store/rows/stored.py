@@ -23,6 +23,7 @@ from forewarn.core.webhook_rules import Webhook
 from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.retention import Pruning
 from forewarn.core.session_cookies import BrowserSession
+from forewarn.core.webhook_rules import Webhook
 from forewarn.store import tables
 from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped, micros, micros_or_none, moment
 from forewarn.wire.codec import Codec, Shape

@@ -66,7 +66,7 @@ def fleet(*specs: MachineSpec, **more: Any) -> FleetSpec:
         (fleet(spec(group=None, project=ProjectName("x"))), 'machines[0] "web-0": project: expected one of'),
         (fleet(spec(host=HostName("x"))), 'machines[0] "web-0": host: expected one of the hosts, got'),
         (fleet(spec(update_domain=5)), 'machines[0] "web-0": update-domain: expected 0 to 4, got 5'),
-        (fleet(spec(), spec("WEB-0")), 'machines[1] "WEB-0": name: expected one of its own, but machines[0]'),
+        (fleet(spec(), spec("WEB-0")), 'machines[1] "WEB-0": name: expected a unique one, but machines[0]'),
         (
             fleet(groups=(group(project=ProjectName("x")),)),
             "groups.web: project: expected one of the projects",
@@ -176,7 +176,7 @@ def test_a_new_machine_does_not_take_the_id_of_another() -> None:
     with pytest.raises(Conflict) as refused:
         put(made, spec("web-1", vm_id=taken), None)
     assert str(refused.value) == (
-        f'machine "web-1": vm-id: "web-0" has {taken}: give this one its own, or rename that one'
+        f'machine "web-1": vm-id: "web-0" has {taken}: give this machine its own, or rename the other'
     )
 
 

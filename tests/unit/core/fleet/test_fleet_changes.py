@@ -251,7 +251,7 @@ def test_the_id_of_a_machine_cannot_change() -> None:
     with pytest.raises(Conflict) as refused:
         fleet.apply(spec(machine("a", vm_id=TWO)), at_once=9)
     assert str(refused.value) == (
-        f'machine "a": vm-id: it is {ONE}, and cannot become {TWO}: leave vm-id out, or, if this is another '
+        f'machine "a": vm-id: it is {ONE} and cannot become {TWO}: leave vm-id out, or, if this is another '
         "machine, first remove the one there (forewarn machine delete a)"
     )
 
@@ -260,7 +260,7 @@ def test_two_machines_with_one_id_are_both_named() -> None:
     with pytest.raises(Invalid) as refused:
         applying.validate(spec(machine("a", vm_id=ONE), machine("b", vm_id=ONE)))
     assert str(refused.value) == (
-        'machines[1] "b": vm-id: expected one of its own, but machines[0] "a" has it too'
+        'machines[1] "b": vm-id: expected a unique one, but machines[0] "a" has it too'
     )
 
 

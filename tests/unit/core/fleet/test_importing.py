@@ -134,7 +134,7 @@ def test_a_machine_does_not_join_another_projects_group() -> None:
     joins = found(vm("a", group=WEB, project=shop), vm("b", group=WEB, update_domain=3, project=other))
     plan = planned(fleet, joins)
     assert plan.notes[:-1] == (
-        "machine b: group web is not taken: that is of project shop, and it is of other",
+        "machine b: group web is not imported: it belongs to project shop, the machine to other",
     )
     taken(fleet, joins)
     assert (fleet.machine("b").group != WEB, fleet.machine("b").project) == (True, other)
@@ -172,7 +172,7 @@ def test_a_machine_that_changes_its_project_takes_no_name_there() -> None:
 def test_a_taken_address_is_not_imported() -> None:
     fleet = declared("web-0", address="10.0.0.1")
     plan = planned(fleet, found(vm("web-0"), vm("b", addresses=("10.0.0.1",))))
-    assert plan.notes == ("machine b: address 10.0.0.1 is not taken: web-0 has it",)
+    assert plan.notes == ("machine b: address 10.0.0.1 is not imported: web-0 has it",)
     assert taken(fleet, found(vm("web-0"), vm("c", addresses=("10.0.0.1", "10.0.0.2")))) == (
         "+ machine c on host-a",
     )
@@ -216,13 +216,13 @@ def test_a_declared_network_stays_even_if_the_address_is_taken_there() -> None:
     other = vm("2", addresses=("10.0.0.5",), own_network="shop.red")
     taken(fleet, found(other))
     plan = planned(fleet, found(there, other), replace(LIBVIRT, take=frozenset({"address"})))
-    assert any("10.0.0.5 is not taken: 2 has it" in note for note in plan.notes)
+    assert any("10.0.0.5 is not imported: 2 has it" in note for note in plan.notes)
 
 
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        (vm("b", manager="nova"), "nova manages it (--managed imports it all the same)"),
+        (vm("b", manager="nova"), "nova manages it (--managed imports it anyway)"),
         (vm("b", C), "it is on host-c, which the source does not list"),
         (vm("b", B), "host host-b is failed"),
         (vm("b", A), "host host-a is declared as bare metal"),
