@@ -24,7 +24,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource, Room
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.slice import Slice
-from forewarn.store.reads.capacity import TO_CHOOSE_FROM
+from forewarn.store.reads.capacity import EXTRA_HOSTS
 from forewarn.store.store import Store
 from tests.contract.samples import (
     NOW,

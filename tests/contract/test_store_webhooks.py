@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from forewarn.core.basic_types import Kind, ProjectName
-from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.scope import Scope
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.store.store import Store
 from tests.contract.samples import NOW, SECOND
 from tests.helpers.database.transactions import writing

@@ -69,13 +69,13 @@ class OperatorClient:
 
     @contextmanager
     def keeping_connection(self) -> "Iterator[OperatorClient]":
-        """Give a client of the same server that keeps its connection, for many calls."""
+        """Yield a client of the same server that keeps its connection open, for many calls."""
         again = self.with_answer_timeout(self._answer_seconds)
         with self._connection() as again._kept:
             yield again
 
     def with_answer_timeout(self, seconds: float) -> "OperatorClient":
-        """Return a client of the same server that waits no longer than this for it to send something."""
+        """Return a client of the same server with another `answer_seconds`."""
         return OperatorClient(
             self.url,
             token=self._token,
@@ -158,7 +158,7 @@ class OperatorClient:
             yield answer
 
     def as_async_client(self) -> "AsyncOperatorClient":
-        """Return a client of the same server for an event loop, to be closed in the end."""
+        """Return an asyncio client of the same server; close it afterwards."""
         import httpx
 
         from forewarn.client.async_calls import AsyncOperatorClient

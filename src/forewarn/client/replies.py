@@ -49,10 +49,12 @@ class RequestRefused(Exception):
 class ServerUnreachable(Exception):
     """No server answers, or something else does."""
 
-    def __init__(self, message: str, *, connection_broke: bool = False, may_have_changed: bool = False) -> None:
+    def __init__(
+        self, message: str, *, connection_broke: bool = False, may_have_changed: bool = False
+    ) -> None:
         super().__init__(message)
-        self.connection_broke = connection_broke  # whether it was there, and may be back soon
-        self.may_have_changed = may_have_changed  # what changes something
+        self.connection_broke = connection_broke  # whether it answered before, so it may return soon
+        self.may_have_changed = may_have_changed  # whether the request may have taken effect
 
 
 class OutcomeUnknown(ServerUnreachable):
@@ -114,7 +116,7 @@ def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         connection_broke = status in NO_ANSWER_BEHIND
         raise ServerUnreachable(
-            f"What answers at {url} is no forewarn server.\n{ADVICE}",
+            f"The program that answers at {url} is not a forewarn server.\n{ADVICE}",
             connection_broke=connection_broke,
             may_have_changed=connection_broke and sent.request.method != "GET",
         ) from None

@@ -57,29 +57,30 @@ class Tries:
         if self._failed >= TRIES:
             return None
         if isinstance(error, ServerUnreachable):
-            # One that was never there is not waited for.
-            is_back_soon = self._has_key and (error.connection_broke or self._failed > 1)
-            return FIRST_PAUSE * 2 ** (self._failed - 1) if is_back_soon else None
+            # A server that never answered is not retried.
+            may_return = self._has_key and (error.connection_broke or self._failed > 1)
+            return FIRST_PAUSE * 2 ** (self._failed - 1) if may_return else None
         if error.status == TOO_MANY or (error.status == UNAVAILABLE and self._has_key):
             after = error.retry_after
             return after if after is not None and after <= LONGEST_PAUSE else None
         return None
 
     def outcome(self, error: RequestRefused | ServerUnreachable) -> RequestRefused | ServerUnreachable:
-        """Return what the caller is to be told after the last error: a try before it may still happen."""
-        if self._changes and self._may_happen and not _is_decision(error):
+        """Return the error of the call: OutcomeUnknown if an earlier try may still take effect."""
+        # A decision of the server includes the outcome of earlier tries with the same key.
+        status = error.status if isinstance(error, RequestRefused) else None
+        is_decision = status is not None and status < FIRST_FAULT and status != TOO_MANY
+        if self._changes and self._may_happen and not is_decision:
             return OutcomeUnknown(f"{unknown_outcome_message(str(error))}\n{LOOK_FIRST}")
         return error
 
 
 def may_have_taken_effect(error: RequestRefused | ServerUnreachable) -> bool:
-    """Return whether a call that failed so may have been done, or may still be."""
-    if isinstance(error, ServerUnreachable):
-        return error.may_have_changed
-    return error.code == UNCERTAIN
+    """Return whether a failed call may have taken effect, or may still."""
+    return error.may_have_changed if isinstance(error, ServerUnreachable) else error.code == UNCERTAIN
 
 
 def unknown_outcome_message(trouble: str) -> str:
-    """Write that it is not known whether something was done, and why the last try had no answer."""
+    """Return the message for an unknown outcome, with the error of the last try."""
     last = trouble.splitlines()[0].removesuffix(f"; {MAY_STILL_HAPPEN}")
     return f"it is not known whether this was done, and it may still happen; the last try ended with: {last}"

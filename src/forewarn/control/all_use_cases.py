@@ -8,8 +8,8 @@ from typing import TypeVar
 from forewarn.control import naming
 from forewarn.control.disclosing import disclosed_refusal
 from forewarn.control.fleet.declarations import FleetCommands, FleetDryRuns
-from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.fleet.fleet_items import FleetItems
+from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.followed_records import FollowedRecords, RecentRecords
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.orders.guest_use_cases import GuestUseCases

@@ -68,7 +68,9 @@ class IdempotentCalls(UseCase):
         self._prune_at = real_now()
         self._unpruned: dict[str, int] = {}  # responses saved since the last pruning, by caller
 
-    def answer(self, tx: Transaction, call: IdempotentCall, work: Callable[[], IdempotentResponse]) -> IdempotentResponse:
+    def answer(
+        self, tx: Transaction, call: IdempotentCall, work: Callable[[], IdempotentResponse]
+    ) -> IdempotentResponse:
         """Execute a call and save its response in the same transaction, or repeat the saved response.
 
         Conflict if the key was used for a different request. A call that raises is not saved: it has changed

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCalls, IdempotentCall
+from forewarn.control.idempotent_calls import IdempotentCall, IdempotentCalls, IdempotentResponse
 from forewarn.control.orders.order_use_cases import HostOrders
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.admission import holds

@@ -12,7 +12,6 @@ from forewarn.control.driver import KnownDrivers
 from forewarn.control.driver_outbox import DriverOutbox, changed_steps, new_prechecks, reconnected_hosts
 from forewarn.control.host_reachability import HostReachability
 from forewarn.control.plan_prechecks import PlanPrechecks
-from forewarn.control.host_reachability import HostReachability
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice

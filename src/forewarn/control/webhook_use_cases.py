@@ -139,7 +139,7 @@ class Webhooks(UseCase):
         # A host name is resolved, and its address checked, on each delivery.
         if guarded and is_internal_host(host):
             raise Invalid(f"url: expected a public address, got {host}: {HOW_TO_ALLOW}")
-        return checked
+        return url
 
 
 def _check_room(tx: ScopedTransaction) -> None:

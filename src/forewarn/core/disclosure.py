@@ -20,8 +20,8 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
+from forewarn.core.redaction import DRIVER, END, redact_names, redact_operator_texts
 from forewarn.core.webhook_rules import NEVER_PUSHED, Webhook
-from forewarn.core.redaction import DRIVER, END, without_marked_names, without_operators_words
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
 
@@ -35,7 +35,7 @@ A_PROJECT = "another project"
 A_DRIVER = "platform"
 ANOTHER_GUEST = "another project's guest"
 # The placeholder for a reason to wait that concerns other projects only.
-OTHER_PROJECTS_REASON = Waiting(what="the platform", reason="waits for something that is not of your project")
+OTHER_PROJECTS_REASON = Waiting(what="the platform", reason="waits for something outside your project")
 # The placeholder for work outside forewarn.
 DONE_OUTSIDE = "waits for the operators of the hosts to do the work"
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from forewarn.core.basic_types import EventId, OrderId
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.webhook_rules import Webhook, has_to_send
+from forewarn.core.webhook_rules import Webhook, must_deliver
 
 # How often old records are looked for, so the history mentions their deletion at most once a day.
 EVERY = timedelta(days=1)

@@ -17,7 +17,6 @@ from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.guest.long_polls import GuestCaller, LongPolls, member_of
 from forewarn.guest.requests import Approve, Defer, Poll
-from forewarn.guest.long_polls import GuestCaller, Waits, member_of
 from forewarn.wire import azure
 from forewarn.wire.azure import VERSIONS, write_document
 
@@ -221,13 +220,11 @@ class RehearsalRegistry:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._open: dict[ProjectName, tuple[GuestRehearsal, GuestLedger]] = {}
+        self._open: dict[ProjectName, GuestRehearsal] = {}
 
     def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
-        """Begin a rehearsal with machines."""
-        ledger = GuestLedger()
-        rehearsal = GuestRehearsal(self._board, ledger)
-        self._open[project] = (rehearsal, ledger)
+        """Begin a rehearsal with these machines."""
+        rehearsal = self._open[project] = GuestRehearsal(self._board, GuestLedger())
         for machine, name in machines.items():
             rehearsal.admit(machine, name)
 
@@ -236,7 +233,7 @@ class RehearsalRegistry:
         self._open[project].meet(faults)
 
     def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
-        """Return what guests have done so far; nothing if the rehearsal has ended meanwhile."""
+        """Return what guests have done so far; an empty list if the rehearsal has ended."""
         if project not in self._open:
             return ()
         return [

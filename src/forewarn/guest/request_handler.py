@@ -25,13 +25,6 @@ from forewarn.guest.requests import (
 )
 from forewarn.guest.routes import refusal_of
 from forewarn.guest.settings import EndpointSettings, GuestCommands
-from forewarn.guest.long_polls import (
-    CallerGone,
-    GuestCaller,
-    TryAgain,
-    Waits,
-    member_of,
-)
 from forewarn.wire import azure, instance
 from forewarn.wire.instance import InstanceMetadata
 

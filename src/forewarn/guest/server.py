@@ -9,7 +9,6 @@ from forewarn.core.feed import Delta
 from forewarn.core.rehearsal_ledger import GuestLedger
 from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board
-from forewarn.guest.request_handler import GuestService
 from forewarn.guest.http.connections import OpenConnections
 from forewarn.guest.http.listeners import Listen, Listeners
 from forewarn.guest.rehearsal import GuestRehearsal
@@ -62,20 +61,6 @@ class GuestServer:
                 len(self._board),
             )
         self._is_short = len(self._board) > room
-
-    async def open_listener(self, machine: MachineId, *, name: str, port: int = 0) -> str:
-        """Listen for one machine, on a free port if none is given, and return the URL."""
-        return await self._listeners.open_listener(machine, port, name=name)
-
-    @property
-    def room(self) -> int:
-        """How many connections there may be at once: each machine needs one."""
-        return self.connections.room
-
-    @property
-    def refusals(self) -> Refusals:
-        """What the limits on connections have refused."""
-        return self.connections.refusals
 
     def rehearse(self, ledger: GuestLedger) -> GuestRehearsal:
         """Begin a rehearsal without machines."""

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
 
-from forewarn.core.time_formats import format_span_briefly
 from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.text_formats import counted
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.rehearsal.scenario import Expectation, Scenario
 from forewarn.wire.answers.coding import ANSWER_CODEC
 
@@ -226,7 +226,7 @@ def checks_of_guests(
         yield Check(name=f"guest {name}", failures=tuple(found))
 
 
-def _of_polls(expect: Expectation, account: GuestAccount) -> list[str]:
+def _poll_failures(expect: Expectation, account: GuestAccount) -> list[str]:
     if expect.polled is True and not account.polls:
         return [f"{account.machine} should have polled, and never did"]
     if expect.polled is False and account.polls:
@@ -234,7 +234,7 @@ def _of_polls(expect: Expectation, account: GuestAccount) -> list[str]:
     return []
 
 
-def _of_guest_event(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
+def _sight_failures(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
     if expect.saw is None:
         return []
     if not own:
@@ -246,7 +246,7 @@ def _of_guest_event(expect: Expectation, account: GuestAccount, own: Sequence[Ev
     ]
 
 
-def _of_approval(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
+def _approval_failures(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
     if expect.approved is None:
         return []
     found = []
@@ -270,7 +270,7 @@ def _recovered(scenario: Scenario, account: GuestAccount, began: datetime) -> bo
 
 
 def as_json(report_: RehearsalReport) -> dict[str, Any]:
-    """Write a report for a program."""
+    """Return a report as JSON."""
     return {"scenario": report_.scenario, "held": report_.held, **ANSWER_CODEC.write(report_)}
 
 

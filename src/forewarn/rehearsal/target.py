@@ -14,13 +14,12 @@ from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.rehearsal_ledger import GuestAccount, GuestLedger, FirstSighting
+from forewarn.core.rehearsal_ledger import FirstSighting, GuestAccount, GuestLedger
 from forewarn.core.rehearsal_rules import Fault
 from forewarn.rehearsal.scenario import OrderStep, Scenario
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import ANSWER_CODEC
 from forewarn.wire.answers.order_answers import (
-    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderDetailWithEventsAnswer,
     OrderOnMachineAnswer,
@@ -183,7 +182,7 @@ class Target:
         await self._api.call("POST", f"/v1/orders/{order}/cancel", OrderAnswer)
 
     async def show(self, order: str) -> OrderDetailWithEventsAnswer:
-        """Return an order and all its events, ended ones too."""
+        """Return an order and all its events, including past ones."""
         return await self._api.call("GET", f"/v1/orders/{order}", OrderDetailWithEventsAnswer)
 
     async def leave(self) -> None:

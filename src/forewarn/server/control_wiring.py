@@ -10,7 +10,6 @@ from forewarn.control.engine.driver_calls import DriverCalls
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.engine.order_work import OrderWork
-from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.fleet.declarations import FleetCommands
 from forewarn.control.fleet.fleet_items import FleetItems
 from forewarn.control.followed_records import RecentRecords

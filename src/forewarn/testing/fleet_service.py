@@ -48,7 +48,7 @@ class FleetService:
         self._clock.begin()
         self._ledger = GuestLedger()
         self._ledger.set_listener(self.note)
-        # Not through the API: machines join one by one, as the test names them.
+        # Not through the API: machines join one by one, as the test mentions them.
         self._rehearsal = private.guest.rehearse(self._ledger)
         self._faults: dict[int, Fault] = {}  # owner: the thread of the loop
         self.log: list[str] = []  # any thread appends; lines are never removed
@@ -94,7 +94,7 @@ class FleetService:
         return await self._private.open_endpoint(machine)
 
     def account(self, machine: str) -> GuestAccount:
-        """Return what the guest of a machine has done."""
+        """Return the account of the guest of a machine."""
         return self._ledger.accounts[machine]
 
     def put(self, fault: Fault) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCall
+from forewarn.control.idempotent_calls import IdempotentCall, IdempotentResponse
 from forewarn.core.basic_types import (
     EXTERNAL,
     Action,

@@ -172,7 +172,7 @@ def test_due_work_is_not_starved_by_starting_steps(service: Service) -> None:
     service.tick()
     service.clock.set(service.clock.now() + timedelta(minutes=15))
     for _ in range(2):
-        service.context.outbox.mark_incomplete()  # as if something had been started again and again
+        service.context.outbox.mark_incomplete()  # as if steps had started repeatedly
         service.engine.tick(service.clock.now(), should_yield=lambda: True)
     (event,) = service.events("db")
     assert event.started_at is not None

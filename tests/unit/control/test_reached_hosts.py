@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Set
 from datetime import UTC, datetime, timedelta
 
-from forewarn.control.host_reachability import UNKNOWN, Reachability, HostReachability, ReachState
+from forewarn.control.host_reachability import UNKNOWN, HostReachability, Reachability, ReachState
 from forewarn.core.basic_types import HostName
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -12,7 +12,7 @@ LATER = NOON + timedelta(seconds=10)
 ONE, TWO = HostName("host-1"), HostName("host-2")
 
 
-def test_a_state_has_the_time_since_when_it_is_so_and_when_the_host_was_last_reached() -> None:
+def test_a_state_has_its_start_and_the_time_of_the_last_contact() -> None:
     hosts = HostReachability()
     assert hosts.of(ONE) is UNKNOWN
     assert hosts.note(ONE, None, at=NOON)
@@ -50,7 +50,7 @@ class OtherHosts(Set[HostName]):
         return len(self._hosts)
 
 
-def test_an_answer_that_comes_while_others_are_forgotten_is_not_lost() -> None:
+def test_an_answer_during_the_removal_of_other_hosts_is_not_lost() -> None:
     hosts = HostReachability()
     for number in range(10):
         hosts.note(HostName(f"gone-{number}"), None, at=NOON)

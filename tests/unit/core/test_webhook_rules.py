@@ -12,10 +12,9 @@ from forewarn.core.webhook_rules import (
     WebhookId,
     delivered,
     failed,
-    has_to_send,
     is_internal_host,
     is_public,
-    retry_delay,
+    must_deliver,
     pushable,
     retry_delay,
 )

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.rehearsal_ledger import GuestAccount, FirstSighting
+from forewarn.core.rehearsal_ledger import FirstSighting, GuestAccount
 from forewarn.rehearsal.report import EventFacts, RehearsalReport, as_json, report
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.scenario_file import default_fleet, read_scenario
@@ -129,7 +129,7 @@ def test_an_event_without_notice_need_not_be_approved() -> None:
         ),
     ],
 )
-def test_what_is_not_as_expected_is_said(
+def test_unmet_expectations_are_failures(
     expect: str, account: GuestAccount, facts: EventFacts, failure: str
 ) -> None:
     told = outcome(scenario(expect), account, facts)

@@ -9,7 +9,7 @@ from forewarn.api.request_fields import HOST, PROJECT, free_text
 from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerReading, Service, WholeTx
-from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCall
+from forewarn.control.idempotent_calls import IdempotentCall, IdempotentResponse
 from forewarn.core.basic_types import HostName, ProjectName
 from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.orders.requests import OrderRequest
@@ -50,7 +50,9 @@ def _keep_in_memory(
     return WithStatus(HoldAnswer.of(hold, saved=False), status=202)
 
 
-def _release_in_memory(_: IdempotentCall | None, *, id: str, service: Service) -> WithStatus[HoldAnswer] | None:
+def _release_in_memory(
+    _: IdempotentCall | None, *, id: str, service: Service
+) -> WithStatus[HoldAnswer] | None:
     """Release a hold that was never saved. A saved one needs the database."""
     unsaved = service.fleet.unsaved_holds
     hold = unsaved.release(id, by=service.by)

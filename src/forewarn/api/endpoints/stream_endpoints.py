@@ -22,7 +22,7 @@ from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.followed_records import FollowedRecords
 from forewarn.core.access import Right
 from forewarn.core.basic_types import Kind, MachineName, ProjectName
-from forewarn.core.errors import Unauthenticated, Conflict, Unavailable
+from forewarn.core.errors import Conflict, Unauthenticated, Unavailable
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.signals import Signal, waking
 from forewarn.wire import sse

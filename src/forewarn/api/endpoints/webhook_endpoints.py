@@ -10,7 +10,7 @@ from forewarn.core.access import Right
 from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.webhook_rules import WebhookId
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookTestAnswer, WebhookAnswer
+from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookAnswer, WebhookTestAnswer
 from forewarn.wire.fields import Field
 
 router = ApiRouter("webhooks")

@@ -12,7 +12,6 @@ from forewarn.control.engine.driver_calls import CallAnswer
 from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.engine.next_due import NOTHING_DUE, NextDue
 from forewarn.control.engine.order_work import OrderWork
-from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.engine.pruning import RecordPruning
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
@@ -70,11 +69,13 @@ class Engine(UseCase):
         self.due.note(saved)
         self.rollouts.cache.note(saved)
 
-    def tick(self, now: datetime, *, should_yield: Callable[[], bool] = lambda: False, few: bool = False) -> bool:
+    def tick(
+        self, now: datetime, *, should_yield: Callable[[], bool] = lambda: False, few: bool = False
+    ) -> bool:
         """Do one piece of the work that is due; return whether more may be left.
 
-        Other callers get their turn between two pieces. Each piece gets the current time, so that the last
-        announcement has as much notice as the first. A piece is a batch, or less if `should_yield` returns true.
+        Other callers run between two pieces. Each piece gets the current time, so that the last
+        announcement has as much notice as the first. A piece is one batch at most.
         With `few`, the engine asks `should_yield` more often.
         """
         self._rehearsals.review(self._transact)

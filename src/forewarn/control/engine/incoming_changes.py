@@ -9,7 +9,6 @@ from datetime import datetime
 
 from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.control.interfaces import ExternalReports
-from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext, UseCase
 from forewarn.core.basic_types import FOREWARN, HostName, OrderId

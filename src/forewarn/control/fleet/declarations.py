@@ -22,7 +22,6 @@ from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, cut,
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Slice
-from forewarn.core.time_formats import format_span
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
 from forewarn.core.scope import EVERYTHING
 from forewarn.core.time_formats import format_span

@@ -26,8 +26,8 @@ from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet import applying
 from forewarn.core.fleet.fleet_changes import FleetChange
 from forewarn.core.model.slice import Slice
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.text_formats import counted
+from forewarn.core.webhook_rules import Webhook
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries

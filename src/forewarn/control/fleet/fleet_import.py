@@ -11,9 +11,9 @@ from forewarn.control.use_case import Reading
 from forewarn.core.basic_types import GroupName, HostName, MachineId, ProjectName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
+from forewarn.core.fleet.fleet_changes import cut
 from forewarn.core.fleet.found_machines import TAKEN, fit_name, is_unsafe_name
 from forewarn.core.fleet.import_terms import ImportTerms
-from forewarn.core.fleet.fleet_changes import cut
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine
 from forewarn.core.model.host import Host
 from forewarn.core.model.slice import Slice

@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 
 from forewarn.control import naming
-from forewarn.control.fleet.fleet_application import CheckedFleet
 from forewarn.control.fleet.declarations import FleetCommands
+from forewarn.control.fleet.fleet_application import CheckedFleet
 from forewarn.control.paging import all_pages
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.basic_types import (

@@ -13,7 +13,7 @@ from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project
 from forewarn.core.rehearsal_ledger import GuestAccount
-from forewarn.core.rehearsal_rules import Fault, how_to_mark
+from forewarn.core.rehearsal_rules import Fault, KeptRehearsal, how_to_mark
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transact
 from forewarn.store.queries.fleet import FleetQueries

@@ -296,7 +296,9 @@ def with_alike(rollouts: RolloutQueries, rollout: Rollout, survey: HostSurvey) -
     return replace(rollout, alike=interchangeable_hosts.find(survey, others))
 
 
-def _what_is_wrong(rollout: Rollout, orders: Orders, quiet: UnwellMachines, now: datetime, policy: Policy) -> str:
+def _what_is_wrong(
+    rollout: Rollout, orders: Orders, quiet: UnwellMachines, now: datetime, policy: Policy
+) -> str:
     """Return why a rollout must pause: a failed step, a dead end, or a machine that stays unwell."""
     if rollout.state is not RolloutState.RUNNING or rollout.aborting:
         return ""

@@ -112,9 +112,9 @@ def _undeclared(known: Mapping[Name, Host | Group | Project], wanted: Collection
 
 def cut(whole: FleetChange, base: Slice, *, at_once: int) -> list[FleetChange]:
     """Split changes into parts of about `at_once` objects; dependent changes stay together."""
-    if _things(whole) <= at_once:
+    if _size(whole) <= at_once:
         return [] if whole == FleetChange() else [whole]
-    parts = _Parts(at_once)
+    parts = _PartBuilder(at_once)
     deep = {each.name for each in whole.groups if _is_deep(base.groups.get(each.name), each)}
     parts.add(1, defaults=(whole.defaults,) if whole.defaults else (), projects=whole.projects)
     for host in whole.hosts:
@@ -133,7 +133,7 @@ def cut(whole: FleetChange, base: Slice, *, at_once: int) -> list[FleetChange]:
     return parts.all()
 
 
-def _things(part: FleetChange) -> int:
+def _size(part: FleetChange) -> int:
     return sum(len(things) for each in fields(part) if isinstance(things := getattr(part, each.name), tuple))
 
 
@@ -191,7 +191,7 @@ def _is_deep(known: Group | None, wanted: GroupSpec) -> bool:
     return known is not None and any(getattr(known, name) != getattr(wanted, name) for name in deep)
 
 
-def _together(
+def _dependent_changes(
     whole: FleetChange, base: Slice, deep: set[GroupName]
 ) -> Iterator[tuple[tuple[GroupSpec, ...], tuple[DeclaredMachine, ...]]]:
     """Group changed machines and deeply changed groups by what must change together."""
@@ -271,7 +271,9 @@ def host_part(known: Host | None, wanted: HostSpec) -> FleetChange:
     return FleetChange(hosts=(replace(wanted, source=PUT),), machines=own)
 
 
-def group_part(draft: Draft, known: Group | None, wanted: GroupSpec, members: Sequence[Machine]) -> FleetChange:
+def group_part(
+    draft: Draft, known: Group | None, wanted: GroupSpec, members: Sequence[Machine]
+) -> FleetChange:
     """Return the change that puts a group; a group that changes its project takes its machines along."""
     _check_group(draft, wanted, members)
     if known is None:

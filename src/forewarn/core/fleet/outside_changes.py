@@ -9,14 +9,7 @@ says so for the proof of notice.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from forewarn.core.basic_types import (
-    OUTSIDE_FOREWARN,
-    HostState,
-    Kind,
-    MachineId,
-    MachineState,
-    StepState,
-)
+from forewarn.core.basic_types import OUTSIDE_FOREWARN, HostState, Kind, MachineId, MachineState, StepState
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines
 from forewarn.core.fleet.fleet_changes import ObservedMachine, StepStates
@@ -44,7 +37,9 @@ def _is_under_way(draft: Draft, machine: Machine) -> bool:
 def failed_order(draft: Draft, machine: Machine) -> Order | None:
     """Return the order with a failed step of a machine that waits for a person's decision."""
     failed = {order for order, _, state in hands(draft, machine.id) if state is StepState.FAILED}
-    return next((order for order in departures.open_orders_with(draft, machine.id) if order.id in failed), None)
+    return next(
+        (order for order in departures.open_orders_with(draft, machine.id) if order.id in failed), None
+    )
 
 
 def is_kept_by_failure(draft: Draft, machine: Machine, seen: ObservedMachine) -> bool:

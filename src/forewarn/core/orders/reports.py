@@ -96,11 +96,11 @@ def _check_recovered_host(draft: Draft, outside: Sequence[Step | HostStep]) -> N
                 )
 
 
-def fail_silent_steps(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
+def fail_silent_steps(draft: Draft, order_id: OrderId, *, by: str, why: str, policy: Policy) -> Order:
     """Mark the steps that an external program has taken up as failed: its heartbeats have stopped."""
-    for step in filter(is_taken_up, draft.orders[order].driven):
-        _fail(draft, order, step, why=why, by=by)
-    return lifecycle.advance(draft, order, policy=policy)
+    for step in filter(is_taken_up, draft.orders[order_id].driven):
+        _fail(draft, order_id, step, why=why, by=by)
+    return lifecycle.advance(draft, order_id, policy=policy)
 
 
 def is_taken_up(step: Step | HostStep) -> bool:
@@ -165,8 +165,8 @@ def step_failed(draft: Draft, attempt: AttemptId, *, why: str, again: bool = Fal
     """
     if (step := _running_step(draft, attempt)) is not None:
         _note_host_back(draft, attempt.order, step)
-        mine = draft.orders[attempt.order]
-        again = again and (not mine.terms.abandoned_by or host_work.uncordons_unfinished_host(mine, step))
+        order = draft.orders[attempt.order]
+        again = again and (not order.terms.abandoned_by or host_work.uncordons_unfinished_host(order, step))
         _fail(draft, attempt.order, step, why=why, again=again)
 
 
@@ -210,8 +210,8 @@ def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
         if isinstance(step, HostStep):
             _put(draft, order.id, host_steps.abandon(draft, step, why=why))
             return
-        if not superseding.hand_over(draft, mine.id, step, why=why):
-            _put(draft, mine.id, departures.abandon_step(draft, mine, step, why=why))
+        if not superseding.hand_over(draft, order.id, step, why=why):
+            _put(draft, order.id, departures.abandon_step(draft, order, step, why=why))
         draft.wake(departures.open_orders_with(draft, step.machine))
 
 
@@ -245,7 +245,7 @@ def _done(
     host = draft.machines[step.machine].host
     if ACTIONS[draft.orders[order_id].action].leaves or host != before.host:
         why = f"moved to {host}" if host != before.host and host else f"{step.work} is done"
-        departures.remove_from_host_orders(draft, before, why=why, keep=order)
+        departures.remove_from_host_orders(draft, before, why=why, keep=order_id)
         departures.wake_undivided_orders(draft, before.host)
     draft.wake(departures.open_orders_with(draft, step.machine))
 
@@ -257,11 +257,11 @@ def _fail(
         failed = host_steps.fail(draft, draft.orders[order_id], step, why=why, by=by, again=again)
         _put(draft, order_id, failed)
         return
-    _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
-    superseding.hand_over(draft, order, step, why=why)
+    _put(draft, order_id, steps.fail(draft, draft.orders[order_id], step, why=why, by=by))
+    superseding.hand_over(draft, order_id, step, why=why)
     draft.wake(departures.open_orders_with(draft, step.machine))
-    if ACTIONS[draft.orders[order].action].leaves:
-        departures.wake_host_of(draft, draft.orders[order])
+    if ACTIONS[draft.orders[order_id].action].leaves:
+        departures.wake_host_of(draft, draft.orders[order_id])
 
 
 def _note_host_back(draft: Draft, order_id: OrderId, step: Step | HostStep) -> None:

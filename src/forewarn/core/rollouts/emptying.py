@@ -62,7 +62,9 @@ class EvacuationCheck:
 CANNOT_LEAVE = "cannot leave its host, and restarts with it"
 
 
-def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EvacuationInput) -> tuple[EvacuationCheck, ...]:
+def find_obstacles(
+    rollout: Rollout, survey: HostSurvey, around: EvacuationInput
+) -> tuple[EvacuationCheck, ...]:
     """Check each host that must be evacuated, in the order of the waves."""
     if not rollout.empties:
         return ()
@@ -175,7 +177,9 @@ def machines_to_evacuate(
                 yield from ((wave, machine) for machine in on.get(host, ()))
 
 
-def planned_moves(leaving: Iterable[tuple[Wave, LeavingMachine]], around: EvacuationInput) -> Iterator[PlannedMove]:
+def planned_moves(
+    leaving: Iterable[tuple[Wave, LeavingMachine]], around: EvacuationInput
+) -> Iterator[PlannedMove]:
     """Yield the move of each machine, with the reachable hosts that have room for it."""
     found: dict[tuple[object, ...], list[HostName]] = {}  # by requirements, which many machines share
     names = sorted(name for name, room in around.rooms.items() if room.unreachable_since is None)
@@ -212,12 +216,10 @@ def with_obstacles(
     emptied: Sequence[EvacuationCheck], found: Mapping[tuple[HostName, MachineName], str]
 ) -> tuple[EvacuationCheck, ...]:
     """Add the refusals of drivers to the obstacles."""
-
-    def more(one: EvacuationCheck) -> tuple[Obstacle, ...]:
-        mine = (key for key in found if key[0] == one.host)
-        return tuple(Obstacle(machine=machine, reason=found[host, machine]) for host, machine in mine)
-
-    return tuple(replace(one, obstacles=(*one.obstacles, *more(one))) for one in emptied)
+    more: dict[HostName, list[Obstacle]] = {}
+    for (host, machine), reason in found.items():
+        more.setdefault(host, []).append(Obstacle(machine=machine, reason=reason))
+    return tuple(replace(one, obstacles=(*one.obstacles, *more.get(one.host, ()))) for one in emptied)
 
 
 HALF_OF_A_RACK = (

@@ -10,11 +10,11 @@ from forewarn.core.admission.timing import FOR_EVER
 from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, waves
 from forewarn.core.rollouts.candidates import Candidates, Stages
 from forewarn.core.rollouts.emptying import HALF_OF_A_RACK, HALF_OF_THOSE_ALIKE, evacuation_limits
+from forewarn.core.time_formats import format_time
 
 # Hosts that were planned together rarely need different times. If they do for so long, they need a new plan.
 MOST_TRIES = 20

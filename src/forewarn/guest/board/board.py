@@ -223,7 +223,7 @@ class Board:
         return find
 
     def untaken_notices(self) -> Callable[[EventId], Mapping[MachineId, datetime]]:
-        """Return what tells which machines have been sent an event since the last `take_notices`, and when.
+        """Return a function that looks up which machines were sent an event since the last `take_notices`.
 
         Thread-safe.
         """
@@ -253,7 +253,7 @@ class Board:
         return groups, machines
 
     def take_notices(self) -> dict[EventId, dict[MachineId, datetime]]:
-        """Hand over which events machines have been sent since the last call, and when first."""
+        """Return the events that machines were sent since the last call, and when first."""
         sent, self.sent = self.sent, {}
         return {
             event: {machine: _moment(at) for machine, at in machines.items()}

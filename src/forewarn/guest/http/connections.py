@@ -9,7 +9,6 @@ from typing import Protocol
 
 from forewarn.core.basic_types import MachineId
 from forewarn.guest.board.members import Allowance
-from forewarn.guest.request_handler import GuestService
 from forewarn.guest.http.link_layer import LinkLayer
 from forewarn.guest.http.refusals import Impostors, Limit, Refusals
 from forewarn.guest.request_handler import RequestHandler

@@ -10,7 +10,6 @@ from sqlalchemy import Connection, Select, func, literal, select, union_all
 
 from forewarn.core.basic_types import ProjectName, Source
 from forewarn.store import tables
-from forewarn.store.prefetch import NOT_STARTED, Prefetch, PrefetchedRows, Rows
 from forewarn.store.key_lists import chunks, for_keys, key_list, one_of
 from forewarn.store.prefetch import NOT_STARTED, Prefetch, PrefetchedRows, Rows
 from forewarn.store.reads.notices import NOTICES
@@ -110,7 +109,7 @@ def _ask(connection: Connection, state: BatchState, *wanted: _KeyedRows[Any]) ->
             each.found.setdefault(each.key(row), []).append(row)
 
 
-def _named(project: ProjectName | None, calls: Sequence[Prefetch]) -> _Wanted[str]:
+def _named(project: ProjectName | None, calls: Sequence[Prefetch]) -> _KeyedRows[str]:
     """Want the machines that the callers of a project name; None: callers that see all projects."""
     names = {name_key(call.machine) for call in calls if call.project == project}
     return _by(

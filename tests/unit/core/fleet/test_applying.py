@@ -276,7 +276,7 @@ def test_a_host_that_carries_others_is_not_made_bare_metal() -> None:
 def test_a_host_that_other_machines_move_to_is_not_made_bare_metal() -> None:
     made = Fleet(machine("web-0", bound_for=HostName("host-2")), hosts=["host-2"])
     part = FleetChange(hosts=(HostSpec(name=HostName("host-2"), bare_metal=True),))
-    with pytest.raises(Conflict, match=r'hosts\.host-2: bare-metal: "web-0" is to come here'):
+    with pytest.raises(Conflict, match=r'hosts\.host-2: bare-metal: "web-0" is moving here'):
         applying.apply(made.draft, part, by="test")
 
 

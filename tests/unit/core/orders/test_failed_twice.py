@@ -206,7 +206,7 @@ def test_a_failure_does_not_wait_for_a_machine_whose_move_failed() -> None:
     move, order = moved_while_failed(there)
     there.turn()
     there.fail(move.id)
-    assert ELSEWHERE in there.draft.changes().hosts_to_recheck  # so that it is looked at
+    assert ELSEWHERE in there.draft.changes().hosts_to_recheck  # so that it is advanced
     assert there.advance(order.id).state is OrderState.DONE
     assert there.machine("web-0").host == "host-1"
 

@@ -53,7 +53,7 @@ def test_a_host_that_becomes_reachable_again_is_recorded_once_with_the_downtime(
     cut(fleet)
     cut(fleet)
     assert fleet.draft.hosts[OTHER].unreachable_since == fleet.now
-    assert fleet.draft.changes().hosts_to_recheck == {OTHER}  # whose order says so
+    assert fleet.draft.changes().hosts_to_recheck == {OTHER}  # as its order tells
     assert not fleet.draft.hosts[OTHER].is_usable
     fleet.turn(90 * SECOND)
     cut(fleet)
@@ -209,7 +209,9 @@ def test_an_abandoned_step_with_an_unreachable_target_is_over() -> None:
     fleet.pass_(15 * MINUTE)
     interventions.abandon(fleet.draft, order.id, by="test")
     running = step(fleet, order)
-    reports.step_target_unreachable(fleet.draft, AttemptId(order.id, running.machine, running.attempt), why="away")
+    reports.step_target_unreachable(
+        fleet.draft, AttemptId(order.id, running.machine, running.attempt), why="away"
+    )
     fleet.advance(order.id)
     assert step(fleet, order).state is StepState.MOOT
     assert not fleet.draft.orders[order.id].open

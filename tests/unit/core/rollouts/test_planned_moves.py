@@ -73,7 +73,7 @@ def test_refusals_of_some_hosts_do_not_speak_for_all() -> None:
     assert verdict(refused, takers=5) == MoveAnswer(refused=f"{some} and 2 more")
 
 
-def test_what_drivers_say_is_in_the_way_of_the_host() -> None:
+def test_refusals_of_drivers_are_obstacles() -> None:
     ones = (EvacuationCheck(host=host(1), machines=1), EvacuationCheck(host=host(2), machines=1))
     first, second = with_obstacles(ones, {(host(1), WEB): "disk vda"})
     assert first.obstacles == (Obstacle(machine=WEB, reason="disk vda"),)
