@@ -51,7 +51,7 @@ class RunReading(Protocol):
         ...
 
 
-class Read(Protocol):
+class CallerRead(Protocol):
     """Runs a caller's read on a reader thread."""
 
     async def __call__(self, job: Callable[[CallerReads], T], /) -> T:
@@ -98,7 +98,7 @@ class Timekeeping(ClockReading, Protocol):
         ...
 
 
-class Pushing(Protocol):
+class WebhookSender(Protocol):
     """Delivers records to webhooks."""
 
     async def try_out(self, webhook: Webhook, /) -> str | None:
@@ -161,7 +161,7 @@ class ApiDependencies:
     run_for: Callable[[str], RunUseCase]  # in the queue of a caller, by its name
     read: RunReading  # on a reader thread, ahead of the queues of callers
     read_for: Callable[[str, int], RunReading]  # in the queue of a caller, with a maximum of concurrent reads
-    pushing: Pushing
+    pushing: WebhookSender
     inventories: Inventories
     timekeeper: Timekeeping
     probes: Probes

@@ -128,7 +128,7 @@ def read_time(text: str) -> datetime:
     except (ValueError, OverflowError):
         utc = None
     if utc is None:
-        raise Invalid(f"{EXPECTED_TIME}, got {text!r}")
+        raise Invalid(f"{EXPECTED_TIME}, got {shown(text)}")
     return utc
 
 

@@ -19,7 +19,6 @@ from forewarn.api.request_fields import (
     PROJECT,
     TIME,
     one_of,
-    several,
     whole_in_query,
 )
 from forewarn.api.request_models import Query, field, nullable, request_model
@@ -35,7 +34,7 @@ from forewarn.core.model.record import Record
 from forewarn.wire import icalendar
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.record_answers import PromiseAnswer, RecordAnswer, RecordsAnswer
-from forewarn.wire.fields import Field
+from forewarn.wire.fields import Field, several
 from forewarn.wire.texts import shown
 
 router = ApiRouter("history")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from forewarn.api.inputs import ListQuery, MachineInPath, NewMachineInPath, RawBodyInput
 from forewarn.api.order_bodies import HostOrderBody, MachineOrderBody, MoveBody
-from forewarn.api.request_fields import GROUP, HOST, LINE, MACHINE, PROJECT, several
+from forewarn.api.request_fields import GROUP, HOST, LINE, MACHINE, PROJECT
 from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.request_models import Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter, WithStatus
@@ -34,6 +34,7 @@ from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
+from forewarn.wire.fields import several
 
 router = ApiRouter("machines")
 
@@ -163,7 +164,7 @@ def _check_same(expected: ProjectName, got: ProjectName, why: str) -> None:
 def _add_order(action: Action, facts: ActionFacts) -> None:
     @router.call(
         f"POST /v1/machines/{{name}}/{action}",
-        facts.about,
+        facts.about.partition(";")[0],
         right=Right.USE if facts.source is Source.USER else None,
         status=202,
         description=f"{facts.about}. `event` is the notice for guests. If it is null, `reason` tells why.",

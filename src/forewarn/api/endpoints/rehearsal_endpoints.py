@@ -4,7 +4,7 @@ from datetime import datetime
 
 from forewarn.api.inputs import ProjectInPath
 from forewarn.api.order_bodies import DAY
-from forewarn.api.request_fields import LARGEST, MACHINE, NAME, TIME, one_of, seconds, several, whole
+from forewarn.api.request_fields import LARGEST, MACHINE, NAME, TIME, one_of, seconds, whole
 from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerReading, Service
@@ -24,6 +24,7 @@ from forewarn.wire.answers.rehearsal_answers import (
     RehearsingGuestAnswer,
     SeenEventAnswer,
 )
+from forewarn.wire.fields import several
 
 router = ApiRouter("rehearsals")
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from forewarn.api.inputs import PageQuery, PreparedInput, RolloutInPath
 from forewarn.api.order_bodies import DAY, DriverFields, OrderBody, ServiceFields, WholeFields
-from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, seconds, several, whole
+from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, seconds, whole
 from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
@@ -15,7 +15,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, RolloutTerms
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-from forewarn.wire.fields import Field, choice, flag
+from forewarn.wire.fields import Field, choice, flag, several
 from forewarn.wire.texts import shown
 
 router = ApiRouter("rollouts")

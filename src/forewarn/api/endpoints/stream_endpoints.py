@@ -14,10 +14,10 @@ from starlette.types import Message, Send
 from forewarn.api import request_models
 from forewarn.api.authentication import Authenticator, credentials_of
 from forewarn.api.inputs import HeaderInput
-from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, several, whole_in_query
+from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, whole_in_query
 from forewarn.api.request_models import Query, nullable, request_model
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import ApiSettings, Read, Service, Services
+from forewarn.api.services import ApiSettings, CallerRead, Service, Services
 from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.followed_records import FollowedRecords
 from forewarn.core.access import Right
@@ -26,6 +26,7 @@ from forewarn.core.errors import Conflict, Unauthenticated, Unavailable
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.signals import Signal, waking
 from forewarn.wire import sse
+from forewarn.wire.fields import several
 from forewarn.wire.invalid_field import within_field
 
 log = logging.getLogger(__name__)
@@ -153,7 +154,7 @@ class _Reader:
 
     records: FollowedRecords
     wanted: RecordFilter
-    read: Read
+    read: CallerRead
     heartbeat: float
     is_valid: Callable[[], Awaitable[bool]]
     cut_off: Signal

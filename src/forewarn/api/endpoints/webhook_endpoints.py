@@ -1,7 +1,7 @@
 """Endpoints of webhooks. Their URLs are often secrets, so that viewers cannot list them."""
 
 from forewarn.api.inputs import ListQuery, WebhookInPath
-from forewarn.api.request_fields import LINE, PROJECT, line, one_of, several
+from forewarn.api.request_fields import LINE, PROJECT, line, one_of
 from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ScopedTx, Service, Services
@@ -11,7 +11,7 @@ from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.webhook_rules import WebhookId
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookAnswer, WebhookTestAnswer
-from forewarn.wire.fields import Field
+from forewarn.wire.fields import Field, several
 
 router = ApiRouter("webhooks")
 
