@@ -197,16 +197,6 @@ class ListQuery(PageQuery):
     project: ProjectName | None = nullable(PROJECT, "Only items of this project.")
 
 
-def order_id(text: str) -> OrderId:
-    """Return the id of an order in upper case; NotFound for a text that is no id."""
-    return OrderId(_guid("order", text))
-
-
-def event_id(text: str) -> EventId:
-    """Return the id of an event in upper case; NotFound for a text that is no id."""
-    return EventId(_guid("event", text))
-
-
 def _guid(what: str, text: str) -> str:
     if not is_guid(text):
         raise NotFound(f"{what} {text[:100]} does not exist")

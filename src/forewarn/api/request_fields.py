@@ -13,7 +13,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.redaction import unmarked
 from forewarn.core.time_formats import format_span
 from forewarn.wire.fields import Field, choice, name
-from forewarn.wire.texts import read_time, shown
+from forewarn.wire.texts import is_guid, read_time, shown
 
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -123,6 +123,12 @@ def _flag_of_text(value: object) -> bool:
     return flag
 
 
+def _guid(value: object) -> str:
+    if not isinstance(value, str) or not is_guid(value):
+        raise Invalid(f"expected a GUID, got {shown(value)}")
+    return value.upper()
+
+
 def _part_of_id(value: object) -> str:
     text = LINE.read(value)
     if not _PART_OF_ID.fullmatch(text):
@@ -137,7 +143,7 @@ GROUP: Field[GroupName] = _NAME
 HOST: Field[HostName] = _NAME
 MACHINE: Field[MachineName] = _NAME
 LINE = line()
-GUID = line(format="uuid")
+GUID: Any = Field(read=_guid, schema=line(format="uuid").schema)
 # Clients send cursors back unchanged.
 CURSOR = line(pattern=r"^[A-Za-z0-9_-]+$")
 ID_BEGINNING = Field(read=_part_of_id, schema={"type": "string", "pattern": _PART_OF_ID.pattern})

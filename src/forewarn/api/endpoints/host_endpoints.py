@@ -28,9 +28,7 @@ def list_hosts(page: PageQuery, reads: CallerReading) -> Page[ListedHostAnswer]:
     views = reads.fleet.views
     found = views.hosts(after=page.after, limit=page.limit)
     shown = [
-        ListedHostAnswer.of(
-            host, found.loads[host.name], found.drivers, **_reached(views, host, found.drivers)
-        )
+        ListedHostAnswer.like(host, found.loads[host.name], **_driven(views, host, found.drivers))
         for host in found.hosts
     ]
     return Page(kind=ListedHostAnswer, items=shown, next=found.after)
@@ -44,14 +42,16 @@ def show_host(name: HostInPath, reads: CallerReading) -> WithStatus[HostWithMach
 
 def _shown(views: FleetViews, name: str, *, status: int = 200) -> WithStatus[HostWithMachinesAnswer]:
     host, machines, drivers = views.host(name)
-    answer = HostWithMachinesAnswer.of(host, machines, drivers, **_reached(views, host, drivers))
+    answer = HostWithMachinesAnswer.of(host, machines, **_driven(views, host, drivers))
     return WithStatus(answer, status, tag_of(fleet.write_host(host_spec(host))))
 
 
-def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, object]:
-    known = views.reachability(host, driver=drivers.of(host.name))
+def _driven(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, object]:
+    driver = drivers.of(host.name)
+    known = views.reachability(host, driver=driver)
     is_away = known.state is ReachState.UNREACHABLE
     return {
+        "driver": driver,
         "reachable": None if known.state is ReachState.UNKNOWN else not is_away,
         "reached_at": known.last_reached,
         "unreachable_since": known.since if is_away else None,
