@@ -31,7 +31,7 @@ NO_PROJECTS_OWN = {
     *("rules.around", "records.newest", "records.pruning", "work.absences"),
     *("webhooks.count", "work.scheduled_user_orders"),
 }
-# Of things that were found by the others.
+# Queries about resources that other queries have found.
 OF_WHAT_WAS_FOUND = {
     *("work.projects_of_events", "work.simulated_events"),
     *("work.notices", "work.deferrals"),
@@ -137,7 +137,7 @@ def test_reads_of_the_fleet_need_access_to_everything(service: Service) -> None:
     with pytest.raises(Refused, match="limited to project a"):
         _ = services(service, Scope(caller=A)).reads.fleet
     reached = services(service, EVERYTHING).reads.fleet
-    for name in FleetReads.__dataclass_fields__.keys() - {"unsaved_holds"}:  # those are no store's
+    for name in FleetReads.__dataclass_fields__.keys() - {"unsaved_holds"}:  # they are not in the store
         each = getattr(reached, name)
         assert isinstance(each, Reading)
         assert not isinstance(each, UseCase)

@@ -1,4 +1,4 @@
-"""Where the arguments of endpoints come from, and what is read of requests."""
+"""The inputs of endpoints, and the fields of queries and bodies."""
 
 import re
 
