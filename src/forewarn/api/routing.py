@@ -111,9 +111,10 @@ class ApiRoute(Route):
     def errors(self) -> set[int]:
         """The statuses of its errors, besides those of all endpoints."""
         kinds = {type(each) for each in self.inputs.values()}
+        may_be_missing = self.method == "DELETE" or kinds & {BodyInput, PathInput, QueryInput}
         return {
             *self.info.errors,
-            *((404,) if kinds & {BodyInput, PathInput, QueryInput} else ()),
+            *((404,) if may_be_missing else ()),
             *((409,) if self.method != "GET" else ()),
             *((413,) if kinds & {BodyInput, RawBodyInput} else ()),
         }

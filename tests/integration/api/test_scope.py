@@ -19,7 +19,7 @@ from forewarn.core.errors import NotFound, Refused
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.server.threads.inventories import DriverInventories
 from forewarn.store.batch import ScopedTransaction, Transaction
-from forewarn.store.snapshots import Part, ScopedSnapshot, Snapshot
+from forewarn.store.snapshots import ScopedSnapshot, Snapshot, SnapshotPart
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service
 from tests.helpers.service.served import Health, Nobody, Worker
@@ -163,7 +163,7 @@ def test_a_scope_is_never_widened(service: Service) -> None:
 
 def parts_of(opened: type) -> list[str]:
     """Name the parts of a snapshot or a transaction."""
-    return [name for name in dir(opened) if isinstance(getattr_static(opened, name), Part)]
+    return [name for name in dir(opened) if isinstance(getattr_static(opened, name), SnapshotPart)]
 
 
 def make(service: Service, opened: type) -> Any:
