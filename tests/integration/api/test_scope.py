@@ -109,7 +109,7 @@ def test_endpoints_for_users_of_projects_have_no_transaction_on_everything() -> 
         if isinstance(each, TransactionInput)
     }
     wider = {name for name, scope in scopes.items() if scope is not TransactionScope.CALLER}
-    assert wider == {"begin_session"}
+    assert wider == {"begin_session", "end_session"}
     assert {"restart_machine", "approve_event", "cancel_order", "add_webhook"} <= scopes.keys()
 
 
