@@ -121,9 +121,9 @@ class Session:
 
     def order(self, id_: str) -> "OrderAnswer":
         """Return an order."""
-        from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
+        from forewarn.wire.answers.order_answers import OrderDetailWithEventsAnswer
 
-        return self.client.get(f"/v1/orders/{id_}", NotedOrderWithEventsAnswer).value.order
+        return self.client.get(f"/v1/orders/{id_}", OrderDetailWithEventsAnswer).value.order
 
     def print_reply(self, reply: Reply[V], show: Callable[[V], None]) -> None:
         """Print the server's JSON for a program, or show the value to a person."""

@@ -34,7 +34,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.basic_types import HOOK
-from forewarn.core.disclosure import said_by_driver
+from forewarn.core.disclosure import mark_driver_text
 from forewarn.core.model.host import Host
 from forewarn.drivers.hooks import Hook, HookRuns
 from forewarn.drivers.machine_hook_attempts import (
@@ -340,4 +340,4 @@ def _noted(running: Running, mark: HookedMark) -> Running:
 
 
 def _said(text: str) -> str:
-    return said_by_driver(text, HOOK)
+    return mark_driver_text(text, HOOK)

@@ -32,10 +32,10 @@ from forewarn.control.driver import (
     VerifyingRestarts,
     WorkingOnHosts,
 )
-from forewarn.core.basic_types import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
+from forewarn.core.basic_types import SYNCHRONOUS_DRIVERS, EXTERNAL, HOOK, MachineId
 from forewarn.core.errors import Invalid
 from forewarn.core.redaction import driver_named
-from forewarn.core.spelling import hint
+from forewarn.core.text_formats import hint
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.hooks import HookDriver, HookRuns
@@ -57,7 +57,7 @@ _ASKED = ("limits", "begin", "check", "cancel")
 class NotInstalled:
     """Says of every step why its driver is not there."""
 
-    in_own_words = True
+    trusted_text = True
     limits = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
 
     def __init__(self, name: str, why: str = "") -> None:
@@ -257,7 +257,7 @@ def _want(name: str, kind: EntryPoint, table: Mapping[str, Any]) -> _Wanted:
     isolated = table.get("isolated")
     if isolated is not None and not isinstance(isolated, bool):
         raise Invalid(f"[drivers.{name}] isolated: expected true or false, got {shown(isolated)}")
-    if isolated and kind.name in ANSWERING_AT_ONCE:
+    if isolated and kind.name in SYNCHRONOUS_DRIVERS:
         raise Invalid(f'[drivers.{name}] isolated: "{kind.name}" is part of the server')
     return _Wanted(name=name, kind=kind, options=options, isolated=isolated)
 
@@ -281,7 +281,7 @@ def _kind_of(name: str, table: Mapping[str, Any], kinds: Mapping[str, EntryPoint
         raise Invalid(f"[drivers.{name}] kind: expected {either(sorted(kinds))}, {said}")
     if kind != name and name in kinds:
         raise Invalid(f'[drivers.{name}] kind: "{name}" is the name of a kind itself: choose another name')
-    if kind != name and kind in ANSWERING_AT_ONCE:
+    if kind != name and kind in SYNCHRONOUS_DRIVERS:
         raise Invalid(f'[drivers.{name}] kind: "{kind}" has no other name: hosts say driver = "{kind}"')
     return kinds[kind]
 
@@ -303,7 +303,7 @@ def _made(entry: EntryPoint, setup: DriverSetup) -> Driver:
         raise Invalid(
             f"{_called(entry)} is no driver: it has no {lacking[0]}; repair the package, or uninstall it"
         )
-    if driver.limits is None and entry.name not in ANSWERING_AT_ONCE:
+    if driver.limits is None and entry.name not in SYNCHRONOUS_DRIVERS:
         raise Invalid(f"{_called(entry)} must say its limits: only forewarn's own are called without a lane")
     return driver
 

@@ -29,7 +29,7 @@ def make(setup: DriverSetup) -> "SimulatedDriver":
 class SimulatedDriver:
     """Steps that take as long as the published medians say."""
 
-    in_own_words = True
+    trusted_text = True
     limits = None  # it answers at once
     fences = True  # what is only pretended disturbs nobody
     works_on_hosts = True

@@ -17,7 +17,7 @@ from tests.helpers.programs.recipe_agents import EXAMPLES, installed, readme, re
 INDEX = (EXAMPLES / "README.md").read_text()
 HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"]
 # Programs that a recipe runs and that forewarn does not bring; a machine without them says so.
-OF_OTHERS = re.compile(r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer")
+OTHER_PROJECTS_REASON = re.compile(r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer")
 
 each_recipe = pytest.mark.parametrize("name", recipe.names())
 
@@ -42,7 +42,7 @@ def test_its_config_is_sound_where_it_is_installed(name: str, tmp_path: Path) ->
     (tmp_path / "agent.toml").write_text(installed(name, tmp_path))
     checked = run(tmp_path, "agent", "check", "--config", "agent.toml", "--json")
     told = json.loads(checked.stdout)
-    assert [problem for problem in told["problems"] if not OF_OTHERS.search(problem)] == []
+    assert [problem for problem in told["problems"] if not OTHER_PROJECTS_REASON.search(problem)] == []
     assert checked.returncode == bool(told["problems"])
 
 

@@ -25,7 +25,7 @@ from forewarn.client.replies import RequestRefused
 from forewarn.core.basic_types import EXTERNAL, MaintenanceWord, OrderState
 from forewarn.core.model.rollout import RolloutState
 from forewarn.wire.answers.order_answers import (
-    NotedOrderWithEventsAnswer,
+    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
@@ -116,7 +116,7 @@ def order(
     """Resume an order whose work has failed or whose gate has exited."""
     _check(command, wait=wait)
     path = options.path_by_id(session.client, OrderAnswer, id_)
-    found: OrderAnswer = session.client.get(path, NotedOrderWithEventsAnswer).value.order
+    found: OrderAnswer = session.client.get(path, OrderDetailWithEventsAnswer).value.order
     if not is_done_here(found):
         raise RequestRefused(f"the server itself does order {found.id}: a gate has nothing to run")
     if found.ended_at is not None:

@@ -197,7 +197,7 @@ def write_export(
     if resume and file is not None:
         above = max(above, last_number(file, form))
     count, last = 0, above
-    with session.client.kept_open() as client:
+    with session.client.keeping_connection() as client:
         pages = _pages(client, above, wanted)
         # Fetched before the file is created, so that an unreachable server leaves no empty file.
         first = next(pages, [])

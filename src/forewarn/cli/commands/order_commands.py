@@ -20,7 +20,7 @@ from forewarn.core.basic_types import EXTERNAL, OrderState, ServiceMode, Source,
 from forewarn.core.disclosure import A_HOST
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
-    NotedOrderWithEventsAnswer,
+    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderWithEventsAnswer,
 )
@@ -43,7 +43,7 @@ def list_(session: Session, only_open: bool, **typed: str | None) -> None:
 @app.verb(ORDER)
 def show(session: Session, id_: str) -> None:
     """Show the steps and the events of an order, and what it waits for."""
-    reply = session.client.get(path_by_id(session.client, OrderAnswer, id_), NotedOrderWithEventsAnswer)
+    reply = session.client.get(path_by_id(session.client, OrderAnswer, id_), OrderDetailWithEventsAnswer)
     session.print_reply(reply, lambda answer: _show(session, answer))
 
 
@@ -146,7 +146,7 @@ def _reasons(order: OrderAnswer) -> str:
     return "; ".join(f"{', '.join(named)}: {why}" if named else why for why, named in subjects.items())
 
 
-def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
+def _show(session: Session, answer: OrderDetailWithEventsAnswer) -> None:
     order = answer.order
     optional = {
         "fenced, confirmed by": order.fenced,

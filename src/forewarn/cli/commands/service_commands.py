@@ -10,7 +10,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import argument, option
 from forewarn.cli.options import Duration
 from forewarn.cli.session import Noun, Session, command
-from forewarn.core.moments import format_offset, format_span_briefly
+from forewarn.core.time_formats import format_offset, format_span_briefly
 from forewarn.wire.answers.record_answers import PromiseAnswer
 from forewarn.wire.answers.service_answers import ClockAnswer, ClockOffsetAnswer, StatusAnswer
 

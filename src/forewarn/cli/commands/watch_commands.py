@@ -23,7 +23,7 @@ ONCE = flag("--once", "Print the current state, and exit.")
 def watch(session: Session, group: str | None, host: str | None, once: bool) -> None:
     """Watch hosts, machines, events, holds and rollouts live. Ctrl-C ends the view."""
     watched = WatchFilter(project=session.project, group=group, host=host)
-    with session.client.kept_open() as client:
+    with session.client.keeping_connection() as client:
         copy = FleetCopy(client, watched)
         copy.check()
         copy.load()
@@ -96,7 +96,7 @@ def _print(copy: FleetCopy) -> None:
 
 
 def _as_json(copy: FleetCopy) -> dict[str, Any]:
-    from forewarn.wire.answers.coding import ANSWERS
+    from forewarn.wire.answers.coding import ANSWER_CODEC
 
     shown = {
         "machines": list(copy.machines.values()),
@@ -110,5 +110,5 @@ def _as_json(copy: FleetCopy) -> dict[str, Any]:
     return {
         "now": copy.time.estimate().isoformat(),
         "trouble": copy.trouble or None,
-        **ANSWERS.write(shown),
+        **ANSWER_CODEC.write(shown),
     }

@@ -32,8 +32,8 @@ from forewarn.cli.views.order_view import show_broken_promises, show_ways_on
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
 from forewarn.core.basic_types import OrderState, StepState
-from forewarn.core.moments import format_span_briefly
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
+from forewarn.core.time_formats import format_span_briefly
+from forewarn.wire.answers.order_answers import OrderDetailWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
 
 # As often as a guest polls.
 LOOK_SECONDS = 1.0
@@ -92,7 +92,7 @@ class OrderGate:
         show_notice(seen)
         show_broken_promises(self._session, seen.order)
 
-    def _wait(self) -> NotedOrderWithEventsAnswer:
+    def _wait(self) -> OrderDetailWithEventsAnswer:
         """Wait until work may start or the order is done; print each change of the guests' approvals."""
         shown: list[str] = []
         looks: Counter[str] = Counter()

@@ -30,7 +30,7 @@ MOST_NAMES = 4
 def follow(session: Session, id_: str) -> None:
     """Show a rollout until it is done; raise RequestRefused if it stops before."""
     try:
-        with session.client.kept_open() as client, ChangeStream(session.client) as changes:
+        with session.client.keeping_connection() as client, ChangeStream(session.client) as changes:
             followed = _FollowedRollout(client, id_)
             current = Refresher(
                 changes, load=followed.read, take=lambda _: followed.read(), on_idle=followed.on_idle

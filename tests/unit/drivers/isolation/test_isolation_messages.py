@@ -144,7 +144,7 @@ def test_messages_are_bounded_at_both_ends(
 
 def test_whatever_a_driver_may_offer_is_offered_by_its_stand_in() -> None:
     """A protocol that is new in control/driver.py must be named in isolated_driver.py, or be none of it."""
-    here_alone = {"in_own_words", "isolated"}  # forewarn's own drivers; what makes it isolated
+    here_alone = {"trusted_text", "isolated"}  # forewarn's own drivers; what makes it isolated
     protocols = (each for each in vars(driver).values() if getattr(each, "_is_protocol", False))
     members = {name for each in protocols if each is not driver.Driver for name in _members(each)}
     asked = {"limits", "begin", "check", "cancel"}
