@@ -84,7 +84,7 @@ def test_a_migration_that_does_not_converge_is_broken_off_in_time_and_the_machin
         until(lambda: service.host_of("web-0") == "kvm02", what="a machine that has moved", within=60)
         failures = [record["reason"] for record in service.history() if record["kind"] == "step-failed"]
     assert len(failures) == 2
-    assert all("its migration was not through within 20" in why for why in failures), failures
+    assert all("its migration did not finish within 20" in why for why in failures), failures
     assert guest.console.matching('guest sees .*"EventType": *"Redeploy"'), "it was moved cold unannounced"
     assert (bed.where("web-0"), guest.console.boots) == ({"kvm02": "running"}, 2)
 

@@ -113,7 +113,7 @@ def test_an_older_attempt_is_refused(nova: Nova, driver: OpenStackDriver) -> Non
     web = nova.create("web")
     step = SavedStep(task(web, attempt=2))
     assert isinstance(step.begin(driver), Running)
-    late = Failed("attempt 2 has been begun since")
+    late = Failed("attempt 1 is outdated: attempt 2 of the step has begun")
     assert (driver.begin(task(web)), driver.check(task(web))) == (late, late)
 
 
@@ -124,7 +124,7 @@ def test_a_step_that_is_called_off_before_it_was_sent_is_never_sent(
     step = SavedStep(task(web))
     step.begin(driver)
     assert step.cancel(driver) == Cancelled()
-    off = Failed("it was called off")
+    off = Failed("the attempt was cancelled")
     assert (step.check(driver), step.begin(driver)) == (off, off)
     again = SavedStep(task(web, attempt=2))
     again.begin(driver)
@@ -192,7 +192,7 @@ def test_a_machine_with_a_wrong_id_has_failed_whatever_is_to_be_done(
     nobody = "00000000-0000-4000-8000-000000000000"
     answer = driver.begin(task(nobody, work))
     assert isinstance(answer, Failed)
-    assert f"nova has no server {nobody}: a machine's vm-id has to be the id of its server" in answer.why
+    assert f"nova has no server {nobody}: a machine's vm-id must be the id of its server" in answer.why
     assert driver.check(task(nobody, work)) == NotBegun()
 
 

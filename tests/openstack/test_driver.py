@@ -30,8 +30,8 @@ def test_a_cloud_that_is_not_there_is_unknown(tmp_path: Path, monkeypatch: pytes
     marked = task("u", mark="order=O attempt=1 how=reboot at=2026-11-16T12:00:00+00:00")
     assert isinstance(driver.check(marked), Unknown)
     assert isinstance(driver.cancel(marked), Unknown)
-    assert "the cloud cannot be asked: " in f"{driver.reach(COMPUTE1)}"
-    with pytest.raises(Unavailable, match="the cloud cannot be asked: "):
+    assert "the cloud does not answer: " in f"{driver.reach(COMPUTE1)}"
+    with pytest.raises(Unavailable, match="the cloud does not answer: "):
         driver.inventory([])
 
 
@@ -56,9 +56,9 @@ def test_hosts_are_reached_through_nova(nova: Nova, driver: OpenStackDriver) -> 
     moved = task("u", target=COMPUTE1)
     assert (driver.reach(COMPUTE1), driver.precheck(moved)) == (None, None)
     nova.set_service("compute1", status="disabled", disabled_reason="olga: memory test")
-    assert driver.precheck(moved) == "nova has its compute service disabled: olga: memory test"
+    assert driver.precheck(moved) == "its compute service is disabled in nova: olga: memory test"
     nova.set_service("compute1", forced_down=True)
-    assert driver.reach(COMPUTE1) == "its compute service is down, as nova says"
+    assert driver.reach(COMPUTE1) == "nova reports its compute service as down"
     elsewhere = replace(COMPUTE1, name=HostName("kvm1"))
     assert "nova has no compute service on kvm1" in f"{driver.reach(elsewhere)}"
 
@@ -77,14 +77,14 @@ def test_the_inventory_has_servers_hosts_groups_and_domains(nova: Nova, driver: 
     found = {each.vm_id: each for each in there.machines}
     assert set(found) == {web, db}
     assert [each.name for each in there.hosts] == ["compute1", "compute2"]
-    told_apart = f"db-{group['server_group']['id'][:8]}"
-    assert [(each.name, each.called) for each in there.groups] == [(told_apart, "db")]
+    unique = f"db-{group['server_group']['id'][:8]}"
+    assert [(each.name, each.called) for each in there.groups] == [(unique, "db")]
     (port,) = nova.server(web)["addresses"].values()
     assert found[MachineId(web)].addresses == tuple(each["addr"] for each in port)
     assert found[MachineId(web)].macs == (port[0]["OS-EXT-IPS-MAC:mac_addr"],)
     assert (found[MachineId(web)].host, found[MachineId(web)].mobility) == ("compute1", "live")
     mine = found[MachineId(db)]
-    assert (mine.name, mine.group, mine.update_domain, mine.host) == ("db-0", told_apart, 2, "compute2")
+    assert (mine.name, mine.group, mine.update_domain, mine.host) == ("db-0", unique, 2, "compute2")
 
 
 def test_the_networks_whose_addresses_count_are_those_that_are_named(

@@ -248,7 +248,7 @@ def test_a_program_that_hangs_lies_or_floods_harms_nobody_else(program: Program,
     assert "nowhere, which is no host of the fleet" in step_of(program, liar)["why"]
     for each in (sleeper, talker):
         until(lambda each=each: step_of(program, each).get("why"), what="the time-out")
-        assert "was still at begin after 2 s, and was ended" in step_of(program, each)["why"]
+        assert "did not finish begin within 2 s and was stopped" in step_of(program, each)["why"]
     child = int((racks.folder / "child").read_text())
     until(lambda: not alive(child), what="the end of what it has started")
     (racks.folder / "mended").touch()

@@ -49,7 +49,7 @@ def test_every_event_is_in_the_log_when_it_comes_and_when_it_is_over(
             agent.wait_for(Approved)
         service.advance(3600)
         agent.wait_for(Over)
-        agent.out.wait_for("recovered: the event is done with")
+        agent.out.wait_for("recovered: the event is over")
         coming, over = lines_of_handler(agent, event)
         assert re.fullmatch(rf"{type_} of batch_0 is Scheduled \({source}\), \d+ s left: .*", coming)
         assert over == f"{type_} of batch_0 is over"

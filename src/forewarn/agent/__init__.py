@@ -1,1 +1,1 @@
-"""The program in a machine that runs handlers and approves; it never imports the server."""
+"""The agent runs in a machine: it runs handlers and approves events. It never imports the server."""

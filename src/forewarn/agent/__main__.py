@@ -1,7 +1,7 @@
-"""The agent as a process of its own, without the command that started it: `python -m forewarn.agent OPTIONS`.
+"""The process of the agent: `python -m forewarn.agent OPTIONS`.
 
-It runs for months in every machine, so it should be small. The command line is Click's business; what that
-loads is left behind when `forewarn agent run` becomes this.
+The agent runs for months in every machine, so it must be small. `forewarn agent run` parses the command line
+with Click and then replaces itself with this process, which does not load Click.
 """
 
 import json
@@ -10,8 +10,8 @@ from importlib.util import find_spec
 
 
 def main(options: str) -> None:
-    """Run with options that `forewarn agent run` has read."""
-    _spare()
+    """Run with the options from `forewarn agent run`, as JSON."""
+    _block_unused_modules()
     from pathlib import Path
 
     from forewarn.agent.agent_log import LogForm
@@ -29,11 +29,10 @@ def main(options: str) -> None:
         sys.exit(2 if isinstance(error, Invalid) else 1)
 
 
-def _spare() -> None:
-    """Keep out of this process what it never uses."""
-    # httpx's own command, which would bring a terminal's worth of libraries with it.
+def _block_unused_modules() -> None:
+    # httpx's command line imports many libraries for terminals.
     sys.modules["httpx._main"] = None  # type: ignore[assignment]
-    # Asked for at each request; in vain, that is a search of the whole path.
+    # httpcore tries to import these at each request. Without them, each try would search the whole path.
     for other in ("sniffio", "trio"):
         if find_spec(other) is None:
             sys.modules[other] = None  # type: ignore[assignment]

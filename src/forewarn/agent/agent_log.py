@@ -1,4 +1,4 @@
-"""The agent's log: a line for each thing that happened, readable or JSON, never with a secret in it."""
+"""The agent's log: one line per occurrence, as text or JSON, with secrets redacted."""
 
 import logging
 import sys
@@ -26,11 +26,11 @@ class AgentLog:
         return AgentLog(self._logger, **{**self._fields, **fields})
 
     def info(self, message: str, **fields: Any) -> None:
-        """Log that something happened."""
+        """Log an occurrence."""
         self._log(logging.INFO, message, fields)
 
     def warn(self, message: str, **fields: Any) -> None:
-        """Log that something is not as it should be."""
+        """Log a problem."""
         self._log(logging.WARNING, message, fields)
 
     def _log(self, level: int, message: str, fields: dict[str, Any]) -> None:
@@ -38,7 +38,7 @@ class AgentLog:
 
 
 class AgentLogFormatter(logging.Formatter):
-    """Writes a line."""
+    """Formats a record as one line and redacts secrets."""
 
     def __init__(self, form: LogForm, secrets: Iterable[str]) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class AgentLogFormatter(logging.Formatter):
         self._secrets = tuple(secrets)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record as one line."""
+        """Format a record."""
         fields = getattr(record, "fields", {})
         return log_line(
             self._form,
@@ -62,7 +62,7 @@ class AgentLogFormatter(logging.Formatter):
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
-    """Replace secrets in a text."""
+    """Replace the secrets in a text."""
     # The longest first: one secret may be part of another.
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
@@ -70,7 +70,7 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
 
 
 def start_logging(form: LogForm, *, secrets: Iterable[str] = (), stream: IO[str] | None = None) -> AgentLog:
-    """Log to stderr, or to another stream; again, to change how."""
+    """Log to stderr or another stream; a second call replaces the first."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(AgentLogFormatter(form, secrets))
     root = logging.getLogger()
@@ -78,7 +78,7 @@ def start_logging(form: LogForm, *, secrets: Iterable[str] = (), stream: IO[str]
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    # What an HTTP client says about its requests names their addresses.
+    # These libraries log the URLs of requests, which may contain secrets.
     for chatty in ("httpx", "httpcore", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     return AgentLog()

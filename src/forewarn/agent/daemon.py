@@ -1,4 +1,4 @@
-"""The agent as a program: read the config, learn this machine's identity, watch until a signal."""
+"""The agent's main program: read the config, learn the machine's identity, watch events until a signal."""
 
 import asyncio
 import contextlib
@@ -29,17 +29,17 @@ from forewarn.sdk.instances import Instance
 from forewarn.wire.fields import Reader
 
 STATUS_SECONDS = 30.0
-# For the endpoint to name this machine, before a journal is believed to be of it.
+# The wait for the machine's identity before the agent trusts the journal without it.
 IDENTITY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the command line sets, over what the config says."""
+    """Options of the command line, which override the config."""
 
     config: Path
     dry_run: bool = False
-    speed: float = 1.0  # how fast the endpoint's time runs; another in rehearsals only
+    speed: float = 1.0  # of the endpoint's clock; differs from 1 in rehearsals only
     log: LogForm | None = None
     endpoint: str | None = None
     machine: str | None = None
@@ -47,7 +47,7 @@ class Options:
     listen: bool = True
 
     def load(self) -> Config:
-        """Read the config; Invalid if it is not sound."""
+        """Read the config and apply the options."""
         config = configs.load(self.config)
         agent = config.agent
         if self.endpoint is not None:
@@ -64,7 +64,7 @@ class Options:
 
 
 def _flag(name: str, read: Reader, value: str) -> Any:
-    """Read a flag as the config's field of that name is read."""
+    """Read a flag with the reader of the config field."""
     try:
         return read(value)
     except Invalid as refusal:
@@ -77,21 +77,21 @@ def run(options: Options) -> None:
     log = start_logging(config.agent.log, secrets=config.secrets)
     with contextlib.ExitStack() as stack:
         if not options.dry_run:
-            stack.enter_context(_alone(config.agent.journal))
+            stack.enter_context(_locked(config.agent.journal))
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(AgentDaemon(options, config, log).run())
 
 
 @contextlib.contextmanager
-def _alone(journal: Path) -> Any:
-    """Hold the lock of a journal: it takes one agent at a time."""
+def _locked(journal: Path) -> Any:
+    """Hold the lock of a journal, which only one agent may use."""
     try:
         journal.parent.mkdir(parents=True, exist_ok=True)
         held = system.hold_file(lock_of(journal))
     except OSError as error:
         raise Invalid(f"journal {journal} cannot be written: {error.strerror}") from None
     if held is None:
-        raise Conflict(f"another agent runs with the journal {journal}")
+        raise Conflict(f"another agent already uses the journal {journal}")
     with held:
         yield
 
@@ -114,7 +114,7 @@ class AgentDaemon:
             began=self._clock.now(),
             dry=options.dry_run,
         )
-        self._former_name = ""  # this machine's, when the journal was written
+        self._name_in_journal = ""
 
     async def run(self) -> None:
         """Watch until SIGTERM or SIGINT; SIGHUP reloads the config."""
@@ -137,10 +137,10 @@ class AgentDaemon:
                 self._state.journal.close()
             for task in done:
                 task.result()
-        self._log.info("stopped; what is prepared stays so, and handlers that run go on")
+        self._log.info("stopped; preparations stay in effect, and running handlers go on")
 
     async def _listen(self, stack: AsyncExitStack) -> None:
-        """Serve the pages for probes."""
+        """Serve metrics and probes."""
         if self._state.config.agent.listen is None:
             return
         probes = ProbeServer(self._state.pages())
@@ -154,7 +154,7 @@ class AgentDaemon:
 
     async def _watch(self) -> None:
         self._read_journal()
-        dry = " (dry run: nothing is done)" if self._options.dry_run else ""
+        dry = " (dry run: the agent changes nothing)" if self._options.dry_run else ""
         self._log.info(
             f"started{dry}", handlers=len(self._state.config.handlers), config=str(self._options.config)
         )
@@ -162,7 +162,7 @@ class AgentDaemon:
             self._log.warn(problem)
         identity = asyncio.create_task(self._identity())
         try:
-            # A copy of a disk has another's journal; but an endpoint may be away for long.
+            # A copied disk has a foreign journal, so wait for the identity. An endpoint may be away for long.
             await asyncio.wait([identity], timeout=IDENTITY_SECONDS)
             if not identity.done():
                 self._resume()
@@ -181,16 +181,18 @@ class AgentDaemon:
                 await self._state.watcher.stop()
 
     def _resume(self) -> None:
-        """Resume what a former agent has begun, by its journal alone."""
-        name = self._state.config.agent.machine or self._former_name
+        """Resume the work of an earlier agent from the journal alone."""
+        name = self._state.config.agent.machine or self._name_in_journal
         if name and self._state.journal.tracked_events and not self._options.dry_run:
             self._log.info(
-                "going on with what was begun", machine=name, open=len(self._state.journal.tracked_events)
+                "resuming the work of an earlier agent",
+                machine=name,
+                open=len(self._state.journal.tracked_events),
             )
             self._new_watcher(Instance(name=name)).resume()
 
     async def _watcher_of(self, instance: Instance) -> EventWatcher:
-        """Return the watcher for this machine; one that was resumed as another machine's is stopped."""
+        """Return the watcher for this machine; stop a watcher that resumed a foreign journal."""
         journal, watcher = self._state.journal, self._state.watcher
         if watcher is not None and isinstance(journal, Journal):
             if watcher.machine == instance.name and journal.is_of(instance.vm_id):
@@ -200,11 +202,11 @@ class AgentDaemon:
         return self._new_watcher(instance)
 
     def _new_watcher(self, instance: Instance) -> EventWatcher:
-        """Open the journal, and make a watcher that uses it."""
+        """Open the journal and create a watcher."""
         path = self._state.config.agent.journal
         runs = KeptPrograms(path.with_name(f"{path.name}.runs"))
         if self._options.dry_run:
-            # The journal, and the programs that it names, are those of the agent that really runs.
+            # The journal on disk and its programs belong to the real agent.
             self._state.journal = DryRunJournal()
         else:
             self._state.journal = Journal(
@@ -228,7 +230,7 @@ class AgentDaemon:
         return watcher
 
     async def _identity(self) -> Instance:
-        """Find the endpoint, and ask it for this machine's identity; a name in the config can do for it."""
+        """Find the endpoint and get this machine's identity; a name in the config is enough."""
         await self._endpoint.find(trouble=self._waits)
         name, failures = self._state.config.agent.machine, 0
         while True:
@@ -249,24 +251,24 @@ class AgentDaemon:
             if name is None:
                 raise
             await self._endpoint.check()
-            self._log.warn(f"this machine's id is not known, the journal is not bound to it: {error}")
+            self._log.warn(f"this machine's id is unknown, so the journal is not bound to it: {error}")
             return Instance(name=name)
 
     def _waits(self, error: GuestError | None) -> None:
-        """Log once what is awaited before the agent can watch."""
+        """Log once why the agent cannot watch yet."""
         if error is not None and self._state.awaited is None:
             self._log.warn(f"waiting: {error}")
         self._state.awaited = None if error is None else str(error)
 
     def _read_journal(self) -> None:
-        """Read what was prepared before the endpoint answers: a load balancer asks before that."""
+        """Read the journal before the endpoint answers, because load balancers check `/readyz` already."""
         with contextlib.suppress(OSError):
             whole = self._state.config.agent.journal.read_bytes()
             self._state.journal.tracked_events = read(whole)[1]
-            self._former_name = machine_of(whole)
+            self._name_in_journal = machine_of(whole)
 
     async def _report(self) -> None:
-        """Notify systemd that the loop runs, and what it does."""
+        """Send watchdog messages and the status to systemd."""
         seconds = self._systemd.watchdog_seconds or STATUS_SECONDS
         while True:
             self._systemd.alive()
@@ -274,31 +276,31 @@ class AgentDaemon:
             await asyncio.sleep(seconds)
 
     def _reload(self) -> None:
-        """Read the config again; one that is not sound changes nothing."""
+        """Reload the config; an invalid config changes nothing."""
         self._systemd.reloading()
         try:
             self._take_if_complete(self._options.load())
         except Invalid as refusal:
-            self._log.warn(f"the config stays as it was: {refusal}")
-        except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on, and systemd learns that
-            self._log.warn(f"the config stays as it was: {type(error).__name__}: {error}")
+            self._log.warn(f"the old config stays in effect: {refusal}")
+        except Exception as error:  # noqa: BLE001 - the agent must go on
+            self._log.warn(f"the old config stays in effect: {type(error).__name__}: {error}")
         finally:
             self._systemd.ready(self._state.in_words())
 
     def _take_if_complete(self, config: Config) -> None:
-        """Take a config, unless a handler is missing in it that has to undo what it has prepared."""
+        """Use a new config, unless it lacks a handler that must still recover."""
         for tracked in self._state.journal.tracked_events.values():
             for name in tracked.touched():
                 if self._lacks(config, name) and not tracked.recovered(name):
                     self._log.warn(
-                        f"the config stays as it was: the new one has no handler {name!r}, which has "
-                        f"prepared for a {tracked.event.type} and has to recover; reload once that is over"
+                        f"the old config stays in effect: the new config lacks handler {name!r}, which has "
+                        f"prepared for a {tracked.event.type} and must recover; reload after the event"
                     )
                     return
         self._take(config)
 
     def _lacks(self, config: Config, name: str) -> bool:
-        """Check whether a config lacks a handler that may have to undo something."""
+        """Return whether a config lacks a handler that may have to recover."""
         known = self._state.config.handler(name)
         return config.handler(name) is None and not (known is not None and known.only_notifies)
 
@@ -306,11 +308,11 @@ class AgentDaemon:
         old, new = self._state.config.agent, config.agent
         for name in ("endpoint", "api_version", "machine", "journal", "listen"):
             if getattr(old, name) != getattr(new, name):
-                self._log.warn(f"agent.{name} takes effect when the agent is started again")
+                self._log.warn(f"agent.{name} takes effect after a restart of the agent")
         self._state.config = config
         self._log = start_logging(new.log, secrets=config.secrets)
         if self._state.watcher is not None:
             self._state.watcher.reload(config)
-        self._log.info("the config was read again", handlers=len(config.handlers))
+        self._log.info("reloaded the config", handlers=len(config.handlers))
         for problem in (*problems(config), *config.remarks):
             self._log.warn(problem)

@@ -1,4 +1,4 @@
-"""An event as handlers get it: as JSON, in the environment of a program, filled into templates."""
+"""An event in the forms that handlers get: JSON, environment variables and templates."""
 
 import json
 import re
@@ -12,14 +12,14 @@ from forewarn.core.time_formats import format_time
 from forewarn.sdk.documents import Event, parse_event
 
 UNKNOWN_DURATION = -1
-# A system takes a quarter of a megabyte in all, or less; what is longer is on stdin, whole.
+# The environment of a process is limited to a quarter of a megabyte or less. stdin has the whole event.
 LONGEST_VARIABLE = 16 * 1024
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 
 
 def as_wire(event: Event) -> dict[str, Any]:
-    """Write an event as the newest api-version does."""
+    """Return an event as JSON of the newest api-version."""
     return {
         "EventId": event.id,
         "EventStatus": str(event.status),
@@ -34,17 +34,17 @@ def as_wire(event: Event) -> dict[str, Any]:
 
 
 def from_wire(parsed: Mapping[str, Any]) -> Event:
-    """Read an event that `as_wire` has written."""
+    """Read an event from the JSON of `as_wire`."""
     return parse_event(parsed)
 
 
 def duration_of(event: Event) -> int:
-    """Return how many seconds the interruption is, as the contract does: -1 if that is unknown."""
+    """Return the seconds of interruption as the contract does: -1 if unknown."""
     return UNKNOWN_DURATION if event.duration is None else round(event.duration.total_seconds())
 
 
 def facts_of(task: Task) -> dict[str, str]:
-    """Return all that is known of a task, by the names that templates have for it."""
+    """Return the values of a task by their names in templates."""
     event, left = task.event, task.seconds_left()
     return {
         "id": event.id,
@@ -68,40 +68,40 @@ NAMES = (
     *("id", "type", "status", "source", "resources", "not_before", "duration", "description"),
     *("seconds_left", "attempt", "machine", "side", "failure", "event"),
 )
-_OF_THE_EVENT = NAMES[:8]
+_EVENT_NAMES = NAMES[:8]
 NUMBERS = frozenset({"duration", "seconds_left", "attempt"})
 
 
 def environment_of(task: Task) -> dict[str, str]:
-    """Return a task as variables of a program's environment."""
+    """Return a task as environment variables."""
     facts = facts_of(task)
     del facts["event"], facts["failure"]
     return {
-        f"FOREWARN_EVENT_{name.upper()}" if name in _OF_THE_EVENT else f"FOREWARN_{name.upper()}": _fit(value)
+        f"FOREWARN_EVENT_{name.upper()}" if name in _EVENT_NAMES else f"FOREWARN_{name.upper()}": _fit(value)
         for name, value in facts.items()
     }
 
 
 def _fit(value: str) -> str:
-    """Shorten a text to what an environment can hold: an endpoint may say anything."""
+    """Shorten a text for the environment, because an endpoint may send texts of any length."""
     return value.replace("\0", "").encode()[:LONGEST_VARIABLE].decode(errors="ignore")
 
 
 def checked_template(text: str) -> str:
-    """Refuse a template with a name in it that there is not."""
+    """Refuse a template with an unknown name."""
     for name in _PLACEHOLDER.findall(text):
         if name not in NAMES:
-            raise Invalid(f"${{{name}}} is not known; expected one of {', '.join(NAMES)}")
+            raise Invalid(f"${{{name}}} is unknown; expected one of {', '.join(NAMES)}")
     return text
 
 
 def filled(template: Any, facts: Mapping[str, str]) -> Any:
-    """Fill a template, or all texts in a structure of them."""
+    """Fill in a template, or every text of a structure."""
     return mapped(template, lambda text: _PLACEHOLDER.sub(lambda index: facts[index[1]], text))
 
 
 def mapped(value: Any, change: Callable[[str], Any]) -> Any:
-    """Change every text in a structure."""
+    """Apply a function to every text of a structure."""
     match value:
         case str():
             return change(value)

@@ -1,4 +1,4 @@
-"""What a handler is given to do, and what it may return. Plug-ins rely on this module."""
+"""The interface of handlers: their tasks and their outcomes. Plug-ins use this module."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from forewarn.sdk.documents import Event
 
 
 class Side(StrEnum):
-    """The sides of an event that a handler acts on. Only handlers of kind `notify` have the last two."""
+    """The phases of an event in which a handler runs. Only handlers of kind `notify` have the last two."""
 
     PREPARE = "prepare"
     RECOVER = "recover"
-    FAILED = "failed"  # notify that a handler could not prepare
-    HELD = "held"  # notify that the event is not approved, because a handler could not prepare
+    FAILED = "failed"  # notify that a handler has failed to prepare
+    HELD = "held"  # notify that the event is not approved because a handler has failed to prepare
 
 
 WORK = (Side.PREPARE, Side.RECOVER)
@@ -22,14 +22,14 @@ WORK = (Side.PREPARE, Side.RECOVER)
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """It is done."""
+    """The handler is done."""
 
     said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Not yet: try again, after so many seconds or after what the config says."""
+    """The handler is not done: try again after some seconds, or after the `retry` of the config."""
 
     why: str
     after: float | None = None
@@ -37,7 +37,7 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """It failed, and trying again will not help."""
+    """The handler has failed, and another try would not help."""
 
     why: str
 
@@ -47,7 +47,7 @@ Outcome: TypeAlias = Ready | Again | Never
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A program to be run, that outlives the agent."""
+    """A program to run; it outlives the agent."""
 
     words: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -56,49 +56,48 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One thing asked of a handler."""
+    """One task of a handler."""
 
     side: Side
-    event: Event  # as it was when the task began
+    event: Event  # at the beginning of the task
     machine: str
-    attempt: int = 1  # from 1; counts on over restarts of the agent
-    seconds_left: Callable[[], float | None]  # until the event may start; None if that is unknown
-    run: Callable[[Command], Awaitable[Outcome]]  # run a program, or wait for the one a former agent started
-    say: Callable[[str], None]  # for the log
-    owe: Callable[[str], None]  # write down, before it is changed, what recovery is to put back
-    failure: str = ""  # which handlers could not prepare, and why
-    owed: Sequence[str] = ()  # what was written down so, by any attempt and any agent
+    attempt: int = 1  # from 1; continues after a restart of the agent
+    seconds_left: Callable[[], float | None]  # until the event may start; None: unknown
+    run: Callable[[Command], Awaitable[Outcome]]  # run a program, or wait for a program of an earlier agent
+    say: Callable[[str], None]  # write to the log
+    owe: Callable[[str], None]  # record a thing before changing it, so that recovery restores it
+    failure: str = ""  # the handlers that failed to prepare, with reasons
+    owed: Sequence[str] = ()  # the things recorded with `owe` by all attempts
 
     def owes(self, thing: str) -> bool:
-        """Check whether recovery is to put a thing back."""
+        """Return whether recovery must restore a thing."""
         return thing in self.owed
 
 
 class Handling(Protocol):
-    """What a kind of handler does.
+    """A kind of handler.
 
-    Either may be asked a second time for one event, if the agent was killed in the middle: it should do no
-    harm. A task is cancelled when its time is over or its event has left.
+    Both methods must be idempotent: after a crash the agent calls them again for the same event. The agent
+    cancels a task when its timeout has passed or its event has left the document.
 
-    People may have stopped on purpose what a handler is about to stop, and recovery must not start it
-    then. So a handler that changes something looks first. What is as it wants it already it leaves alone;
-    anything else it names with `owe`, and then changes it. Recovery puts back what it `owes` and nothing
-    else. That holds however often the agent is killed, and when events overlap: what one of them owes is
-    passed on to the last.
+    A person may have stopped a thing before the event, and recovery must not start it then. So a handler
+    looks before it changes a thing. If the thing is already as wanted, the handler leaves it alone. Otherwise
+    it records the thing with `owe` and then changes it. Recovery restores the things that it `owes` and no
+    others. If events overlap, recovery from the last one restores the things of all.
     """
 
     async def prepare(self, task: Task, /) -> Outcome:
-        """Get ready for an event."""
+        """Prepare for an event."""
         ...
 
     async def recover(self, task: Task, /) -> Outcome:
-        """Undo that, when the event is over."""
+        """Undo the preparation after the event."""
         ...
 
     def describe(self, side: Side, /) -> str:
-        """Describe what it would do; empty if that is nothing."""
+        """Describe the action for one side; empty if there is none."""
         ...
 
     def problems(self) -> Sequence[str]:
-        """Return what stands in its way in this machine, as far as can be seen beforehand."""
+        """Return problems of this machine that would make the handler fail."""
         ...

@@ -1,4 +1,4 @@
-"""What the agent counts, in the text format of Prometheus."""
+"""The agent's metrics, in the text format of Prometheus."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -10,46 +10,47 @@ if TYPE_CHECKING:
 
 PREFIX = "forewarn_agent_"
 
-Counts: TypeAlias = dict[tuple[str, ...], float]  # by the values of their labels
+Counts: TypeAlias = dict[tuple[str, ...], float]  # by label values
 
 _COUNTERS = {
-    "events": ("Events that were taken up.", ("type",)),
-    "handlers": ("Attempts of handlers that ended.", ("handler", "side", "ending")),
-    "handler_seconds": ("How long handlers took, all attempts together.", ("handler", "side")),
-    "approvals": ("Events that were approved.", ()),
-    "unreadable": ("Events, and statuses of events, that could not be read.", ("what",)),
-    "documents": ("Documents that differed from the one before.", ()),
-    "troubles": ("Times that the endpoint ceased to answer.", ()),
+    "events": ("Events for this machine that the agent has seen.", ("type",)),
+    "handlers": ("Attempts of handlers that have ended.", ("handler", "side", "ending")),
+    "handler_seconds": ("Seconds that handlers ran, over all attempts.", ("handler", "side")),
+    "approvals": ("Events that the agent has approved.", ()),
+    "unreadable": ("Events and statuses that the agent could not read.", ("what",)),
+    "documents": ("Documents that differed from the previous one.", ()),
+    "troubles": ("How often the endpoint has stopped answering.", ()),
 }
 _GAUGES = {
-    "open_events": "Events that are taken up and not over.",
-    "held": "Events that this machine does not approve, because a handler failed.",
-    "draining": "Whether this machine should get no work.",
+    "open_events": "Events that are not over yet.",
+    "held": "Events that this machine does not approve because a handler has failed.",
+    "draining": "Whether load balancers should send this machine no work.",
     "endpoint_answers": "Whether the metadata endpoint answers.",
     "journal_writable": "Whether the journal can be written.",
-    "seconds_left": "Seconds until the first event for this machine may start, 0 once it has; none: absent.",
-    "last_poll_age_seconds": "Seconds since the endpoint last answered a poll; absent before the first. "
-    "An endpoint may hold one for a minute.",
+    "seconds_left": "Seconds until the next event for this machine may start, 0 after its start. "
+    "Absent without an event.",
+    "last_poll_age_seconds": "Seconds since the endpoint last answered a poll. An endpoint may hold a poll "
+    "for a minute. Absent before the first answer.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class AgentMetrics:
-    """Counts that only grow."""
+    """The agent's counters."""
 
     _counts: dict[str, Counts] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
 
     def count(self, what: str, *labels: str, by: float = 1.0) -> None:
-        """Count something that happened."""
+        """Increment a counter."""
         self._counts[what][labels] += by
 
     def counted(self, what: str, *labels: str) -> float:
-        """Return how often something happened."""
+        """Return the value of a counter."""
         return self._counts[what].get(labels, 0.0)
 
     def text(self, gauges: Mapping[str, float | None]) -> bytes:
-        """Return all metrics as text, with the present values of gauges; those without one are absent."""
-        # Loaded at the first request: most agents are never measured.
+        """Return all metrics as text, with the current values of gauges; None omits a gauge."""
+        # Imported at the first request, because most agents are never scraped.
         from prometheus_client import CollectorRegistry, ProcessCollector
         from prometheus_client.exposition import generate_latest
 
@@ -60,7 +61,7 @@ class AgentMetrics:
 
 
 class _Collected:
-    """All metrics, for the registry."""
+    """A collector of all metrics."""
 
     def __init__(self, counts: Mapping[str, Counts], gauges: Mapping[str, float | None]) -> None:
         self._counts = counts

@@ -1,4 +1,4 @@
-"""The state of a running agent as others see it: pages for probes on an HTTP server, a line for systemd."""
+"""The state of a running agent: HTTP pages for probes and metrics, and a status line for systemd."""
 
 import asyncio
 import json
@@ -20,17 +20,17 @@ from forewarn.wire.authority import is_expected
 
 REQUEST_SECONDS = 5.0
 LONGEST_REQUEST = 8 * 1024
-# Probes come alone. Many connections at once are a mistake or an attack: the oldest gives way to the newest.
-# More than the loop accepts at a time (100), so that a request is read before newer connections end it.
+# Many concurrent connections are a mistake or an attack: a new connection replaces the oldest. The limit is
+# above the 100 connections that the loop accepts at a time, so that a request is read before it is replaced.
 MOST_CONNECTIONS = 128
-# What a web page must not read by pointing its own name at this address. The others tell no more than that
-# the agent works, to checks that send whatever Host they like.
+# Pages that a web site must not read by DNS rebinding. The other pages accept any Host header, because
+# health checks send many, and reveal only whether the agent works.
 PRIVATE = frozenset({"/status"})
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class ProbePage(NamedTuple):
-    """What is answered to a probe."""
+    """The answer to a probe."""
 
     status: HTTPStatus
     content: bytes
@@ -38,17 +38,17 @@ class ProbePage(NamedTuple):
 
 
 def as_json(value: object, status: HTTPStatus = HTTPStatus.OK) -> ProbePage:
-    """Return a value as a page."""
+    """Return a page with a value as JSON."""
     return ProbePage(status, json.dumps(value, ensure_ascii=False).encode() + b"\n")
 
 
 class ProbeServer:
-    """A small HTTP server: GET, one request for each connection."""
+    """A small HTTP server: GET only, one request per connection."""
 
     def __init__(
         self, pages: Mapping[str, Callable[[], ProbePage]], *, request_seconds: float = REQUEST_SECONDS
     ) -> None:
-        """Take how long a connection may last."""
+        """Take the pages by path, and the timeout of a connection."""
         self._pages = pages
         self._request_seconds = request_seconds
         self._names: frozenset[str] = frozenset()
@@ -56,7 +56,7 @@ class ProbeServer:
         self._open: dict[asyncio.StreamWriter, None] = {}  # the oldest first
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; returns where. OSError says why not."""
+        """Listen; return the address."""
         self._names = frozenset({host.lower()})
         self._server = await asyncio.start_server(self._serve, host, port, limit=LONGEST_REQUEST)
         found: tuple[Any, ...] = self._server.sockets[0].getsockname()
@@ -70,7 +70,7 @@ class ProbeServer:
 
     @property
     def connections(self) -> int:
-        """Return how many connections are open."""
+        """The number of open connections."""
         return len(self._open)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -86,7 +86,7 @@ class ProbeServer:
                 writer.close()
                 await writer.wait_closed()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # such requests are not answered
+            pass  # invalid requests get no answer
         finally:
             self._open.pop(writer, None)
             writer.transport.abort()  # a client that does not read would keep the connection open
@@ -100,7 +100,7 @@ class ProbeServer:
         if method not in ("GET", "HEAD"):
             return as_json({"error": "expected GET"}, HTTPStatus.METHOD_NOT_ALLOWED)
         if path in PRIVATE and not all(is_expected(host, self._names) for host in _hosts(request)):
-            return as_json({"error": "the Host header names no address of this agent"}, HTTPStatus.FORBIDDEN)
+            return as_json({"error": "the Host header is no address of this agent"}, HTTPStatus.FORBIDDEN)
         page = self._pages[path]()
         return page if method == "GET" else page._replace(content=b"")
 
@@ -123,7 +123,7 @@ def _written(page: ProbePage) -> bytes:
 
 @dataclass(slots=True, kw_only=True)
 class AgentState:
-    """The state of a running agent, which the daemon keeps up to date."""
+    """The state of a running agent; the daemon updates it."""
 
     config: Config
     endpoint: CurrentEndpoint
@@ -133,10 +133,10 @@ class AgentState:
     journal: Journal | DryRunJournal = field(default_factory=DryRunJournal)
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     watcher: EventWatcher | None = None
-    awaited: str | None = None  # what stands in the way before it can watch
+    awaited: str | None = None  # why the agent cannot watch yet
 
     def pages(self) -> Mapping[str, Callable[[], ProbePage]]:
-        """Return the pages that are served, by path."""
+        """Return the pages by path."""
         return {
             "/healthz": self._healthz,
             "/readyz": self._readyz,
@@ -145,7 +145,7 @@ class AgentState:
         }
 
     def in_words(self) -> str:
-        """Return in a line what the agent does."""
+        """Return the agent's status as one line."""
         if trouble := self._trouble():
             return f"the endpoint gives no document: {trouble}"
         tracked_events = self.journal.tracked_events.values()
@@ -180,7 +180,7 @@ class AgentState:
         return ProbePage(HTTPStatus.OK, self.metrics.text(values), METRICS)
 
     def _seconds_left(self) -> float | None:
-        """Return the seconds until the first event may start; one that does not say when may at any time."""
+        """Return the seconds until the next event may start; an event without NotBefore may start now."""
         listed = (tracked.event for tracked in self.journal.tracked_events.values() if tracked.left is None)
         return min((self.endpoint.seconds_left(event) or 0.0 for event in listed), default=None)
 
@@ -206,7 +206,7 @@ class AgentState:
 
     @property
     def _informed(self) -> bool:
-        """Whether a document has come: before that nobody knows what this machine has to be ready for."""
+        """Whether the agent has received a document."""
         return self.watcher is not None and self.watcher.informed
 
     def _trouble(self) -> str | None:
@@ -214,5 +214,5 @@ class AgentState:
 
     def _draining(self) -> list[TrackedEvent]:
         if self.dry:
-            return []  # nothing is done to this machine: it can continue to work
+            return []  # a dry run changes nothing, so the machine can work
         return status.draining(self.journal.tracked_events, self.config)

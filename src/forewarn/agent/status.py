@@ -1,4 +1,4 @@
-"""What the agent is doing, and for how long: of a running agent, or of its journal."""
+"""The status of events, from a running agent or from its journal."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -30,13 +30,13 @@ def of_events(
 
 
 def is_held(tracked: TrackedEvent, config: Config) -> bool:
-    """Check whether the approval of an event is withheld, because a handler failed."""
+    """Return whether the agent withholds the approval of an event because a handler has failed."""
     waits = tracked.event.status == EventStatus.SCHEDULED and tracked.left is None
     return waits and tracked.approved is None and bool(config.holding(tracked.failures()))
 
 
 def draining(tracked_events: TrackedEvents, config: Config) -> list[TrackedEvent]:
-    """Return the events for which this machine should get no work."""
+    """Return the events that keep this machine from getting work."""
     names = {handler.name for handler in config.handlers if handler.drains}
     return [
         tracked
@@ -46,7 +46,7 @@ def draining(tracked_events: TrackedEvents, config: Config) -> list[TrackedEvent
 
 
 def doing(tracked: TrackedEvent) -> str:
-    """Return in a word how far an event is."""
+    """Return the phase of an event."""
     if tracked.left is not None or _unsettled(tracked, Side.RECOVER):
         return "recovering"
     if tracked.restarted is not None:
@@ -65,7 +65,7 @@ def _unsettled(tracked: TrackedEvent, side: Side) -> bool:
 
 
 def _approval(id_: str, tracked: TrackedEvent, why: str | None) -> dict[str, Any]:
-    """Return why an event is not approved and what a person can do; None where it is, or cannot be."""
+    """Return why an event is not approved and what a person can do; None if it is or cannot be approved."""
     failed = ", ".join(tracked.failures())
     why = why or (f"{failed} failed" if failed else None)
     if tracked.approved is not None or tracked.left is not None or tracked.event.started or why is None:

@@ -1,8 +1,8 @@
-"""Any hypervisor by a command of its owner's, called with `begin`, `check` or `cancel`.
+"""A driver that runs the operator's own command with `begin`, `check` or `cancel`.
 
-The command does its work within the call, or leaves it to something that goes on by itself and is asked with
-`check`. What it keeps to recognise an attempt by is its own; docs/deploy/your-own-hypervisor.md says what
-forewarn relies on.
+The command does the work within the call, or starts it in the background and reports its state with `check`.
+It stores its own data to recognize an attempt. docs/deploy/your-own-hypervisor.md describes what forewarn
+expects of the command.
 """
 
 import logging
@@ -33,137 +33,114 @@ from forewarn.drivers.program_steps import (
     CANCEL,
     CHECK,
     ProgramAnswer,
-    Said,
+    StepAnswer,
     as_json,
     as_variables,
     no_answer,
     read_answer,
 )
-from forewarn.programs.program import (
-    GRACE_SECONDS,
-    TRY_AGAIN,
-    Exited,
-    Invocation,
-    Outcome,
-)
+from forewarn.programs.program import GRACE_SECONDS, TRY_AGAIN, Exited, Invocation, Outcome
 from forewarn.programs.watched_program import clean_environment, run
 
 log = logging.getLogger(__name__)
 
-# What a call may take beside the command itself: to start it, and to end it when its time is over.
-AROUND = timedelta(seconds=2 * GRACE_SECONDS)
-# As much of what is no answer as is shown, for its author to recognise.
+# Time that a call may need to start the command, and to stop it after a timeout.
+CALL_OVERHEAD = timedelta(seconds=2 * GRACE_SECONDS)
+# An invalid answer is shown up to this length, so that its author recognizes it.
 SHOWN = 60
-# Of so many steps is known which attempt was the latest.
+# The driver remembers the latest attempt of this many steps.
 REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOptions(CallOptions):
-    """What the settings say of a command driver."""
+    """The options of a command driver."""
 
-    command: tuple[str, ...] = ()  # a program and its arguments
-    works_on_hosts: bool = False  # whether it does the work on hosts themselves, too
-    fences: bool = False  # whether it keeps failed hosts from touching their machines
-    verifies_restarts: bool = False  # whether it verifies that machines run after work on their host
+    command: tuple[str, ...] = ()  # the program and its arguments
+    works_on_hosts: bool = False  # it also does the work on hosts themselves
+    fences: bool = False  # it isolates failed hosts from their machines
+    verifies_restarts: bool = False  # it verifies that machines run after work on their host
 
 
 def make(setup: DriverSetup) -> "CommandDriver":
-    """Make the driver as it is set; without a command there is none."""
+    """Create the driver from its options; raise UnusableDriver without a command."""
     if not setup.options:
         raise UnusableDriver(
             'it needs a command: set [drivers.NAME] kind = "command" and command = ["/path/of/a/program"], '
-            "start the server again, and have hosts say driver = NAME"
+            "restart the server, and set driver = NAME on hosts"
         )
     options = setup.read(CommandOptions())
     program = options.command[0] if options.command else ""
-    # It runs in /: a path from elsewhere would lead nowhere.
+    # The command runs in /, so a relative path would not resolve.
     if not program or ("/" in program and not program.startswith("/")):
-        expected = "expected a program, by its whole path or by a name in PATH, and its arguments"
+        expected = "expected a program, as an absolute path or a name in PATH, and its arguments"
         raise Invalid(f"[drivers.{setup.name}] command: {expected}")
     return CommandDriver(options)
 
 
 class CommandDriver:
-    """Asks a command."""
+    """Runs a command for each call."""
 
     def __init__(self, options: CommandOptions) -> None:
+        self.limits = DriverLimits(timeout=options.timeout + CALL_OVERHEAD, at_once=options.at_once)
+        self.fences = options.fences
+        self.works_on_hosts = options.works_on_hosts
+        self.verifies_restarts = options.verifies_restarts
         self._options = options
         self._lock = threading.Lock()
-        # The latest attempts, by order and subject; guarded by the lock.
+        # The latest attempt, by order and subject; guarded by the lock.
         self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
 
-    @property
-    def limits(self) -> DriverLimits:
-        """As they are set; the command's own time is over first."""
-        return DriverLimits(timeout=self._options.timeout + AROUND, at_once=self._options.at_once)
-
-    @property
-    def fences(self) -> bool:
-        """Whether the command fences hosts."""
-        return self._options.fences
-
-    @property
-    def works_on_hosts(self) -> bool:
-        """Whether the command works on hosts."""
-        return self._options.works_on_hosts
-
-    @property
-    def verifies_restarts(self) -> bool:
-        """Whether the command verifies that machines run after work on their host."""
-        return self._options.verifies_restarts
-
     def begin(self, task: DriverTask) -> Begun:
-        """Have the command begin."""
-        match self._asked(task, BEGIN):
+        """Run the command with `begin`."""
+        match self._call(task, BEGIN):
             case Done() | Running() | Failed() | Unknown() as answer:
                 return answer
             case answer:
-                return _not_asked_for(answer, BEGIN)
+                return _wrong_state(answer, BEGIN)
 
     def check(self, task: DriverTask) -> Checked:
-        """Have the command say what has become of its work."""
-        match self._asked(task, CHECK):
+        """Run the command with `check`."""
+        match self._call(task, CHECK):
             case Done() | Running() | Failed() | Unknown() | NotBegun() as answer:
                 return answer
             case answer:
-                return _not_asked_for(answer, CHECK)
+                return _wrong_state(answer, CHECK)
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
-        """Have the command call its work off, and never begin it."""
-        match self._asked(task, CANCEL):
+        """Run the command with `cancel`."""
+        match self._call(task, CANCEL):
             case Cancelled() | TooLate() | Unknown() as answer:
                 return answer
             case Done():
                 return TooLate()
             case Failed(why=why):
-                return Unknown(why)  # whether its work goes on is not said
+                return Unknown(why)  # the work may still go on
             case answer:
-                return _not_asked_for(answer, CANCEL)
+                return _wrong_state(answer, CANCEL)
 
-    def _asked(self, task: DriverTask, call: str) -> Said:
+    def _call(self, task: DriverTask, call: str) -> StepAnswer:
         if (latest := self._latest_attempt(task)) > task.attempt:
-            return Failed(f"attempt {latest} of it is under way: attempt {task.attempt} comes too late")
+            return Failed(f"attempt {task.attempt} is outdated: attempt {latest} of the step has begun")
         invocation = Invocation(
             words=(*self._options.command, call),
             environment=clean_environment(as_variables(task, call=call)),
             input=as_json(task, call=call),
         )
-        outcome = run(invocation, timeout=self._options.timeout)
-        said = self._said(task, call, outcome)
-        log.debug("%s %s of %s: %s", task.driver, call, task.name, said)
-        return said
+        answer = self._answer(task, call, run(invocation, timeout=self._options.timeout))
+        log.debug("%s %s of %s: %s", task.driver, call, task.name, answer)
+        return answer
 
     def _latest_attempt(self, task: DriverTask) -> int:
-        """Note an attempt; return the latest of the same step that was asked about."""
+        """Record the attempt; return the latest attempt of this step so far."""
         step = (task.order, task.subject)
         with self._lock:
             latest = max(self._latest.get(step, 0), task.attempt)
             remember(self._latest, step, latest, most=REMEMBERED)
         return latest
 
-    def _said(self, task: DriverTask, call: str, outcome: Outcome) -> Said:
-        """Return what the end of the command says of the step."""
+    def _answer(self, task: DriverTask, call: str, outcome: Outcome) -> StepAnswer:
+        """Convert the exit code and the output of the command to an answer."""
         if not isinstance(outcome, Exited) or outcome.code < 0:
             return Unknown(no_answer(outcome, "the command", call, timeout=self._options.timeout))
         answer = read_answer(outcome.output)
@@ -172,8 +149,8 @@ class CommandDriver:
                 return answer.as_state(answer.state, now=task.now)
             case 0:
                 beginning = on_one_line(outcome.output[:SHOWN].decode(errors="replace")).strip()
-                said = f": {beginning}" if beginning else ""
-                return Unknown(f'the command answered {call} with no JSON object that has a "state"{said}')
+                shown = f": {beginning}" if beginning else ""
+                return Unknown(f'the command answered {call} with no JSON object that has a "state"{shown}')
             case code if code == TRY_AGAIN:
                 answer = answer or ProgramAnswer(why=outcome.last_line or f"the command cannot tell ({call})")
                 return answer.as_state("unknown", now=task.now)
@@ -182,8 +159,7 @@ class CommandDriver:
                 return Failed(why or f"the command exited with {code} in {call}")
 
 
-def _not_asked_for(answer: Said, call: str) -> Unknown:
-    words = {Cancelled: "cancelled", TooLate: "too-late", NotBegun: "not-begun", Running: "running"}
-    return Unknown(
-        f"the command answered {call} with {words.get(type(answer), '?')}, which says nothing of it"
-    )
+def _wrong_state(answer: StepAnswer, call: str) -> Unknown:
+    states = {Cancelled: "cancelled", TooLate: "too-late", NotBegun: "not-begun", Running: "running"}
+    state = states.get(type(answer), "?")
+    return Unknown(f"the command answered {call} with {state}, which is no answer to {call}")

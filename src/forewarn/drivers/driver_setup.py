@@ -1,14 +1,14 @@
-"""What drivers are made with: their setup and options, and a memory that does not grow without end."""
+"""The arguments that a driver is created with."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from forewarn.config import Settings
 from forewarn.config_reading import read_table
-from forewarn.control.driver import Driver, DriverLimits
+from forewarn.control.driver import DriverLimits
 from forewarn.core.basic_types import MachineId
 
 T = TypeVar("T")
@@ -17,31 +17,26 @@ V = TypeVar("V")
 
 
 class UnusableDriver(Exception):
-    """A driver that cannot be made here, as its library is missing: the message says what to do about it.
+    """The driver cannot run here, for example because a library is missing.
 
-    The server starts without it. Hosts and orders that name it are refused with the message, and what it has
-    to do already waits with it.
+    The message tells the operator what to do. The server starts without the driver and refuses hosts and
+    orders that name it. Steps that it already has wait.
     """
-
-
-def _ignore(machine: MachineId) -> None:
-    """Let news of a machine pass: nobody waits for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverSetup:
-    """What a driver is given when it is made, once at each start. Later versions may add to it."""
+    """The argument of a driver's entry point, created once per start. Later versions may add fields."""
 
-    name: str  # what hosts call it by
-    settings: Settings  # of the whole server
-    # What the settings say of this driver alone, [drivers.NAME], but for its kind.
-    options: Mapping[str, Any] = field(default_factory=dict)
-    monotonic: Callable[[], float]  # real time, in seconds from some moment
-    # Says that a hypervisor has news of a machine, so that `check` is asked early. From any thread.
-    wake: Callable[[MachineId], None] = _ignore
+    name: str  # the name that hosts use
+    settings: Settings  # of the server
+    options: Mapping[str, Any] = field(default_factory=dict)  # [drivers.NAME] without `kind` and `isolated`
+    monotonic: Callable[[], float]  # real time in seconds
+    # Makes forewarn call `check` for a machine soon. Any thread may call it.
+    wake: Callable[[MachineId], None] = lambda machine: None
 
     def read(self, defaults: T) -> T:
-        """Return the options by the types of a dataclass; Invalid names the key that is none, or wrong."""
+        """Convert the options to a dataclass; raise Invalid if a key is unknown or a value is wrong."""
         return read_table(defaults, self.options, where=f"[drivers.{self.name}] ")
 
 
@@ -52,10 +47,10 @@ class NoOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
-    """The options of every driver that takes its time: how it is called."""
+    """Options that every driver with lanes has."""
 
-    timeout: timedelta = timedelta(seconds=60)  # of real time, for each call
-    at_once: int = 4  # calls in the lane of a host, unless the host says otherwise
+    timeout: timedelta = timedelta(seconds=60)  # real time, for each call
+    at_once: int = 4  # concurrent calls for each host, unless the host sets its own limit
 
     def __post_init__(self) -> None:
         if self.timeout <= timedelta():
@@ -65,20 +60,12 @@ class CallOptions:
 
     @property
     def limits(self) -> DriverLimits:
-        """The same, as lanes are told it."""
+        """The limits for lanes."""
         return DriverLimits(timeout=self.timeout, at_once=self.at_once)
 
 
-class MakeDriver(Protocol):
-    """What the entry point of a driver names."""
-
-    def __call__(self, setup: DriverSetup, /) -> Driver:
-        """Make the driver."""
-        ...
-
-
 def remember(known: OrderedDict[K, V], key: K, value: V, *, most: int) -> None:
-    """Keep a value as the newest; of more than so many the oldest is forgotten."""
+    """Store a value as the newest entry and drop the oldest entries above the limit."""
     known[key] = value
     known.move_to_end(key)
     while len(known) > most:

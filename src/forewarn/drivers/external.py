@@ -1,10 +1,10 @@
-"""A driver that does nothing: others do the work, and report through the API how it goes.
+"""A driver for work that other programs do and report through the API.
 
-What nobody has taken up waits, without a limit. Whoever takes it up says so with a first heartbeat, and must
-then report within the limit that the work is done, has failed or goes on. Silence for longer is a failure,
-shown like any other, never forgotten. Silence is counted in real time: those who work outside do not go by
-a clock that is turned or runs fast. When an order was last heard of is kept in the store; what of its silence
-counts after a start of the server is said in `core/orders/reports.py`.
+A step waits without a limit until a program sends the first heartbeat. From then on the program must report
+completion, failure or progress within the limit, else the step fails.
+
+The limit counts real time, because external programs do not follow a simulated clock. The store keeps the
+time of the last report. `core/orders/reports.py` defines how much of it counts after a restart of the server.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,63 +28,66 @@ from forewarn.drivers.driver_setup import DriverSetup, NoOptions
 
 @dataclass(frozen=True, slots=True)
 class _LastReport:
-    """When an order was last heard of, and how long it may be silent; in seconds of real time."""
+    """The time of an order's last report, and the limit until the next; in seconds of real time."""
 
     at: float
     limit: float
 
+    @property
+    def due(self) -> float:
+        return self.at + self.limit
+
 
 def make(setup: DriverSetup) -> "ExternalDriver":
-    """Make the driver as it is set."""
+    """Create the driver from its settings."""
     setup.read(NoOptions())
     return ExternalDriver(setup.settings.times.external_silence, monotonic=setup.monotonic)
 
 
 class ExternalDriver:
-    """Waits for the reports of those who do the work."""
+    """Waits for the reports of external programs."""
 
     trusted_text = True
     limits = None  # it answers at once
 
     def __init__(self, silence: timedelta, *, monotonic: Callable[[], float]) -> None:
-        """Take how long others may be silent where an order does not say."""
+        """Take the longest time between two reports for orders that set none."""
         self._silence = silence
         self._monotonic = monotonic
-        self._reports: dict[OrderId, _LastReport] = {}  # the worker's thread has it
+        self._reports: dict[OrderId, _LastReport] = {}  # owned by the worker thread
 
     def begin(self, task: DriverTask) -> Begun:
-        """Let others begin, whenever they like."""
+        """Wait for the first heartbeat."""
         return Running(None)
 
     def check(self, task: DriverTask) -> Checked:
-        """Return whether there was a report in time; what nobody has taken up waits."""
+        """Fail the step if a report is overdue."""
         if task.taken_up_at is None:
             return Running(None)
         if task.order not in self._reports:
             self.heard(task.order, task.heartbeat)
         report = self._reports[task.order]
-        left = report.at + report.limit - self._monotonic()
-        return Running(task.now + timedelta(seconds=left)) if left > 0 else Failed(_silent(report))
+        left = report.due - self._monotonic()
+        return Running(task.now + timedelta(seconds=left)) if left > 0 else Failed(_overdue(report))
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
-        """Call off what nobody has taken up; others are not called back from their work."""
+        """Cancel a step without a heartbeat; forewarn cannot stop an external program."""
         return Cancelled() if task.taken_up_at is None else TooLate()
 
     def heard(self, order: OrderId, limit: timedelta | None, *, silent_for: timedelta = timedelta()) -> None:
-        """Count the silence about an order, which has lasted for so long already."""
+        """Restart the time limit of an order, `silent_for` in the past."""
         since = self._monotonic() - silent_for.total_seconds()
         self._reports[order] = _LastReport(since, (limit or self._silence).total_seconds())
 
     def overdue(self) -> Mapping[OrderId, str]:
-        """Return the orders without a report in time, also while service time stands still."""
+        """Return the orders with an overdue report, also while service time stands still."""
         now = self._monotonic()
-        late = {order: report for order, report in self._reports.items() if now >= report.at + report.limit}
-        return {order: _silent(report) for order, report in late.items()}
+        return {order: _overdue(report) for order, report in self._reports.items() if now >= report.due}
 
     def forget(self, order: OrderId) -> None:
-        """Wait for no more reports of an order."""
+        """Expect no more reports of an order."""
         self._reports.pop(order, None)
 
 
-def _silent(report: _LastReport) -> str:
-    return f"nobody has reported for {format_span(report.limit)}"
+def _overdue(report: _LastReport) -> str:
+    return f"the external program has not reported for {format_span(report.limit)}"

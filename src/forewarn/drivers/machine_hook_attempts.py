@@ -1,13 +1,13 @@
-"""Attempts with hooks around the work on a machine: what is saved of them, and what a server knows besides.
+"""The state of attempts that have hooks before and after the work on a machine.
 
-How far a step is, is saved in its mark: which part runs, and what ended. The mark of the driver itself is
-inside. A mark that is none of these was left by a driver without hooks. None of the rest outlives the server.
+The step's mark stores which part runs and how the work ended. The mark of the machine's driver is inside it.
+A mark of another form is from a driver without hooks. The server loses all other state when it stops.
 """
 
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -22,17 +22,17 @@ from forewarn.drivers.program_steps import as_json, as_variables
 from forewarn.programs.program import Invocation
 from forewarn.programs.watched_program import clean_environment
 
-# No driver's own mark begins so.
+# No driver's own mark has this prefix.
 _PREFIX = "machine-hooks "
-# Attempts, and machines, of which something is known; those of attempts are forgotten when they end.
+# The limit of remembered attempts, and of remembered machines.
 REMEMBERED = 10_000
 
 
 class Part(StrEnum):
-    """What of a step is under way."""
+    """The parts of a step with hooks."""
 
     BEFORE = "before"  # the hook before the work
-    WORK = "work"  # the work of the driver
+    WORK = "work"  # the driver's work
     AFTER = "after"  # the hook after the work
 
 
@@ -41,35 +41,38 @@ WorkEnd: TypeAlias = Done | Failed | Cancelled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookedMark:
-    """How far a step is."""
+    """The saved progress of a step with hooks."""
 
     part: Part
-    hook: str = ""  # what the hook left that runs
-    mark: str = ""  # what the driver left
-    end: WorkEnd | None = None  # of the work; then the hook after it runs
+    hook: str = ""  # the mark of the running hook
+    mark: str = ""  # the mark of the driver
+    end: WorkEnd | None = None  # how the work ended; the hook after it runs then
 
 
 def write_mark(mark: HookedMark) -> str:
-    """Write down how far a step is."""
-    said = {"part": mark.part, "hook": mark.hook, "mark": mark.mark, "end": _written(mark.end)}
-    return _PREFIX + json.dumps({key: value for key, value in said.items() if value})
+    """Write the progress of a step."""
+    end = None if mark.end is None else end_as_json(mark.end)
+    if end is not None and isinstance(mark.end, Done):
+        end["impact"] = mark.end.impact
+    fields = {"part": mark.part, "hook": mark.hook, "mark": mark.mark, "end": end}
+    return _PREFIX + json.dumps({key: value for key, value in fields.items() if value})
 
 
 def read_mark(text: str) -> HookedMark | None:
-    """Read how far a step is; None if that was not written here."""
+    """Read the progress of a step; return None if the mark has another form."""
     if not text.startswith(_PREFIX):
         return None
-    said = json.loads(text.removeprefix(_PREFIX))
+    fields = json.loads(text.removeprefix(_PREFIX))
     return HookedMark(
-        part=Part(said["part"]),
-        hook=said.get("hook", ""),
-        mark=said.get("mark", ""),
-        end=_read(said["end"]) if "end" in said else None,
+        part=Part(fields["part"]),
+        hook=fields.get("hook", ""),
+        mark=fields.get("mark", ""),
+        end=_read_end(fields["end"]) if "end" in fields else None,
     )
 
 
 def end_as_json(end: WorkEnd | None) -> dict[str, Any]:
-    """Write down how work ended, as hooks read it; None: otherwise than by its driver's word."""
+    """Return how the work ended, as hooks read it; None stands for an abandoned order."""
     match end:
         case Done(host=host):
             return {"state": "done", "host": host}
@@ -81,53 +84,43 @@ def end_as_json(end: WorkEnd | None) -> dict[str, Any]:
             return {"state": "abandoned"}
 
 
-def _written(end: WorkEnd | None) -> dict[str, Any] | None:
-    match end:
-        case None:
-            return None
-        case Done(impact=impact):
-            return {**end_as_json(end), "impact": impact}
-        case _:
-            return end_as_json(end)
-
-
-def _read(said: dict[str, Any]) -> WorkEnd:
-    match said["state"]:
+def _read_end(fields: dict[str, Any]) -> WorkEnd:
+    match fields["state"]:
         case "done":
-            host = said.get("host")
-            return Done(None if host is None else HostName(host), said.get("impact"))
+            host = fields.get("host")
+            return Done(None if host is None else HostName(host), fields.get("impact"))
         case "failed":
-            return Failed(said["why"])
+            return Failed(fields["why"])
         case _:
             return Cancelled()
 
 
 def hook_before(task: DriverTask, settings: MachineHookSettings, *, mark: str) -> Hook:
-    """Return the hook before the work; the mark is what it has left."""
-    asked = replace(task, mark=mark)
-
-    def invocation(call: str) -> Invocation:
-        return _invocation((*settings.before, call), asked, call, {"hook": "machine-before"})
-
-    return _hook(task, Part.BEFORE, settings, invocation)
+    """Return the hook before the work; `mark` is the hook's own."""
+    return _hook(replace(task, mark=mark), Part.BEFORE, settings, {"hook": "machine-before"})
 
 
 def hook_after(
     task: DriverTask, settings: MachineHookSettings, *, mark: str = "", end: WorkEnd | None
 ) -> Hook:
-    """Return the hook after the work, which is given how that ended; None: not as its driver said."""
-    asked = replace(task, mark=mark)
+    """Return the hook after the work, with how the work ended; `mark` is the hook's own."""
+    more = {"hook": "machine-after", "outcome": end_as_json(end)}
+    return _hook(replace(task, mark=mark), Part.AFTER, settings, more)
+
+
+def _hook(task: DriverTask, part: Part, settings: MachineHookSettings, more: dict[str, Any]) -> Hook:
+    command = settings.before if part is Part.BEFORE else settings.after
 
     def invocation(call: str) -> Invocation:
-        more = {"hook": "machine-after", "outcome": end_as_json(end)}
-        return _invocation((*settings.after, call), asked, call, more)
+        variables = {**as_variables(task, call=call), "FOREWARN_HOOK": more["hook"]}
+        if "outcome" in more:
+            variables["FOREWARN_OUTCOME"] = more["outcome"]["state"]
+        return Invocation(
+            words=(*command, call),
+            environment=clean_environment(variables),
+            input=as_json(task, call=call, more=more),
+        )
 
-    return _hook(task, Part.AFTER, settings, invocation)
-
-
-def _hook(
-    task: DriverTask, part: Part, settings: MachineHookSettings, invocation: Callable[[str], Invocation]
-) -> Hook:
     return Hook(
         key=(task.id, part),
         name=f"{task.name}, {part} the work",
@@ -137,30 +130,21 @@ def _hook(
     )
 
 
-def _invocation(words: Sequence[str], task: DriverTask, call: str, more: dict[str, Any]) -> Invocation:
-    variables = {**as_variables(task, call=call), "FOREWARN_HOOK": more["hook"]}
-    if "outcome" in more:
-        variables["FOREWARN_OUTCOME"] = more["outcome"]["state"]
-    return Invocation(
-        words=words, environment=clean_environment(variables), input=as_json(task, call=call, more=more)
-    )
-
-
 @dataclass(slots=True)
 class HookedAttempt:
-    """What is known of an attempt; it belongs to the thread that has its turn."""
+    """The state of an attempt in this process; the thread that holds `turn` owns it."""
 
     turn: threading.Lock = field(default_factory=threading.Lock)
-    to_begin: Part | None = None  # saved as under way by this server, and not begun yet
-    begun: bool = False  # something of it was begun, for all that is known
-    given_up: bool = False  # nothing more of it is begun but the hook after
-    called_off: bool = False  # the driver does no more of it
-    after: bool = False  # the hook after was begun, or may have been
-    hook_mark: str = ""  # what the hook after left while the step was called off
-    over: bool = False  # its end was answered, or seen to
+    to_begin: Part | None = None  # the mark names this part, and this server has not begun it yet
+    begun: bool = False  # a hook or the work may have begun
+    given_up: bool = False  # only the hook after may still begin
+    called_off: bool = False  # the driver does no more of the attempt
+    after: bool = False  # the hook after may have begun
+    hook_mark: str = ""  # the mark of the hook after while the step is cancelled
+    over: bool = False  # the attempt has been answered or cleaned up
 
     def end_with(self, end: WorkEnd, *, note: str = "") -> Done | Failed | NotBegun:
-        """Answer with the end of the work."""
+        """Return the end of the work as the answer."""
         self.over = True
         match end:
             case Done():
@@ -168,10 +152,10 @@ class HookedAttempt:
             case Failed(why=why):
                 return replace(end, why=f"{why}; {note}" if note else why)
             case Cancelled():
-                return NotBegun()  # its order is being abandoned: what has not begun is called off
+                return NotBegun()  # the order is being abandoned, so the engine cancels the step
 
     def takes_turn(self, part: Part) -> bool:
-        """Return whether a part is to be begun now; the caller begins it then."""
+        """Return whether the caller must begin a part now."""
         if self.to_begin is not part:
             return False
         self.to_begin = None
@@ -182,7 +166,7 @@ class HookedAttempt:
 
 
 class HookedAttempts:
-    """All that is known, and the hooks after earlier attempts that may still run."""
+    """All attempts in this process, and the hooks of earlier attempts that may still run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the rest
@@ -198,34 +182,34 @@ class HookedAttempts:
             return id_ in self._attempts
 
     def known(self, id_: AttemptId) -> HookedAttempt:
-        """Return what is known of an attempt, from now on."""
+        """Return the state of an attempt; create it if it is new."""
         with self._lock:
             known = self._attempts.get(id_) or HookedAttempt()
             remember(self._attempts, id_, known, most=REMEMBERED)
         return known
 
     def end(self, id_: AttemptId) -> HookedAttempt | None:
-        """Forget what was known of an attempt, and return it; of the attempt is kept that it has ended."""
+        """Mark an attempt as ended; remove and return its state."""
         with self._lock:
             remember(self._ended, id_, None, most=REMEMBERED)
             return self._attempts.pop(id_, None)
 
     def has_ended(self, id_: AttemptId) -> bool:
-        """Return whether an attempt has ended: a call that was on its way must not begin anything."""
+        """Return whether an attempt has ended, so that a late call begins nothing."""
         with self._lock:
             return id_ in self._ended
 
     def leave(self, machine: MachineId, hook: Hashable) -> None:
-        """Keep which hook may still run at a machine."""
+        """Remember the hook of an earlier attempt that may still run for a machine."""
         with self._lock:
             remember(self._left, machine, hook, most=REMEMBERED)
 
     def left(self, machine: MachineId) -> Hashable | None:
-        """Return the hook that may still run at a machine."""
+        """Return the hook of an earlier attempt that may still run for a machine."""
         with self._lock:
             return self._left.get(machine)
 
     def settle(self, machine: MachineId) -> None:
-        """Forget the hook that has ended."""
+        """Forget the hook of an earlier attempt, which has ended."""
         with self._lock:
             self._left.pop(machine, None)

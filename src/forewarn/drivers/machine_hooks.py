@@ -1,12 +1,12 @@
-"""The hooks of the settings around the work on a machine: a driver around the driver of its host.
+"""A driver that wraps another driver and runs the operator's hooks before and after its work on a machine.
 
-A step is then up to three parts: the hook before, the work, the hook after. Which of them runs is saved in
-the step's mark before it is begun. So each is begun once for an attempt, and after a crash whoever does the
-part is asked with `check` first, as always. The hook after is run however the attempt ends, once the hook
-before it, or the work, was begun.
+A step then has up to three parts: the hook before, the work and the hook after. The step's mark names the
+part, and the store saves the mark before the part begins. So each part begins once for an attempt. After a
+crash the server calls `check` of the hook or driver first. If the hook before or the work has begun, the hook
+after always runs, however the attempt ends.
 
-One lock for each attempt keeps its calls apart. Lanes make them in several threads, and an order may be
-abandoned while one of them is under way: whichever of the two comes last starts the hook after.
+One lock for each attempt serializes its calls, which lanes make in several threads. An operator may abandon
+the order during a call. Then the last of the two to finish starts the hook after.
 """
 
 import logging
@@ -51,72 +51,68 @@ from forewarn.drivers.machine_hook_attempts import (
 
 log = logging.getLogger(__name__)
 
-# What a call may take beside the driver's own: a short hook is waited for.
-AROUND = timedelta(seconds=5)
-# When a step is looked at again that waits for a hook of an earlier attempt.
-SOON = timedelta(seconds=1)
-# How long a call waits for another one of its attempt, in seconds: a lane has others to make.
-PATIENCE = 1.0
-HAS_ENDED = "it has ended already"
-NOT_ANSWERED = "it was asked before, and has not answered yet"
+# Time that a call may need for a short hook, in addition to the driver's own timeout.
+CALL_OVERHEAD = timedelta(seconds=5)
+# The next check of a step that waits for a hook of an earlier attempt.
+CHECK_SOON = timedelta(seconds=1)
+# How long a call waits for another call of its attempt, in seconds. The lane has other calls to make.
+TURN_SECONDS = 1.0
+HAS_ENDED = "the attempt has ended already"
+NOT_ANSWERED = "an earlier call of this attempt has not returned yet"
 
 Answer = TypeVar("Answer")
 
 
 class MachineHooks:
-    """Does what another driver does, with a hook before and one after."""
+    """Runs hooks before and after the work of another driver."""
 
     def __init__(self, driver: Driver, settings: MachineHookSettings, *, runs: HookRuns) -> None:
-        """Take the driver, and who runs the hooks of all drivers."""
         self._driver = driver
         self._settings = settings
+        self._has_hooks = bool(settings.before or settings.after)
         self._runs = runs
         self.attempts = HookedAttempts()
 
     @property
-    def _is_set(self) -> bool:
-        return bool(self._settings.before or self._settings.after)
-
-    @property
     def limits(self) -> DriverLimits | None:
-        """As the driver has them, with a little time for hooks if there are any."""
+        """The driver's limits, with time for hooks if there are any."""
         limits = self._driver.limits
-        return (
-            limits if limits is None or not self._is_set else replace(limits, timeout=limits.timeout + AROUND)
-        )
+        if limits is None or not self._has_hooks:
+            return limits
+        return replace(limits, timeout=limits.timeout + CALL_OVERHEAD)
 
     def precheck(self, task: DriverTask) -> str | Unknown | None:
-        """Have the driver tell beforehand, if it can."""
+        """Call the driver's precheck, if it has one."""
         return self._driver.precheck(task) if isinstance(self._driver, Prechecking) else None
 
     def reach(self, host: Host) -> str | None:
-        """Have the driver tell, if it can."""
+        """Call the driver's reach, if it has one."""
         return self._driver.reach(host) if isinstance(self._driver, Reaching) else None
 
-    # What is asked
+    # The calls of the engine
 
     def begin(self, task: DriverTask) -> Begun:
-        """Run the hook before, or begin the work if there is none."""
-        if task.machine is None or task.verifies or not self._is_set:
+        """Run the hook before; if there is none, begin the work."""
+        if task.machine is None or task.verifies or not self._has_hooks:
             return self._driver.begin(task)
         part = Part.BEFORE if self._settings.before else Part.WORK
 
         def begin(known: HookedAttempt) -> Begun:
             known.to_begin = part
             answer = self._check(task, known, HookedMark(part=part))
-            return Unknown("it has not begun") if isinstance(answer, NotBegun) else answer
+            return Unknown("the step has not begun") if isinstance(answer, NotBegun) else answer
 
         return self._in_turn(task, begin)
 
     def check(self, task: DriverTask) -> Checked:
-        """Look at the part that is under way; what comes after it is begun once that is saved."""
+        """Check the current part; the next part begins after its mark is saved."""
         mark = self._mark_of(task)
         if mark is None:
             return self._driver.check(task)
         return self._in_turn(task, lambda known: self._check(task, known, mark))
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
-        """Call the work off, and run the hook after; it is called off once that has ended."""
+        """Cancel the work and run the hook after; the answer is Cancelled when that hook has ended."""
         mark = self._mark_of(task)
         if mark is None:
             return self._driver.cancel(task)
@@ -126,7 +122,7 @@ class MachineHooks:
 
         def cancel(known: HookedAttempt) -> CancelAnswer:
             known.given_up = True
-            # The server before may have called it off, and begun the hook after.
+            # An earlier server may have cancelled the work and begun the hook after.
             known.after = known.after or is_new
             if not known.called_off:
                 answer = self._call_off(task, known, mark)
@@ -138,19 +134,19 @@ class MachineHooks:
         return self._in_turn(task, cancel)
 
     def ended(self, task: DriverTask) -> None:
-        """Forget an attempt; if it ended otherwise than was said here, start the hook after."""
+        """Forget an attempt; if the engine ended it, start the hook after."""
         if self._mark_of(task) is not None and (known := self.attempts.end(task.id)) is not None:
             self._see_to_end(task, known)
 
     def _in_turn(self, task: DriverTask, ask: Callable[[HookedAttempt], Answer]) -> Answer | Unknown:
-        """Ask about an attempt once no other call is at it."""
+        """Run a call of an attempt when no other call of it runs."""
         if self.attempts.has_ended(task.id):
             return Unknown(HAS_ENDED)
         known = self.attempts.known(task.id)
-        if not known.turn.acquire(timeout=PATIENCE):
+        if not known.turn.acquire(timeout=TURN_SECONDS):
             return Unknown(NOT_ANSWERED)
         try:
-            # It may have ended meanwhile: a call that was on its way must not begin anything.
+            # If the attempt has ended in the meantime, the call must begin nothing.
             return Unknown(HAS_ENDED) if self.attempts.has_ended(task.id) else ask(known)
         finally:
             known.turn.release()
@@ -158,7 +154,7 @@ class MachineHooks:
                 self._see_to_end(task, known)
 
     def _see_to_end(self, task: DriverTask, known: HookedAttempt) -> None:
-        """Start the hook after an attempt that has ended, unless a call is at it, which then does this."""
+        """Start the hook after for an attempt that has ended; a running call does this itself."""
         if task.machine is None or not known.turn.acquire(blocking=False):
             return
         try:
@@ -179,7 +175,7 @@ class MachineHooks:
 
     def _check(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Checked:
         if known.to_begin is mark.part and not known.begun and self._is_left(task):
-            return Running(task.now + SOON)
+            return Running(task.now + CHECK_SOON)
         match mark.part:
             case Part.BEFORE:
                 return self._before(task, known, mark)
@@ -189,61 +185,55 @@ class MachineHooks:
                 return self._after(task, known, mark)
 
     def _before(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Checked:
-        if not self._settings.before:  # any more
+        if not self._settings.before:  # removed from the settings
             return self._next(task, known, HookedMark(part=Part.WORK))
-        match self._ask_before(task, known, mark):
+        hook = hook_before(task, self._settings, mark=mark.hook)
+        match self._run_or_check(known, Part.BEFORE, hook):
             case Done() if known.given_up:
                 return self._ended_with(task, known, Cancelled())
             case Done():
                 return self._next(task, known, HookedMark(part=Part.WORK))
             case Failed(why=why):
-                return self._ended_with(task, known, Failed(_said(f"before the work: {why}")))
+                return self._ended_with(task, known, Failed(_of_hook(Part.BEFORE, why)))
             case Unknown() as unknown:
-                return replace(unknown, why=_said(f"before the work: {unknown.why}"))
+                return replace(unknown, why=_of_hook(Part.BEFORE, unknown.why))
             case Running() as running:
-                return _noted(running, replace(mark, hook=running.mark or mark.hook))
+                return _with_mark(running, replace(mark, hook=running.mark or mark.hook))
 
     def _work(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Checked:
-        inside = replace(task, mark=mark.mark)
-        if known.takes_turn(Part.WORK):
-            return self._begin_work(inside, known, mark)
+        drivers_task = replace(task, mark=mark.mark)
+        is_next = known.takes_turn(Part.WORK)
         known.begun = True
-        answer = self._driver.check(inside)
-        if not isinstance(answer, NotBegun):
-            return self._of_work(task, known, mark, answer)
-        if known.given_up:
-            return self._ended_with(task, known, Cancelled())
-        return self._begin_work(inside, known, mark)
-
-    def _begin_work(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Checked:
-        known.begun = True
-        return self._of_work(task, known, mark, self._driver.begin(task))
-
-    def _of_work(self, task: DriverTask, known: HookedAttempt, mark: HookedMark, answer: Begun) -> Checked:
+        answer = NotBegun() if is_next else self._driver.check(drivers_task)
+        if isinstance(answer, NotBegun):
+            if known.given_up and not is_next:
+                return self._ended_with(task, known, Cancelled())
+            answer = self._driver.begin(drivers_task)
         match answer:
             case Done() | Failed() as end:
                 return self._ended_with(task, known, end)
             case Running() as running:
-                return _noted(running, replace(mark, mark=running.mark or mark.mark))
+                return _with_mark(running, replace(mark, mark=running.mark or mark.mark))
             case unknown:
                 return unknown
 
     def _after(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Checked:
-        if mark.end is None or not self._settings.after:  # any more
+        if mark.end is None or not self._settings.after:  # removed from the settings
             return known.end_with(mark.end or Cancelled())
-        match self._ask_after(task, known, mark.hook, mark.end):
+        hook = hook_after(task, self._settings, mark=mark.hook, end=mark.end)
+        match self._run_or_check(known, Part.AFTER, hook):
             case Done():
                 return known.end_with(mark.end)
             case Failed(why=why):
                 log.error("hook after the work on %s failed: %s", task.name, why)
                 return known.end_with(mark.end, note=f"the hook after the work failed: {why}")
             case Unknown() as unknown:
-                return replace(unknown, why=_said(f"after the work: {unknown.why}"))
+                return replace(unknown, why=_of_hook(Part.AFTER, unknown.why))
             case Running() as running:
-                return _noted(running, replace(mark, hook=running.mark or mark.hook))
+                return _with_mark(running, replace(mark, hook=running.mark or mark.hook))
 
     def _next(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Running:
-        """Have it saved which part is next; it is begun with the next call."""
+        """Let the engine save the next part's mark; the next call begins the part."""
         known.to_begin = mark.part
         return Running(task.now, mark=write_mark(mark))
 
@@ -252,20 +242,20 @@ class MachineHooks:
             return known.end_with(end)
         return self._next(task, known, HookedMark(part=Part.AFTER, end=end))
 
-    # Calling off
+    # Cancelling
 
     def _call_off(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> CancelAnswer:
-        """Call off what is under way; the hook after is not looked at."""
+        """Cancel the hook before, or the work."""
         if known.to_begin is mark.part:
             known.to_begin = None
-            return Cancelled()  # nobody has begun that part
+            return Cancelled()  # the part has not begun
         if mark.part is Part.WORK:
             known.begun = True
             return self._driver.cancel(replace(task, mark=mark.mark))
         return self._end_before(task, known, mark)
 
     def _end_before(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> CancelAnswer:
-        """End the hook before; what it has left elsewhere is waited for."""
+        """Stop the hook before; wait for work that it left elsewhere."""
         hook = hook_before(task, self._settings, mark=mark.hook)
         known.begun = True
         if not self._settings.before or isinstance(self._runs.end(hook), Cancelled):
@@ -277,19 +267,20 @@ class MachineHooks:
                 known.begun = False
                 return Cancelled()
             case Running(look_at=look_at):
-                return Unknown(_said("before the work: the hook has not ended"), look_at)
+                return Unknown(_of_hook(Part.BEFORE, "the hook has not ended"), look_at)
             case Unknown() as unknown:
-                return replace(unknown, why=_said(f"before the work: {unknown.why}"))
+                return replace(unknown, why=_of_hook(Part.BEFORE, unknown.why))
 
     def _leave_called_off(self, task: DriverTask, known: HookedAttempt) -> CancelAnswer:
         if known.begun and self._settings.after:
             known.to_begin = None if known.after else Part.AFTER
-            match self._ask_after(task, known, known.hook_mark, Cancelled()):
+            hook = hook_after(task, self._settings, mark=known.hook_mark, end=Cancelled())
+            match self._run_or_check(known, Part.AFTER, hook):
                 case Running(look_at=look_at, mark=mark):
                     known.hook_mark = mark or known.hook_mark
-                    return Unknown(_said("after the work: the hook has not ended"), look_at)
+                    return Unknown(_of_hook(Part.AFTER, "the hook has not ended"), look_at)
                 case Unknown() as unknown:
-                    return replace(unknown, why=_said(f"after the work: {unknown.why}"))
+                    return replace(unknown, why=_of_hook(Part.AFTER, unknown.why))
                 case Failed(why=why):
                     log.error("hook after the work on %s failed: %s", task.name, why)
                 case Done():
@@ -299,16 +290,8 @@ class MachineHooks:
 
     # Hooks
 
-    def _ask_before(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Begun:
-        hook = hook_before(task, self._settings, mark=mark.hook)
-        return self._asked(known, Part.BEFORE, hook)
-
-    def _ask_after(self, task: DriverTask, known: HookedAttempt, mark: str, end: WorkEnd) -> Begun:
-        hook = hook_after(task, self._settings, mark=mark, end=end)
-        return self._asked(known, Part.AFTER, hook)
-
-    def _asked(self, known: HookedAttempt, part: Part, hook: Hook) -> Begun:
-        """Begin a hook if it is its turn, and else look at it or ask it; one that was not begun is begun."""
+    def _run_or_check(self, known: HookedAttempt, part: Part, hook: Hook) -> Begun:
+        """Begin a hook if it is next or has not begun; otherwise check it."""
         is_next = known.takes_turn(part)
         known.begun = True
         answer = self._runs.begin(hook) if is_next else self._runs.check(hook)
@@ -325,19 +308,18 @@ class MachineHooks:
         return False
 
     def _mark_of(self, task: DriverTask) -> HookedMark | None:
-        """Return how far a step is; None if it has nothing to do with hooks."""
+        """Return the progress of a step; None if it has no hooks."""
         if task.machine is None or task.verifies:
             return None
         mark = read_mark(task.mark)
-        is_hooked = bool(self._settings.before or self._settings.after)
-        if mark is not None or task.mark or not is_hooked:
-            return mark  # one of a driver alone was begun without hooks
+        if mark is not None or task.mark or not self._has_hooks:
+            return mark  # None for a step that began without hooks
         return HookedMark(part=Part.BEFORE if self._settings.before else Part.WORK)
 
 
-def _noted(running: Running, mark: HookedMark) -> Running:
+def _with_mark(running: Running, mark: HookedMark) -> Running:
     return replace(running, mark=write_mark(mark))
 
 
-def _said(text: str) -> str:
-    return mark_driver_text(text, HOOK)
+def _of_hook(part: Part, text: str) -> str:
+    return mark_driver_text(f"{part} the work: {text}", HOOK)

@@ -1,7 +1,7 @@
-"""A step as a program is given it, and what the program says of it.
+"""The protocol between forewarn and the commands and hooks that carry out steps.
 
-It is given JSON on stdin, and what names the step as variables, for shells. On stdout it prints a JSON
-object, if anything.
+A program reads the task as JSON on stdin. Environment variables name the step, for shell scripts. The program
+may print its answer as a JSON object on stdout.
 """
 
 import json
@@ -24,28 +24,27 @@ from forewarn.control.driver import (
 from forewarn.core.basic_types import STANDALONE, HostName
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import TRAITS, Machine
-from forewarn.core.time_formats import format_span
 from forewarn.core.text_formats import on_one_line
+from forewarn.core.time_formats import format_span
 from forewarn.programs.program import Exited, NotRun, Outcome, TimedOut, Unwatched
 from forewarn.wire.fields import as_json as as_plain
 from forewarn.wire.texts import write_time
 
 BEGIN, CHECK, CANCEL = "begin", "check", "cancel"
 LONGEST_WHY = 500
-# As much as is kept of what a program recognises an attempt by.
 LONGEST_MARK = 1000
 LONGEST_HOST = 64
-# When a program that is at it is asked again, if it does not say when.
+# The next check of a running program that gives no time for it.
 ASK_AGAIN = timedelta(seconds=10)
-# A program that wants to be asked again in more than a day has not understood the unit.
+# A program that asks for a check in more than a day has probably mistaken the unit.
 LONGEST_WAIT = timedelta(days=1)
-# No machine that was away for longer comes back by a step.
+# A step does not interrupt a machine for longer.
 LONGEST_IMPACT = timedelta(days=30)
 
 
 def as_json(task: DriverTask, *, call: str, more: Mapping[str, Any] = MappingProxyType({})) -> bytes:
-    """Write a task down, what is asked about it, and more."""
-    said = {
+    """Write a call and its task as JSON, with additional keys."""
+    document = {
         "call": call,
         "order": task.order,
         "action": task.action,
@@ -62,11 +61,11 @@ def as_json(task: DriverTask, *, call: str, more: Mapping[str, Any] = MappingPro
         "target": _host(task.target),
         **more,
     }
-    return json.dumps(said).encode() + b"\n"
+    return json.dumps(document).encode() + b"\n"
 
 
 def as_variables(task: DriverTask, *, call: str) -> dict[str, str]:
-    """Return what names a task, and what is asked about it."""
+    """Return the environment variables that name a call and its step."""
     source, target, machine = task.host, task.target, task.machine
     return {
         "FOREWARN_CALL": call,
@@ -88,17 +87,15 @@ def as_variables(task: DriverTask, *, call: str) -> dict[str, str]:
 def _machine(machine: Machine | None) -> dict[str, Any] | None:
     if machine is None:
         return None
-    alone = machine.group.startswith(STANDALONE)
-    traits = {name: as_plain(getattr(machine, name)) for name in TRAITS}
     return {
         "name": machine.name,
         "id": machine.id,
         "vm_id": machine.id,
         "project": machine.project,
-        "group": None if alone else machine.group,
+        "group": None if machine.group.startswith(STANDALONE) else machine.group,
         "host": machine.host,
         "state": machine.state,
-        **traits,
+        **{name: as_plain(getattr(machine, name)) for name in TRAITS},
     }
 
 
@@ -110,17 +107,15 @@ def _moment(moment: datetime | None) -> str | None:
     return None if moment is None else write_time(moment)
 
 
-StateWord: TypeAlias = Literal["done", "running", "failed", "unknown", "not-begun", "cancelled", "too-late"]
-Said: TypeAlias = Done | Running | Failed | Unknown | NotBegun | Cancelled | TooLate
-
-STATES: tuple[str, ...] = get_args(StateWord)
+StepState: TypeAlias = Literal["done", "running", "failed", "unknown", "not-begun", "cancelled", "too-late"]
+StepAnswer: TypeAlias = Done | Running | Failed | Unknown | NotBegun | Cancelled | TooLate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramAnswer:
-    """What a program has said; whatever of it is missing was not said."""
+    """The answer of a program; every key is optional."""
 
-    state: StateWord | None = None
+    state: StepState | None = None
     why: str = ""
     look_in: timedelta | None = None
     mark: str = ""
@@ -128,8 +123,8 @@ class ProgramAnswer:
     host: HostName | None = None
     impact: float | None = None  # in seconds
 
-    def as_state(self, state: StateWord, *, now: datetime) -> Said:
-        """Return it as the answer of a driver, in a state that it says or that its exit code does."""
+    def as_state(self, state: StepState, *, now: datetime) -> StepAnswer:
+        """Convert to a driver's answer with a state, from the answer or from the exit code."""
         look_at = None if self.look_in is None else now + self.look_in
         match state:
             case "done":
@@ -137,9 +132,9 @@ class ProgramAnswer:
             case "running":
                 return Running(look_at or now + ASK_AGAIN, mark=self.mark, progress=self.progress)
             case "failed":
-                return Failed(self.why or "it says so, and not why")
+                return Failed(self.why or "the program gave no reason")
             case "unknown":
-                return Unknown(self.why or "it cannot tell", look_at)
+                return Unknown(self.why or "the program cannot tell", look_at)
             case "not-begun":
                 return NotBegun()
             case "cancelled":
@@ -149,50 +144,40 @@ class ProgramAnswer:
 
 
 def read_answer(output: bytes) -> ProgramAnswer | None:
-    """Read what a program has said; None if that is nothing of this kind."""
+    """Parse the output of a program; return None if it is no answer."""
     try:
-        said = json.loads(output)
+        answer = json.loads(output)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or said.get("state") not in (None, *STATES):
+    if not isinstance(answer, dict) or answer.get("state") not in (None, *get_args(StepState)):
         return None
+    look_in = _number(answer.get("look_in"), LONGEST_WAIT.total_seconds())
     return ProgramAnswer(
-        state=cast("StateWord | None", said.get("state")),
-        why=_text(said.get("why"))[:LONGEST_WHY],
-        look_in=_span(said.get("look_in")),
-        mark=_text(said.get("mark"))[:LONGEST_MARK],
-        progress=_share(said.get("progress")),
-        host=HostName(_text(said.get("host"))[:LONGEST_HOST]) or None,
-        impact=_seconds(said.get("impact")),
+        state=cast("StepState | None", answer.get("state")),
+        why=_text(answer.get("why"))[:LONGEST_WHY],
+        look_in=None if look_in is None else timedelta(seconds=look_in),
+        mark=_text(answer.get("mark"))[:LONGEST_MARK],
+        progress=_number(answer.get("progress"), 1),
+        host=HostName(_text(answer.get("host"))[:LONGEST_HOST]) or None,
+        impact=_number(answer.get("impact"), LONGEST_IMPACT.total_seconds()),
     )
 
 
 def no_answer(outcome: Outcome, name: str, call: str, *, timeout: timedelta) -> str:
-    """Return why a program has said nothing of a step: it did not run, or did not end by itself."""
+    """Return why a program gave no answer: it did not run, or did not exit by itself."""
     match outcome:
         case NotRun(why=why) | Unwatched(why=why):
             return why
         case TimedOut():
-            return f"{name} was still at {call} after {format_span(timeout)}, and was ended"
+            return f"{name} did not finish {call} within {format_span(timeout)} and was stopped"
         case Exited(code=code):
-            return f"{name} was ended by signal {-code} in {call}"
+            return f"{name} was killed by signal {-code} in {call}"
 
 
 def _text(value: Any) -> str:
     return on_one_line(value).strip() if isinstance(value, str) else ""
 
 
-def _span(value: Any) -> timedelta | None:
-    return timedelta(seconds=min(value, LONGEST_WAIT.total_seconds())) if _is_number(value) else None
-
-
-def _seconds(value: Any) -> float | None:
-    return float(min(value, LONGEST_IMPACT.total_seconds())) if _is_number(value) else None
-
-
-def _share(value: Any) -> float | None:
-    return float(min(value, 1)) if _is_number(value) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+def _number(value: Any, most: float) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return float(min(value, most)) if is_number else None

@@ -1,8 +1,8 @@
-"""The drivers there are, by name: kinds are found by their entry points, whoever brings them.
+"""The drivers that are available, by name.
 
-A package declares `[project.entry-points."forewarn.drivers"]` with a line for each kind: its name, and the
-function that makes a driver (`driver_setup.MakeDriver`). forewarn's own are declared in the same way. Each
-kind is made once under its own name, and once more for each `[drivers.NAME]` of the settings that names it.
+A package adds a kind of driver with a line under `[project.entry-points."forewarn.drivers"]`: the name of the
+kind and a function that takes a `DriverSetup` and returns the driver. forewarn's own kinds use the same entry
+points. At start forewarn creates one driver for each kind, and one for each `[drivers.NAME]` with a `kind`.
 """
 
 import logging
@@ -14,9 +14,6 @@ from typing import Any
 
 from forewarn.config import MachineHookSettings, Settings
 from forewarn.control.driver import (
-    Begun,
-    CancelAnswer,
-    Checked,
     ChoosingHosts,
     Cordoning,
     Driver,
@@ -32,7 +29,7 @@ from forewarn.control.driver import (
     VerifyingRestarts,
     WorkingOnHosts,
 )
-from forewarn.core.basic_types import SYNCHRONOUS_DRIVERS, EXTERNAL, HOOK, MachineId
+from forewarn.core.basic_types import EXTERNAL, HOOK, SYNCHRONOUS_DRIVERS, MachineId
 from forewarn.core.errors import Invalid
 from forewarn.core.redaction import driver_named
 from forewarn.core.text_formats import hint
@@ -45,17 +42,17 @@ from forewarn.drivers.machine_hook_attempts import REMEMBERED
 from forewarn.drivers.machine_hooks import MachineHooks
 from forewarn.wire.texts import NAME, NAME_RULE, either, shown
 
-# Only a start brings a driver, and that asks about every step anyway.
-LOOK_AGAIN = timedelta(hours=1)
+# A missing driver appears only after a restart of the server, which checks every step anyway.
+CHECK_AGAIN = timedelta(hours=1)
 log = logging.getLogger(__name__)
 ENTRY_POINTS = "forewarn.drivers"
-# What the settings may say of a driver of any kind; the rest is read by the driver itself.
-_OF_EVERY_KIND = ("kind", "isolated")
-_ASKED = ("limits", "begin", "check", "cancel")
+# Keys of [drivers.NAME] that the registry reads; the driver reads the others.
+_REGISTRY_KEYS = ("kind", "isolated")
+_REQUIRED_MEMBERS = ("limits", "begin", "check", "cancel")
 
 
 class NotInstalled:
-    """Says of every step why its driver is not there."""
+    """Stands in for a driver that is missing: every answer is Unknown, with the reason."""
 
     trusted_text = True
     limits = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
@@ -63,24 +60,25 @@ class NotInstalled:
     def __init__(self, name: str, why: str = "") -> None:
         self._why = f"{driver_named(name)} {f'cannot be used: {why}' if why else 'is not installed'}"
 
-    def begin(self, task: DriverTask) -> Begun:
-        """Begin nothing."""
-        return self._answer(task)
+    def begin(self, task: DriverTask) -> Unknown:
+        """Return the reason why the driver is missing."""
+        return Unknown(self._why, task.now + CHECK_AGAIN)
 
-    def check(self, task: DriverTask) -> Checked:
-        """Know nothing."""
-        return self._answer(task)
+    check = cancel = begin
 
-    def cancel(self, task: DriverTask) -> CancelAnswer:
-        """Call nothing off: what another process has begun may still go on."""
-        return self._answer(task)
 
-    def _answer(self, task: DriverTask) -> Unknown:
-        return Unknown(self._why, task.now + LOOK_AGAIN)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declared:
+    """A driver to create: a kind, or an entry of the settings."""
+
+    name: str
+    kind: EntryPoint
+    options: Mapping[str, Any]
+    isolated: bool | None  # None: the driver decides
 
 
 class Drivers:
-    """All drivers, as they are set."""
+    """All drivers of this server."""
 
     def __init__(
         self,
@@ -89,34 +87,28 @@ class Drivers:
         monotonic: Callable[[], float],
         found: Iterable[EntryPoint] | None = None,
     ) -> None:
-        """Make all that are installed or set; Invalid names the setting, or the package, that is wrong."""
-        # Set before the first call of a driver, and only read since; all else is set here.
-        self._woken: Callable[[MachineId], None] | None = None
-        self._restarted: Callable[[], object] | None = None
+        """Create all drivers; raise Invalid with the name of the wrong setting or package."""
+        # Both callbacks are set before the first call of a driver and do not change later.
+        self._on_wake: Callable[[MachineId], None] | None = None
+        self._on_restart: Callable[[], object] | None = None
+        self._monotonic = monotonic
+        self._processes: dict[str, DriverProcess] = {}
         self.by_name = DriversByName()
-        self.kinds: dict[str, str] = {}  # of all that were found, by name
-        self.unusable: dict[str, str] = {}  # why, by name
-        kinds = _by_name(entry_points(group=ENTRY_POINTS) if found is None else found)
-        if HOOK in kinds:
-            raise Invalid(f'driver "{HOOK}" is the name of forewarn\'s own hooks: uninstall the package')
-        for each in _wanted(kinds, settings.drivers):
-            self.kinds[each.name] = each.kind.name
-            setup = DriverSetup(
-                name=each.name,
-                settings=settings,
-                options=each.options,
-                monotonic=monotonic,
-                wake=self._wake,
-            )
+        self.kinds: dict[str, str] = {}  # the kind of every driver, by name
+        self.unusable: dict[str, str] = {}  # the reason, by name
+        kinds = _unique(entry_points(group=ENTRY_POINTS) if found is None else found)
+        for declared in _declared(kinds, settings.drivers):
+            name = declared.name
+            self.kinds[name] = declared.kind.name
             try:
-                self.by_name[each.name] = self._made(each, setup)
+                self.by_name[name] = self._created(declared, settings)
             except UnusableDriver as error:
-                self.unusable[each.name] = f"{error}"
-                self.by_name[each.name] = NotInstalled(each.name, f"{error}")
-        self.names = frozenset(self.by_name.keys() - self.unusable.keys())  # that hosts may be given
+                self.unusable[name] = f"{error}"
+                self.by_name[name] = NotInstalled(name, f"{error}")
+        self.names = frozenset(self.by_name.keys() - self.unusable.keys())  # names that hosts may use
         self.by_name[HOOK] = HookDriver(settings.hooks)
-        # As steps are given to them: with the hooks before and after the work on machines.
-        self.asked = AskedDrivers(self.by_name, settings.hooks.machine)
+        # The engine calls these: each runs the hooks before and after the work on machines.
+        self.with_hooks = self.asked = HookedDrivers(self.by_name, settings.hooks.machine)
         self.fencing = self._offering(Fencing, "fences")
         self.working_on_hosts = self._offering(WorkingOnHosts, "works_on_hosts")
         self.cordoning = self._offering(Cordoning, "cordons")
@@ -126,89 +118,85 @@ class Drivers:
         self.listing = self._offering(Listing)
         external = self.by_name[EXTERNAL] if EXTERNAL in self.names else None
         if not isinstance(external, ExternalDriver):
-            raise Invalid("forewarn's own drivers were not found: install forewarn again (make setup)")
+            raise Invalid("forewarn's own drivers are missing: install forewarn again (make setup)")
         self.external = external
 
     @property
     def known(self) -> KnownDrivers:
-        """What use cases know of them."""
+        """The drivers as use cases see them."""
         return KnownDrivers(names=self.names, kinds=self.kinds, unusable=self.unusable, listing=self.listing)
 
     @property
     def prechecking(self) -> frozenset[str]:
-        """The drivers that say whether a move can be made before it is announced."""
+        """The drivers that can check a move before it is announced."""
         return self._offering(Prechecking)
 
-    def _offering(self, protocol: type, value: str | None = None) -> frozenset[str]:
-        """Return the drivers that offer something: a method, or a value that says so."""
-        found = ((name, self.by_name[name]) for name in self.names)
+    def _offering(self, protocol: type, flag: str | None = None) -> frozenset[str]:
+        """Return the drivers with an optional method, or with a flag that is set."""
+        drivers = {name: self.by_name[name] for name in self.names}
         return frozenset(
             name
-            for name, driver in found
-            if isinstance(driver, protocol) and (value is None or getattr(driver, value))
+            for name, driver in drivers.items()
+            if isinstance(driver, protocol) and (flag is None or getattr(driver, flag))
         )
 
-    def wake_by(self, woken: Callable[[MachineId], None]) -> None:
-        """Pass on from now on that a driver has news of a machine."""
-        self._woken = woken
+    def _created(self, declared: _Declared, settings: Settings) -> Driver:
+        name, options = declared.name, declared.options
+        setup = DriverSetup(
+            name=name, settings=settings, options=options, monotonic=self._monotonic, wake=self._wake
+        )
+        driver = _created(declared.kind, setup)
+        if not _is_isolated(driver, declared):
+            return driver
+        arguments = {"name": name, "settings": settings, "options": dict(options)}
+        process = self._processes[name] = DriverProcess(
+            Origin(name=name, entry=declared.kind.value, settings=arguments),
+            monotonic=self._monotonic,
+            wake=self._wake,
+            restarted=self._restarted,
+        )
+        return IsolatedDriver(driver, process)
+
+    def wake_by(self, on_wake: Callable[[MachineId], None]) -> None:
+        """Call this, from any thread, when a driver has news of a machine."""
+        self._on_wake = on_wake
+
+    def restarted_by(self, on_restart: Callable[[], object]) -> None:
+        """Call this, from any thread, when a new process replaces a driver's process that died."""
+        self._on_restart = on_restart
 
     def _wake(self, machine: MachineId) -> None:
-        if self._woken is not None:
-            self._woken(machine)
+        if self._on_wake is not None:
+            self._on_wake(machine)
 
-    # Drivers in processes of their own
-
-    def _made(self, wanted: "_Wanted", setup: DriverSetup) -> Driver:
-        made = _made(wanted.kind, setup)
-        if not _isolates(made, wanted):
-            return made
-        given = {"name": setup.name, "settings": setup.settings, "options": dict(setup.options)}
-        process = DriverProcess(
-            Origin(name=setup.name, entry=wanted.kind.value, settings=given),
-            monotonic=setup.monotonic,
-            wake=self._wake,
-            restarted=self._has_restarted,
-        )
-        return IsolatedDriver(made, process)
-
-    def restarted_by(self, restarted: Callable[[], object]) -> None:
-        """Tell from now on, from any thread, that a driver's process has taken the place of one that died."""
-        self._restarted = restarted
-
-    def _has_restarted(self) -> None:
-        if self._restarted is not None:
-            self._restarted()
-
-    @property
-    def _processes(self) -> Iterator[tuple[str, DriverProcess]]:
-        for name, driver in self.by_name.items():
-            if isinstance(driver, IsolatedDriver):
-                yield name, driver.process
+    def _restarted(self) -> None:
+        if self._on_restart is not None:
+            self._on_restart()
 
     def crashes(self) -> Mapping[str, int]:
-        """Count how often the process of each driver that has one has died."""
-        return {name: process.crashes for name, process in self._processes}
+        """Count how often the process of each isolated driver has died."""
+        return {name: process.crashes for name, process in self._processes.items()}
 
     def stop(self) -> None:
-        """End the processes of drivers."""
-        for _, process in self._processes:
+        """Stop the processes of isolated drivers."""
+        for process in self._processes.values():
             process.stop()
 
 
 class DriversByName(dict[str, Driver]):
-    """Drivers by name; for what is not installed, one that says so of every step."""
+    """Drivers by name; a missing name gets a `NotInstalled`."""
 
     def __missing__(self, name: str) -> Driver:
-        log.error("driver %s is not installed: what it has to do waits until it is", name)
+        log.error("driver %s is not installed: its steps wait until it is installed", name)
         return self.setdefault(name, NotInstalled(name))
 
 
-class AskedDrivers(dict[str, Driver]):
-    """Drivers by name, each with the hooks around what it does to machines.
+class HookedDrivers(dict[str, Driver]):
+    """Drivers by name, each wrapped so that the machine hooks run before and after its work.
 
-    Those that answer at once have none: what is simulated happens to no machine, and who works outside sees
-    to that, too. Any thread may look a driver up: `setdefault` gives all of them the same object, so that
-    one lock for each attempt is enough.
+    `simulated` and `external` have no hooks: a simulated step touches no machine, and an external program
+    runs its own. Any thread may look a driver up. `setdefault` returns the same object to all of them, so
+    that each attempt has one lock.
     """
 
     def __init__(self, drivers: DriversByName, settings: MachineHookSettings) -> None:
@@ -224,92 +212,74 @@ class AskedDrivers(dict[str, Driver]):
         return self.setdefault(name, driver)
 
 
-def _by_name(found: Iterable[EntryPoint]) -> Mapping[str, EntryPoint]:
-    named: dict[str, EntryPoint] = {}
+def _unique(found: Iterable[EntryPoint]) -> Mapping[str, EntryPoint]:
+    kinds: dict[str, EntryPoint] = {}
     for entry in found:
-        other = named.setdefault(entry.name, entry)
+        other = kinds.setdefault(entry.name, entry)
         if other is not entry:
             both = f"{_package(other)} and {_package(entry)}"
-            raise Invalid(f'driver "{entry.name}" is brought by two packages, {both}: uninstall one of them')
-    return named
+            raise Invalid(f'driver "{entry.name}" is in two packages, {both}: uninstall one of them')
+    if HOOK in kinds:
+        raise Invalid(f'driver "{HOOK}" is the name of forewarn\'s own hooks: uninstall the package')
+    return kinds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    name: str
-    kind: EntryPoint
-    options: Mapping[str, Any]
-    isolated: bool | None  # None: as the driver declares
-
-
-def _wanted(kinds: Mapping[str, EntryPoint], tables: Mapping[str, Mapping[str, Any]]) -> Iterator[_Wanted]:
-    """Yield every kind under its own name, and those that the settings name."""
-    for name, kind in kinds.items():
-        yield _want(name, kind, tables.get(name, {}))
-    for name, table in tables.items():
-        kind = _kind_of(name, table, kinds)
-        if kind.name != name:
-            yield _want(name, kind, table)
-
-
-def _want(name: str, kind: EntryPoint, table: Mapping[str, Any]) -> _Wanted:
-    options = {key: value for key, value in table.items() if key not in _OF_EVERY_KIND}
-    isolated = table.get("isolated")
-    if isolated is not None and not isinstance(isolated, bool):
-        raise Invalid(f"[drivers.{name}] isolated: expected true or false, got {shown(isolated)}")
-    if isolated and kind.name in SYNCHRONOUS_DRIVERS:
-        raise Invalid(f'[drivers.{name}] isolated: "{kind.name}" is part of the server')
-    return _Wanted(name=name, kind=kind, options=options, isolated=isolated)
-
-
-def _isolates(driver: Driver, wanted: _Wanted) -> bool:
-    """Return whether a driver gets a process of its own; Invalid if it must have one and may not."""
-    declared = isinstance(driver, LoadingNativeCode) and driver.isolated
-    if declared and wanted.isolated is False:
-        why = f"{wanted.kind.name} loads C code, whose crash would end the server"
-        raise Invalid(f"[drivers.{wanted.name}] isolated: expected true, got false: {why}")
-    return declared or bool(wanted.isolated)
+def _declared(
+    kinds: Mapping[str, EntryPoint], tables: Mapping[str, Mapping[str, Any]]
+) -> Iterator[_Declared]:
+    """Yield every kind under its own name, then the drivers of the settings with a name of their own."""
+    clock_kind = {name: kinds[name] for name in kinds}
+    clock_kind |= {name: _kind_of(name, table, kinds) for name, table in tables.items()}
+    for name, kind in clock_kind.items():
+        table = tables.get(name, {})
+        isolated = table.get("isolated")
+        if isolated is not None and not isinstance(isolated, bool):
+            raise Invalid(f"[drivers.{name}] isolated: expected true or false, got {shown(isolated)}")
+        if isolated and kind.name in SYNCHRONOUS_DRIVERS:
+            raise Invalid(f'[drivers.{name}] isolated: "{kind.name}" is part of the server')
+        options = {key: value for key, value in table.items() if key not in _REGISTRY_KEYS}
+        yield _Declared(name=name, kind=kind, options=options, isolated=isolated)
 
 
 def _kind_of(name: str, table: Mapping[str, Any], kinds: Mapping[str, EntryPoint]) -> EntryPoint:
-    """Return the kind of a driver of the settings; Invalid if it cannot be called so, or is of none."""
     if not NAME.fullmatch(name) or name == HOOK:
         raise Invalid(f"[drivers.{name}] expected a name of {NAME_RULE}, and not {HOOK}")
     kind = table.get("kind", name)
     if not isinstance(kind, str) or kind not in kinds:
-        said = f"got {shown(kind)}{hint(f'{kind}', kinds)}" if "kind" in table else "but it is missing"
-        raise Invalid(f"[drivers.{name}] kind: expected {either(sorted(kinds))}, {said}")
+        got = f"got {shown(kind)}{hint(f'{kind}', kinds)}" if "kind" in table else "but it is missing"
+        raise Invalid(f"[drivers.{name}] kind: expected {either(sorted(kinds))}, {got}")
     if kind != name and name in kinds:
-        raise Invalid(f'[drivers.{name}] kind: "{name}" is the name of a kind itself: choose another name')
+        raise Invalid(f'[drivers.{name}] kind: "{name}" is itself a kind: choose another name')
     if kind != name and kind in SYNCHRONOUS_DRIVERS:
-        raise Invalid(f'[drivers.{name}] kind: "{kind}" has no other name: hosts say driver = "{kind}"')
+        raise Invalid(f'[drivers.{name}] kind: "{kind}" has no other name: hosts set driver = "{kind}"')
     return kinds[kind]
 
 
-def _made(entry: EntryPoint, setup: DriverSetup) -> Driver:
-    """Make a driver; UnusableDriver if that cannot be here, Invalid if something is wrong."""
+def _is_isolated(driver: Driver, declared: _Declared) -> bool:
+    """Return whether the driver needs its own process; raise Invalid if the settings forbid it."""
+    native = isinstance(driver, LoadingNativeCode) and driver.isolated
+    if native and declared.isolated is False:
+        why = f"{declared.kind.name} loads C code, and a crash there would end the server"
+        raise Invalid(f"[drivers.{declared.name}] isolated: expected true, got false: {why}")
+    return native or bool(declared.isolated)
+
+
+def _created(entry: EntryPoint, setup: DriverSetup) -> Driver:
+    described = f'driver "{entry.name}" of package {_package(entry)} ({entry.value})'
     try:
         driver: Driver = entry.load()(setup)
     except (Invalid, UnusableDriver):
         raise
     except Exception as error:
-        log.debug("driver %s cannot be made", entry.name, exc_info=True)
+        log.debug("cannot create driver %s", entry.name, exc_info=True)
         why = f"{type(error).__name__}: {error}"
-        raise Invalid(
-            f"{_called(entry)} cannot be made: {why}; repair the package, or uninstall it"
-        ) from error
-    lacking = [each for each in _ASKED if not hasattr(driver, each)]
-    if lacking:
-        raise Invalid(
-            f"{_called(entry)} is no driver: it has no {lacking[0]}; repair the package, or uninstall it"
-        )
+        raise Invalid(f"cannot create {described}: {why}; repair the package, or uninstall it") from error
+    for member in _REQUIRED_MEMBERS:
+        if not hasattr(driver, member):
+            raise Invalid(f"{described} lacks {member}: repair the package, or uninstall it")
     if driver.limits is None and entry.name not in SYNCHRONOUS_DRIVERS:
-        raise Invalid(f"{_called(entry)} must say its limits: only forewarn's own are called without a lane")
+        raise Invalid(f"{described} must have limits: forewarn calls only its own drivers without a lane")
     return driver
-
-
-def _called(entry: EntryPoint) -> str:
-    return f'driver "{entry.name}" of package {_package(entry)} ({entry.value})'
 
 
 def _package(entry: EntryPoint) -> str:

@@ -1,61 +1,48 @@
-"""A driver that only pretends: each step takes its time and succeeds.
+"""A driver that simulates work: each step takes a set time and succeeds.
 
-It keeps nothing, needs no thread and no sleep, and goes by the time it is given, so that a virtual clock runs
-a whole history in milliseconds, the same way every time.
+It keeps no state and starts no thread. It uses `task.now` alone, so a manual clock runs a whole history in
+milliseconds, with the same result every time.
 """
 
 from datetime import datetime
 
 from forewarn.config import SimulatedTimes
-from forewarn.control.driver import (
-    Begun,
-    CancelAnswer,
-    Cancelled,
-    Checked,
-    Done,
-    DriverTask,
-    Running,
-)
+from forewarn.control.driver import CancelAnswer, Cancelled, Done, DriverTask, Running
 from forewarn.core.basic_types import Action, HostTask, Work
 from forewarn.drivers.driver_setup import DriverSetup, NoOptions
 
 
 def make(setup: DriverSetup) -> "SimulatedDriver":
-    """Make the driver as it is set."""
+    """Create the driver from its settings."""
     setup.read(NoOptions())
     return SimulatedDriver(setup.settings.simulated)
 
 
 class SimulatedDriver:
-    """Steps that take as long as the published medians say."""
+    """Steps take as long as the published medians."""
 
     trusted_text = True
     limits = None  # it answers at once
-    fences = True  # what is only pretended disturbs nobody
+    fences = True  # a simulated host cannot disturb its machines
     works_on_hosts = True
 
     def __init__(self, times: SimulatedTimes) -> None:
         self._times = times
 
-    def begin(self, task: DriverTask) -> Begun:
-        """Start pretending."""
-        return self._answer(task)
-
-    def check(self, task: DriverTask) -> Checked:
-        """Return whether the time is over."""
-        return self._answer(task)
-
-    def cancel(self, task: DriverTask) -> CancelAnswer:
-        """Stop pretending."""
-        return Cancelled()
-
-    def _answer(self, task: DriverTask) -> Done | Running:
+    def begin(self, task: DriverTask) -> Done | Running:
+        """Start the simulated step."""
         over = self._over_at(task)
         return Done() if task.now >= over else Running(over)
+
+    check = begin
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        """Stop the simulated step."""
+        return Cancelled()
 
     def _over_at(self, task: DriverTask) -> datetime:
         if task.task not in (None, HostTask.WORK):
             return task.begun_at
-        # Machines that leave a host for work on it move as others do.
+        # Machines that leave a host for service move like all others.
         moved = task.action is Action.SERVICE and task.work is not Work.HOST
         return task.begun_at + self._times.of(Action(task.work) if moved else task.action)

@@ -82,7 +82,7 @@ def test_a_config_without_handlers_is_said_to_approve_everything(tmp_path: Path)
     checked = run(tmp_path, "agent", "check", "--config", "agent.toml", "--json")
     assert (checked.returncode, json.loads(checked.stdout)["remarks"]) == (
         0,
-        ["there are no handlers: events are approved at once, with nothing prepared"],
+        ["there are no handlers: the agent approves events at once, without preparation"],
     )
 
 
@@ -160,7 +160,7 @@ def test_a_check_names_what_is_left_out(tmp_path: Path) -> None:
     assert ran.returncode == 0
     shown = re.sub(r"\s+", " ", ran.stdout)
     assert "all/drain.sh: runs" in shown
-    assert f"all: {tmp_path}/hooks/forgot-chmod is left out: it is not executable" in shown
+    assert f"all: {tmp_path}/hooks/forgot-chmod is skipped: it is not executable" in shown
 
 
 def test_a_config_that_is_nowhere_says_what_to_do(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_that_an_event_was_seen_only_after_it_had_started_is_remarked(
     [
         ("--endpoint", "foo", "expected a URL that begins with http:// or https://"),
         ("--endpoint", "ftp://a", "expected a URL that begins with http:// or https://"),
-        ("--endpoint", "http://a b", "'http://a b' is no address of an endpoint"),
+        ("--endpoint", "http://a b", "'http://a b' is not the address of an endpoint"),
         (
             "--endpoint",
             "http://a/b",
@@ -375,7 +375,7 @@ def test_an_event_that_was_taken_for_over_and_went_on_is_a_failure(
     entries: list[Entry] = [taken, left, *[taken] * again]
     sight = replace(before(notice=900.0), ended_seconds=ended)
     found = list(early_recoveries(entries, sight, time))
-    assert [each.partition(" at ")[0] for each in found] == ["it took the Reboot for over"] * early
+    assert [each.partition(" at ")[0] for each in found] == ["it recovered from the Reboot"] * early
 
 
 # Seconds of this computer pass between any two of these.
@@ -399,7 +399,7 @@ def test_a_rehearsal_fails_if_the_agent_recovered_while_the_event_went_on(tmp_pa
     (tmp_path / "vanishing.toml").write_text(VANISHING)
     ran = run(tmp_path, "agent", "rehearse", "./vanishing.toml", "--no-kill", "--config", path)
     assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "web-0: it took the Reboot for over at" in " ".join(ran.stdout.split())
+    assert "web-0: it recovered from the Reboot at" in " ".join(ran.stdout.split())
 
 
 def test_a_rehearsal_of_a_deletion_passes(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_a_program_is_told_everything(tmp_path: Path) -> None:
     ("body", "said"),
     [
         ("exit 3", "drain: prepare failed: exit code 3"),
-        ("kill -9 $$", "drain: prepare failed: ended by signal 9"),
+        ("kill -9 $$", "drain: prepare failed: killed by signal 9"),
         ("", "drain: prepare ready"),
     ],
 )
@@ -218,7 +218,7 @@ def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_tol
         assert f"drain: prepare failed: exit code 1: {last}" in harness.said, harness.said[-4:]
         told = [line for line in harness.said if line.startswith("drain | ")]
         assert len(told) == 1002
-        (left_out,) = [int(line.split()[2].strip("(")) for line in told if "left out" in line]
+        (left_out,) = [int(line.split()[2].strip("(")) for line in told if "more bytes" in line]
         # What is written while the keeper shortens the file is not counted, however much that is.
         assert 15_000_000 < left_out < 30_000_000
         assert told[-1] == f"drain | {last}"
@@ -266,7 +266,7 @@ def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
         harness.start()
         await harness.show(event())
         await awaited(
-            lambda: any("it was not done within 1 s, and was ended" in line for line in harness.said)
+            lambda: any("it did not finish within 1 s and was stopped" in line for line in harness.said)
         )
         for file in ("pid", "child"):
             pid = int((tmp_path / file).read_text())
@@ -484,7 +484,7 @@ def test_a_program_runs_although_what_it_says_cannot_be_kept(tmp_path: Path) -> 
         await awaited(lambda: harness.endpoint.approved or harness.said[-1].startswith("not approved"))
         assert harness.endpoint.approved == ["A"]
         assert json.loads((tmp_path / "told").read_text())["EventId"] == "A"
-        assert "drain: the disk cannot be written, what it says is not kept" in harness.said
+        assert "drain: the disk cannot be written, so its output is lost" in harness.said
         await over(harness)
 
     play(main())
@@ -581,7 +581,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     ("agent", "user", "said"),
     [
         (0, "nobody", None),
-        (12345, "nobody", "run the agent as root, or run it as nobody and leave `user` out"),
+        (12345, "nobody", "run the agent as root, or run it as nobody and omit `user`"),
         (12345, "root", "run the agent as root"),
     ],
 )
@@ -621,7 +621,7 @@ def test_a_user_whom_nobody_knows_is_a_failure(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(tmp_path, "")
         (one,) = handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
-        assert one.does.problems() == ["user: there is no user no-such-user in this machine"]
+        assert one.does.problems() == ["user: user no-such-user does not exist on this machine"]
         harness = AgentHarness(tmp_path, one)
         harness.start()
         await harness.show(event())
@@ -870,7 +870,9 @@ def test_a_server_is_drained_until_its_sessions_have_ended(tmp_path: Path) -> No
 def test_draining_ends_with_the_time(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         lb.sessions = [4]
-        assert asked(drain(path, "web/${machine}"), left=3.0) == Ready("4 sessions are left, and no time")
+        assert asked(drain(path, "web/${machine}"), left=3.0) == Ready(
+            "4 sessions have not ended, and there is no time left"
+        )
 
 
 def test_a_server_is_made_ready_again(tmp_path: Path) -> None:
@@ -934,14 +936,14 @@ def test_servers_that_a_balancer_does_not_know_are_told_beforehand(tmp_path: Pat
     with balancer(tmp_path) as (_, path):
         assert not drain(path, "web/${machine}", "web/web-0").does.problems()
         assert drain(path, "web/web-9", "api/${machine}").does.problems() == [
-            f"HAProxy at {path} knows no server web/web-9; it has web/web-0, web/web-1",
-            f"HAProxy at {path} knows no server api/${{machine}}; it has web/web-0, web/web-1",
+            f"HAProxy at {path} has no server web/web-9; it has web/web-0, web/web-1",
+            f"HAProxy at {path} has no server api/${{machine}}; it has web/web-0, web/web-1",
         ]
 
 
 def test_a_balancer_that_refuses_connections_is_told_beforehand() -> None:
     assert drain("127.0.0.1:1", "web/web-0").does.problems() == [
-        "HAProxy at 127.0.0.1:1 cannot be asked: Connection refused"
+        "HAProxy at 127.0.0.1:1 does not answer: Connection refused"
     ]
 
 
@@ -949,7 +951,7 @@ def test_a_balancer_that_does_not_answer_is_told_beforehand(monkeypatch: pytest.
     monkeypatch.setattr("forewarn.agent.handlers.haproxy.CHECK_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"127.0.0.1:{silent.getsockname()[1]}"
-        assert drain(place, "web/web-0").does.problems() == [f"HAProxy at {place} cannot be asked: timed out"]
+        assert drain(place, "web/web-0").does.problems() == [f"HAProxy at {place} does not answer: timed out"]
 
 
 # Processes
@@ -1004,7 +1006,9 @@ def test_a_process_that_started_after_its_pid_file_was_written_is_not_signalled(
         owed: list[str] = []
         match asked(one, owe=owed.append):
             case Never(why):
-                assert why.startswith(f"nobody was signalled: process {pid} of {path} started 1 h after that")
+                assert why.startswith(
+                    f"no process was signalled: process {pid} of {path} started 1 h after that"
+                )
             case other:
                 pytest.fail(f"{other}")
         assert system.process_started(pid) is not None
@@ -1015,7 +1019,7 @@ def test_a_stale_pid_file_is_told_of_when_the_config_is_checked(tmp_path: Path) 
     with sleeping() as pid:
         path = pid_file_of(tmp_path, pid, written=timedelta(hours=1))
         (remark,) = parse(toml(name="app", kind="process", pid_file=str(path)), environment={}).remarks
-        assert "it did not write it, and is another: nobody would be signalled" in remark
+        assert "it did not write it, and is another: no process would be signalled" in remark
 
 
 def test_what_another_has_the_number_of_is_started_after_the_event(tmp_path: Path) -> None:
@@ -1032,7 +1036,7 @@ def test_a_process_that_runs_another_program_is_not_signalled(tmp_path: Path) ->
         path = pid_file_of(tmp_path, pid, written=timedelta())
         (one,) = handlers(toml(name="app", kind="process", pid_file=str(path), executable="/usr/sbin/nginx"))
         sleep = Path(os.readlink(f"/proc/{pid}/exe"))
-        refusal = f"nobody was signalled: process {pid} of {path} runs {sleep}, not /usr/sbin/nginx"
+        refusal = f"no process was signalled: process {pid} of {path} runs {sleep}, not /usr/sbin/nginx"
         assert asked(one) == Never(refusal)
         assert system.process_started(pid) is not None
 
@@ -1062,7 +1066,7 @@ def test_a_process_that_did_not_run_before_the_event_is_not_started_after_it(
             harness.start()
         await over(harness)
         assert "app: prepare ready: it does not run" in harness.said
-        assert "app: recover ready: it did not run before the event, and stays so" in harness.said
+        assert "app: recover ready: it was not running before the event and stays stopped" in harness.said
 
     play(main())
     assert not (tmp_path / "started").exists()
@@ -1125,12 +1129,18 @@ def test_a_process_that_was_ended_here_is_started(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("load", "fault"),
     [
-        ("not-found", "systemd knows no unit ngnix.service: it is misspelt, or not installed"),
+        (
+            "not-found",
+            "systemd has no unit ngnix.service: the name is misspelled, or the unit is not installed",
+        ),
         (
             "bad-setting",
-            "systemd cannot load the unit ngnix.service: `systemctl status ngnix.service` says why",
+            "systemd cannot load the unit ngnix.service: `systemctl status ngnix.service` shows the reason",
         ),
-        ("error", "systemd cannot load the unit ngnix.service: `systemctl status ngnix.service` says why"),
+        (
+            "error",
+            "systemd cannot load the unit ngnix.service: `systemctl status ngnix.service` shows the reason",
+        ),
         ("masked", None),
         ("loaded", None),
     ],
@@ -1140,7 +1150,7 @@ def test_a_unit_that_systemd_cannot_run_is_a_failure(
 ) -> None:
     put_systemd(tmp_path, monkeypatch, "inactive", load=load)
     (one,) = handlers(toml(name="app", kind="process", unit="ngnix.service"))
-    assert asked(one) == (Never(fault) if fault else Ready("it does not run"))
+    assert asked(one) == (Never(fault) if fault else Ready("it is not running"))
     assert list(one.does.problems()) == ([fault] if fault else [])
 
 
@@ -1187,7 +1197,7 @@ def test_a_plug_in_is_found_by_its_entry_point(tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(str(tmp_path))
     (siren,) = handlers(toml(name="loud", kind="siren", volume=120))
     assert asked(siren) == Ready("120 dB")
-    with pytest.raises(Exception, match=r"line 1: .*the plug-in siren:Siren refuses this: 'volume'"):
+    with pytest.raises(Exception, match=r"line 1: .*the plug-in siren:Siren refuses the config: 'volume'"):
         handlers(toml(name="loud", kind="siren"))
 
 

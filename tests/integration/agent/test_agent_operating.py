@@ -172,7 +172,7 @@ def test_a_bad_config_keeps_the_old_one(service: Program, tmp_path: Path) -> Non
     with agent_of(service, "web-0", tmp_path) as agent:
         agent.configure('[agent]\n\napprove = "maybe"\n')
         agent.signal(signal.SIGHUP)
-        said = agent.out.wait_for("the config stays as it was: ")
+        said = agent.out.wait_for("the old config stays in effect: ")
         assert "line 3: agent.approve: expected never, when-ready or user-events" in said
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(Approved)
@@ -182,10 +182,10 @@ def test_a_bad_config_keeps_the_old_one(service: Program, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("handlers", "why"),
     [
-        ("", "is no config: it has neither [agent] nor [[handlers]]"),
+        ("", "is not a config: it has neither [agent] nor [[handlers]]"),
         (
             "[agent]\n",
-            "the new one has no handler 'drain', which has prepared for a Reboot and has to recover",
+            "the new config lacks handler 'drain', which has prepared for a Reboot and must recover",
         ),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_config_without_whoever_has_to_recover_is_not_taken(
         agent.wait_for(Approved)
         agent.configure(handlers)
         agent.signal(signal.SIGHUP)
-        assert why in agent.out.wait_for("the config stays as it was: ")
+        assert why in agent.out.wait_for("the old config stays in effect: ")
         service.advance(900)
         agent.wait_for(Over)
         assert lines_of(tmp_path / "ran") == ["prepare Reboot 1", "recover Reboot 1"]
@@ -265,7 +265,7 @@ def test_a_second_agent_on_the_same_journal_is_refused(service: Program, tmp_pat
     with agent_of(service, "web-0", tmp_path) as agent:
         ran = run(tmp_path, "agent", "run", "--config", agent.config)
         assert ran.returncode == 1
-        assert f"another agent runs with the journal {agent.journal}" in ran.stderr
+        assert f"another agent already uses the journal {agent.journal}" in ran.stderr
 
 
 def test_logs_are_json_where_that_is_wanted_and_never_hold_a_secret(service: Program, tmp_path: Path) -> None:
@@ -386,8 +386,8 @@ def test_a_journal_of_a_copied_disk_is_not_taken_for_ones_own(service: Program, 
         ran = lines_of(tmp_path / "ran")
         agent.configure(config(service, "web-1"))
         agent.start()
-        agent.out.wait_for("is of another machine")
-        assert "going on with what was begun" not in agent.out.text
+        agent.out.wait_for("belongs to another machine")
+        assert "resuming the work of an earlier agent" not in agent.out.text
         assert "recover" not in agent.out.text
         assert lines_of(tmp_path / "ran") == ran
         assert agent.is_clear()
@@ -429,6 +429,6 @@ def test_the_log_says_in_which_zone_it_counts_and_approves_before_the_event_star
     assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ ", line) for line in said), said
     approving, started = (
         next(number for number, line in enumerate(said) if what in line)
-        for what in ("approving: it may start from now on", "Reboot is Started")
+        for what in ("approving: the event may start from now on", "Reboot is Started")
     )
     assert approving < started

@@ -17,7 +17,9 @@ from tests.helpers.programs.recipe_agents import EXAMPLES, installed, readme, re
 INDEX = (EXAMPLES / "README.md").read_text()
 HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"]
 # Programs that a recipe runs and that forewarn does not bring; a machine without them says so.
-OTHER_PROJECTS_REASON = re.compile(r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer")
+NOT_INSTALLED_HERE = re.compile(
+    r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer"
+)
 
 each_recipe = pytest.mark.parametrize("name", recipe.names())
 
@@ -42,7 +44,7 @@ def test_its_config_is_sound_where_it_is_installed(name: str, tmp_path: Path) ->
     (tmp_path / "agent.toml").write_text(installed(name, tmp_path))
     checked = run(tmp_path, "agent", "check", "--config", "agent.toml", "--json")
     told = json.loads(checked.stdout)
-    assert [problem for problem in told["problems"] if not OTHER_PROJECTS_REASON.search(problem)] == []
+    assert [problem for problem in told["problems"] if not NOT_INSTALLED_HERE.search(problem)] == []
     assert checked.returncode == bool(told["problems"])
 
 
@@ -165,7 +167,10 @@ def test_a_computation_that_did_not_run_before_the_event_is_not_started_after_it
     saved = computation.run("checkpoint")
     assert (saved.returncode, saved.stdout) == (0, "it does not run: nothing to save\n")
     restored = computation.run("restore")
-    assert (restored.returncode, restored.stdout) == (0, "it did not run before the event, and stays so\n")
+    assert (restored.returncode, restored.stdout) == (
+        0,
+        "it was not running before the event and stays stopped\n",
+    )
     assert not computation.starts.exists()
 
 
@@ -173,7 +178,7 @@ def test_a_computation_that_ran_is_started_once(computation: Computation) -> Non
     (computation.folder / "saved.ran").touch()
     assert computation.run("restore").stdout == "started\n"
     until(computation.starts.exists, what="the computation to be started")
-    assert computation.run("restore").stdout == "it did not run before the event, and stays so\n"
+    assert computation.run("restore").stdout == "it was not running before the event and stays stopped\n"
 
 
 def test_a_process_that_did_not_write_the_pid_file_is_not_asked_to_save(

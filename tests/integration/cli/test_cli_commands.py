@@ -207,7 +207,7 @@ def test_a_refusal_names_the_flag_and_not_the_field(server: str) -> None:
     refused = run("gate", "machine", "db", "--action", "restart", "--heartbeat", "30d", "--", "true", code=2)
     assert refused.stderr == "forewarn: --heartbeat: expected at most 1 d, got 30 d\n"
     refused = run("host", "maintenance", "host-1", "--action", "freeze", "--notice", "5m", code=2)
-    assert refused.stderr.startswith("forewarn: --notice: expected only beside")
+    assert refused.stderr.startswith("forewarn: --notice: expected only with")
 
 
 def test_wrong_usage_is_code_2(server: str) -> None:

@@ -97,7 +97,7 @@ def test_where_the_leader_must_approve_others_are_said_not_to_count(service: Ser
     event = told(service, approval=ApprovalRule.LEADER)
     assert "leader; waiting for the leader web-0\n" in said("event", "show", event.id)
     service.approve("web-3", event)
-    awaits = "the leader web-0; the word of web-3 does not count"
+    awaits = "the leader web-0; the approval of web-3 does not count"
     assert f"leader; waiting for {awaits}\n" in said("event", "show", event.id)
     assert f"not approved; awaits {awaits}; may start at" in said("order", "show", event.order)
 

@@ -58,7 +58,7 @@ def test_the_difference_is_shown_and_imported(hypervisor: Hypervisor) -> None:
         in refused.output
     )
     gone = run("fleet", "import", "--from", "libvirt", "--yes").stdout.splitlines()
-    assert gone == ["- machine vm-0: destroyed by other hands", "Imported: 1 change."]
+    assert gone == ["- machine vm-0: destroyed outside forewarn", "Imported: 1 change."]
 
 
 def test_lists_say_what_was_imported_from_where(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +131,7 @@ def test_an_import_that_reaches_no_host_is_one_line(hypervisor: Hypervisor) -> N
     hypervisor.silent["kvm01"] = ValueError("odd")
     refused = run("fleet", "import", "--from", "libvirt", "--host", KVM01, code=1)
     assert refused.output == (
-        "forewarn: driver libvirt reaches none of its hosts, and nothing is imported: "
-        "kvm01 (ValueError: odd)\n"
+        "forewarn: driver libvirt reaches none of its hosts; nothing is imported: kvm01 (ValueError: odd)\n"
     )
 
 

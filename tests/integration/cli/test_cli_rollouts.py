@@ -286,7 +286,7 @@ def test_a_rollout_draws_how_far_each_host_is(service: Service) -> None:
     service.advance(hours=1)
     night = run("show").stdout.split("Host progress: ")[1]
     assert night.startswith("2 planned ·, 1 done ✓\n     1  ✓\n")
-    assert "waits for the canaries to prove themselves" in night
+    assert "waits for the soak time of the canaries" in night
     assert first["hosts"] == ["host-1"]
 
 

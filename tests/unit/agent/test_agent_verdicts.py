@@ -49,7 +49,7 @@ def test_an_event_of_this_machine_alone_is_approved() -> None:
 
 def test_what_only_recommends_something_is_not_approved() -> None:
     hint = replace(event(), type=EventType.SPOT_REBALANCE_RECOMMENDATION)
-    assert decide(hint) == Skip("a SpotRebalanceRecommendation only recommends something")
+    assert decide(hint) == Skip("a SpotRebalanceRecommendation is only a recommendation")
 
 
 def test_never_is_never() -> None:
@@ -69,7 +69,7 @@ def test_a_started_event_needs_no_approval() -> None:
 
 
 def test_self_does_not_speak_for_others() -> None:
-    assert decide(event("web-0", "web-3")) == Skip("it names 2 machines, not this one alone")
+    assert decide(event("web-0", "web-3")) == Skip("it names 2 machines, and the approver is self")
 
 
 def test_any_speaks_at_once() -> None:
@@ -114,25 +114,25 @@ def freeze(duration: float | None = None, source: Source | str = Source.PLATFORM
     [
         (EventFilter(), freeze(), 10.0, Now()),
         (EventFilter(types=(EventType.FREEZE,)), freeze(), 10.0, Now()),
-        (EventFilter(types=(EventType.REBOOT,)), freeze(), 10.0, Skip("not for Freeze")),
-        (EventFilter(sources=(Source.USER,)), freeze(), 10.0, Skip("not for events of source Platform")),
+        (EventFilter(types=(EventType.REBOOT,)), freeze(), 10.0, Skip("its types do not include Freeze")),
+        (EventFilter(sources=(Source.USER,)), freeze(), 10.0, Skip("its sources do not include Platform")),
         (
             EventFilter(sources=(Source.USER,)),
             freeze(source=""),
             10.0,
-            Skip("not for events of source unknown"),
+            Skip("its sources do not include unknown"),
         ),
-        (EventFilter(min_duration=10), freeze(9), 10.0, Skip("it interrupts for 9 s, less than 10 s")),
+        (EventFilter(min_duration=10), freeze(9), 10.0, Skip("the event interrupts for 9 s, less than 10 s")),
         (EventFilter(min_duration=10), freeze(10), 10.0, Now()),
         (EventFilter(min_duration=10), freeze(None), 10.0, Now()),  # unknown may be long
         (
             EventFilter(max_duration=10),
             freeze(None),
             10.0,
-            Skip("it interrupts for an unknown time, which may be more than 10 s"),
+            Skip("the event interrupts for an unknown time, which may be more than 10 s"),
         ),
         (EventFilter(max_duration=10), freeze(9), 10.0, Now()),
-        (EventFilter(min_seconds_left=60), freeze(), 59.0, Skip("59 s are left, it wants 60")),
+        (EventFilter(min_seconds_left=60), freeze(), 59.0, Skip("59 s are left, and it needs 60 s")),
         (EventFilter(min_seconds_left=60), freeze(), None, Now()),
         (EventFilter(max_seconds_left=60), freeze(), 90.0, Later(30.0)),
         (EventFilter(max_seconds_left=60), freeze(), 60.0, Now()),
@@ -158,7 +158,7 @@ def test_a_filter_can_be_told_in_words() -> None:
     )
     assert when.in_words() == [
         "if its source is User",
-        "if it interrupts for at least 10 s, or nobody knows how long",
+        "if it interrupts for at least 10 s or an unknown time",
         "if it interrupts for at most 60 s",
         "if at least 5 s are left",
         "once 600 s are left",

@@ -3,7 +3,6 @@
 import click
 import pytest
 
-from forewarn.api.bodies import MaintenanceBody
 from forewarn.api.endpoints import (
     clock_endpoints,
     hold_endpoints,
@@ -11,7 +10,8 @@ from forewarn.api.endpoints import (
     token_endpoints,
     webhook_endpoints,
 )
-from forewarn.api.request_parts import Body
+from forewarn.api.order_bodies import MaintenanceBody
+from forewarn.api.request_models import Body
 from forewarn.cli.main import LazyCommand, app
 from forewarn.cli.session import in_flags
 

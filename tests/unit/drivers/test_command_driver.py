@@ -70,7 +70,7 @@ def made_with(**options: Any) -> CommandDriver:
         ({"state": "running", "look_in": "soon", "progress": 7}, Running(NOW + ASK_AGAIN, progress=1.0)),
         ({"state": "failed", "why": "no room"}, Failed("no room")),
         ({"state": "unknown", "why": "no route"}, Unknown("no route")),
-        ({"state": "unknown", "look_in": 60}, Unknown("it cannot tell", NOW + timedelta(minutes=1))),
+        ({"state": "unknown", "look_in": 60}, Unknown("the program cannot tell", NOW + timedelta(minutes=1))),
     ],
 )
 def test_begin_and_check_are_answered_in_the_words_of_drivers(
@@ -85,7 +85,7 @@ def test_only_check_can_find_that_nothing_was_begun(command: Command) -> None:
     driver = command(said(state="not-begun"))
     assert driver.check(TASK) == NotBegun()
     assert driver.begin(TASK) == Unknown(
-        "the command answered begin with not-begun, which says nothing of it"
+        "the command answered begin with not-begun, which is no answer to begin"
     )
     assert isinstance(driver.cancel(TASK), Unknown)
 
@@ -99,7 +99,7 @@ def test_only_check_can_find_that_nothing_was_begun(command: Command) -> None:
         (said(state="failed", why="no route"), Unknown("no route")),
         (
             said(state="running"),
-            Unknown("the command answered cancel with running, which says nothing of it"),
+            Unknown("the command answered cancel with running, which is no answer to cancel"),
         ),
         ("echo no such job >&2; exit 1", Unknown("no such job")),
         ("exit 75", Unknown("the command cannot tell (cancel)")),
@@ -151,7 +151,7 @@ def test_any_other_exit_has_failed_with_the_last_line_of_stderr(command: Command
 
 def test_a_command_that_hangs_is_ended_with_what_it_has_started(command: Command, tmp_path: Path) -> None:
     driver = command("sleep 600 & echo $! > $d/child; sleep 600", timeout=timedelta(seconds=2))
-    assert driver.begin(TASK) == Unknown("the command was still at begin after 2 s, and was ended")
+    assert driver.begin(TASK) == Unknown("the command did not finish begin within 2 s and was stopped")
     await_end(int((tmp_path / "child").read_text()))
 
 
@@ -169,7 +169,7 @@ def test_a_command_that_says_too_much_says_nothing(command: Command) -> None:
 
 
 def test_a_command_that_a_signal_ends_may_have_done_its_work(command: Command) -> None:
-    assert command("kill -9 $$").begin(TASK) == Unknown("the command was ended by signal 9 in begin")
+    assert command("kill -9 $$").begin(TASK) == Unknown("the command was killed by signal 9 in begin")
 
 
 def test_a_command_that_is_not_there_now_may_be_there_later() -> None:
@@ -184,7 +184,7 @@ def test_a_command_that_is_not_there_now_may_be_there_later() -> None:
 def test_an_older_attempt_is_refused_once_a_later_one_is_known(command: Command, tmp_path: Path) -> None:
     driver = command(f'echo "$1" >> $d/calls; {said(state="running")}')
     driver.begin(replace(TASK, attempt=2))
-    late = "attempt 2 of it is under way: attempt 1 comes too late"
+    late = "attempt 1 is outdated: attempt 2 of the step has begun"
     assert driver.begin(TASK) == Failed(late)
     assert driver.check(TASK) == Failed(late)
     assert driver.cancel(TASK) == Unknown(late)
@@ -297,7 +297,7 @@ def test_a_command_is_no_path_from_wherever_the_server_was_started(words: list[s
     with pytest.raises(Invalid) as refused:
         made_with(command=words, timeout=5)
     assert str(refused.value) == (
-        "[drivers.lxc] command: expected a program, by its whole path or by a name in PATH, and its arguments"
+        "[drivers.lxc] command: expected a program, as an absolute path or a name in PATH, and its arguments"
     )
 
 

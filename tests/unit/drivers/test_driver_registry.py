@@ -1,4 +1,4 @@
-"""Drivers are found by their entry points; what is wrong with one is said at the start, with its package."""
+"""The registry finds drivers by their entry points and refuses broken ones at start, naming the package."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -66,19 +66,19 @@ def makes_nothing(setup: DriverSetup) -> object:
     return object()
 
 
-def test_the_drivers_that_forewarn_brings_are_installed_with_it() -> None:
+def test_forewarns_own_drivers_are_installed() -> None:
     installed = Drivers(Settings(), monotonic=lambda: 0.0)
     assert {"simulated", "external"} <= installed.names
     assert installed.by_name[EXTERNAL] is installed.external
 
 
-def test_a_driver_of_somebody_else_is_made_with_its_setup() -> None:
+def test_a_plug_in_is_created_with_its_setup() -> None:
     woken: list[MachineId] = []
     known = drivers(entry("mine", "Woken"))
     made = known.by_name["mine"]
     assert isinstance(made, Woken)
     assert made.setup.name == "mine"
-    made.setup.wake(MachineId("before anybody listens"))
+    made.setup.wake(MachineId("before the first listener"))
     known.wake_by(woken.append)
     made.setup.wake(MachineId("web-0"))
     assert woken == ["web-0"]
@@ -87,36 +87,36 @@ def test_a_driver_of_somebody_else_is_made_with_its_setup() -> None:
 @pytest.mark.parametrize(
     ("makes", "said"),
     [
-        ("breaks", "cannot be made: OSError: no hypervisor here; repair the package, or uninstall it"),
-        ("missing", f"cannot be made: AttributeError: module '{__name__}' has no attribute 'missing'"),
-        ("without_limits", "must say its limits: only forewarn's own are called without a lane"),
-        ("makes_nothing", "is no driver: it has no limits"),
+        ("breaks", ": OSError: no hypervisor here; repair the package, or uninstall it"),
+        ("missing", f": AttributeError: module '{__name__}' has no attribute 'missing'"),
+        ("without_limits", " must have limits: forewarn calls only its own drivers without a lane"),
+        ("makes_nothing", " lacks limits: repair"),
     ],
 )
-def test_a_driver_that_cannot_be_made_is_refused_with_its_package(makes: str, said: str) -> None:
+def test_a_broken_driver_is_refused_with_its_package(makes: str, said: str) -> None:
     with pytest.raises(Invalid) as refused:
         drivers(entry("mine", makes))
-    assert f'driver "mine" of package without a name ({__name__}:{makes}) {said}' in str(refused.value)
+    assert f'driver "mine" of package without a name ({__name__}:{makes}){said}' in str(refused.value)
 
 
-def test_a_name_that_two_packages_bring_is_refused() -> None:
-    with pytest.raises(Invalid, match='driver "external" is brought by two packages'):
+def test_a_name_in_two_packages_is_refused() -> None:
+    with pytest.raises(Invalid, match='driver "external" is in two packages'):
         drivers(entry(EXTERNAL, "breaks"))
 
 
-def test_what_is_not_installed_is_unknown_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_driver_answers_unknown_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     known = drivers()
     for call in (known.by_name["gone"].begin, known.by_name["gone"].check, known.by_name["gone"].cancel):
         answer = call(task(driver="gone"))
         assert isinstance(answer, Unknown)
         assert unmarked(answer.why) == "driver gone is not installed"
     assert [line.getMessage() for line in caplog.records] == [
-        "driver gone is not installed: what it has to do waits until it is"
+        "driver gone is not installed: its steps wait until it is installed"
     ]
     assert "gone" not in known.names
 
 
-def test_each_driver_of_the_settings_is_made_with_what_is_set_for_it() -> None:
+def test_each_driver_of_the_settings_is_created_with_its_options() -> None:
     known = drivers(
         entry("hyper", "with_options"),
         tables={"hyper": {"timeout": "5s"}, "lab": {"kind": "hyper", "gentle": True, "at-once": 9}},
@@ -152,21 +152,19 @@ def test_each_driver_of_the_settings_is_made_with_what_is_set_for_it() -> None:
         ({"lab": {"kind": "hyper", "at-once": 0}}, "[drivers.lab] at-once: expected at least 1, got 0"),
         ({"a b": {"kind": "hyper"}}, "[drivers.a b] expected a name of 1 to 64 letters"),
         ({"hook": {"kind": "hyper"}}, "[drivers.hook] expected a name of"),
-        ({"hyper": {"kind": "simulated"}}, '[drivers.hyper] kind: "hyper" is the name of a kind itself'),
+        ({"hyper": {"kind": "simulated"}}, '[drivers.hyper] kind: "hyper" is itself a kind'),
         ({"lab": {"kind": "simulated"}}, '[drivers.lab] kind: "simulated" has no other name'),
         ({"simulated": {"timeout": 5}}, "[drivers.simulated] timeout: there is no such setting"),
     ],
 )
-def test_what_is_wrong_in_the_settings_of_a_driver_is_named(
-    tables: Mapping[str, Mapping[str, Any]], said: str
-) -> None:
+def test_a_wrong_setting_of_a_driver_is_named(tables: Mapping[str, Mapping[str, Any]], said: str) -> None:
     simulated = EntryPoint("simulated", "forewarn.drivers.simulated:make", ENTRY_POINTS)
     with pytest.raises(Invalid) as refused:
         drivers(entry("hyper", "with_options"), simulated, tables=tables)
     assert str(refused.value).startswith(said)
 
 
-def test_a_driver_without_its_library_keeps_no_server_from_starting() -> None:
+def test_the_server_starts_without_a_driver_that_lacks_its_library() -> None:
     known = drivers(entry("hyper", "without_library"), tables={"lab": {"kind": "hyper"}})
     assert known.names == {EXTERNAL}
     for name in ("hyper", "lab"):
@@ -182,7 +180,7 @@ def test_a_driver_without_its_library_keeps_no_server_from_starting() -> None:
     )
 
 
-def test_a_driver_that_nobody_brings_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_driver_is_refused_with_the_available_ones() -> None:
     with pytest.raises(Invalid) as refused:
         drivers(entry("hyper", "with_options")).known.check("lxc")
     assert str(refused.value) == (

@@ -37,7 +37,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         program.write_text(MANAGER.format(folder=tmp_path))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(hooks, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 60.0)
     return tmp_path / "asked"
 
 
@@ -48,7 +48,9 @@ def work(
     command = (str(HOOKS / words[0]), *words[1:])
     inside = ScriptedDriver()
     inside.checks = [end]
-    driver = MachineHooks(inside, MachineHookSettings(before=command, after=command), runs=HookRuns())
+    driver = MachineHooks(
+        inside, MachineHookSettings(before=command, after=command), runs=HookRuns(remembered=10)
+    )
     task = replace(TASKS, work=work)
     if tags is not None:
         task = replace(task, machine=machine("web-0", tags=tags))
@@ -106,7 +108,7 @@ def test_a_machine_whose_host_has_failed_is_not_given_back_before_it_is_recovere
     asked: Path, hook: str
 ) -> None:
     command = (str(HOOKS / hook),)
-    runs = HookRuns()
+    runs = HookRuns(remembered=10)
     driver = MachineHooks(ScriptedDriver(), MachineHookSettings(before=command, after=command), runs=runs)
     driver.begin(TASKS)
     driver.ended(TASKS)
@@ -114,7 +116,7 @@ def test_a_machine_whose_host_has_failed_is_not_given_back_before_it_is_recovere
     assert key is not None
     run = runs.find(key)
     assert run is not None
-    assert run.run.wait(60) is not None
+    assert run.program.wait(60) is not None
     assert len(lines(asked)) == 1
 
 

@@ -60,7 +60,7 @@ Hook = Callable[..., HookDriver]
 @pytest.fixture(autouse=True)
 def _waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the end of a hook, however slow it is here."""
-    monkeypatch.setattr(hooks, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_hook_that_is_not_done_yet_is_asked_again_with_check(hook: Hook, tmp_p
 
 
 def test_a_hook_that_a_signal_ends_may_have_done_its_step(hook: Hook) -> None:
-    assert hook("kill -9 $$").begin(TASK) == Unknown("the hook was ended by signal 9 in begin")
+    assert hook("kill -9 $$").begin(TASK) == Unknown("the hook was killed by signal 9 in begin")
 
 
 def test_a_hook_that_cannot_be_run_has_done_nothing_unless_it_was_begun() -> None:
@@ -122,7 +122,7 @@ def test_a_hook_that_cannot_be_run_has_done_nothing_unless_it_was_begun() -> Non
 def test_a_hook_that_takes_too_long_is_ended_and_asked(hook: Hook) -> None:
     text = 'test "$1" = check || exec sleep 600'
     driver = hook(text, timeouts=HookTimeouts(work=timedelta(milliseconds=1)))
-    assert driver.begin(TASK) == Unknown("the hook was still at begin after 0.001 s, and was ended")
+    assert driver.begin(TASK) == Unknown("the hook did not finish begin within 0.001 s and was stopped")
     assert hook(text).check(TASK) == Done()
 
 
@@ -139,7 +139,7 @@ def test_without_a_hook_a_step_fails_and_one_that_was_begun_is_unknown() -> None
 def test_a_hook_that_takes_its_time_is_looked_at_and_not_begun_again(
     hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hooks, "SHORT", 0.01)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 0.01)
     go_on = tmp_path / "go-on"
     os.mkfifo(go_on)
     driver = hook('echo "$1" >> $d/calls; read word < $d/go-on')
@@ -148,7 +148,7 @@ def test_a_hook_that_takes_its_time_is_looked_at_and_not_begun_again(
     assert first.look_at is not None
     assert isinstance(driver.check(TASK), Running)
     go_on.write_text("on\n")
-    monkeypatch.setattr(hooks, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 60.0)
     assert driver.check(TASK) == Done()
     # What was answered may not have been saved.
     assert driver.check(TASK) == Done()
@@ -157,7 +157,7 @@ def test_a_hook_that_takes_its_time_is_looked_at_and_not_begun_again(
 
 def test_a_hook_is_called_off_by_ending_it(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.programs.watched_program.LOOK_EVERY", 0.01)
-    monkeypatch.setattr(hooks, "SHORT", 0.01)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 0.01)
     driver = hook("exec sleep 600")
     assert isinstance(driver.begin(TASK), Running)
     assert driver.cancel(TASK) == Cancelled()
@@ -191,14 +191,14 @@ def test_what_another_server_has_begun_is_not_taken_to_be_called_off(hook: Hook,
 def test_a_hook_that_is_being_asked_is_not_ended_by_calling_its_work_off(
     hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hooks, "SHORT", 0.01)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 0.01)
     go_on = tmp_path / "go-on"
     os.mkfifo(go_on)
     driver = hook("read word < $d/go-on")
     assert isinstance(driver.check(TASK), Running)
     assert driver.cancel(TASK) == TooLate()
     go_on.write_text("on\n")
-    monkeypatch.setattr(hooks, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 60.0)
     assert driver.check(TASK) == Done()
 
 
@@ -251,11 +251,20 @@ def test_a_hook_is_told_what_it_is_about(hook: Hook, tmp_path: Path) -> None:
             Running(START + ASK_AGAIN, progress=1.0),
         ),
         ({"state": "failed", "why": "no\nroute"}, Failed("no route")),
-        ({"state": "failed"}, Failed("it says so, and not why")),
-        ({"state": "unknown", "look_in": 5}, Unknown("it cannot tell", START + timedelta(seconds=5))),
+        ({"state": "failed"}, Failed("the program gave no reason")),
+        (
+            {"state": "unknown", "look_in": 5},
+            Unknown("the program cannot tell", START + timedelta(seconds=5)),
+        ),
         ({"state": "not-begun"}, NotBegun()),
-        ({"state": "cancelled"}, Unknown("the hook says cancelled, which it was not asked")),
-        ({"state": "too-late"}, Unknown("the hook says too-late, which it was not asked")),
+        (
+            {"state": "cancelled"},
+            Unknown("the hook answered check with cancelled, which is no answer to check"),
+        ),
+        (
+            {"state": "too-late"},
+            Unknown("the hook answered check with too-late, which is no answer to check"),
+        ),
     ],
 )
 def test_a_hook_may_say_more(hook: Hook, answer: dict[str, Any], taken: object) -> None:
@@ -263,7 +272,7 @@ def test_a_hook_may_say_more(hook: Hook, answer: dict[str, Any], taken: object) 
 
 
 def test_a_hook_that_was_begun_cannot_say_that_it_was_not(hook: Hook) -> None:
-    assert hook(said(state="not-begun")).begin(TASK) == Unknown("the hook says that it has not begun")
+    assert hook(said(state="not-begun")).begin(TASK) == Unknown("the hook reports that it has not begun")
 
 
 def test_what_a_hook_says_goes_with_its_exit_code(hook: Hook) -> None:

@@ -16,9 +16,9 @@ from forewarn.config import Settings
 from forewarn.core.basic_types import HostName
 from forewarn.core.errors import Invalid
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
+from forewarn.drivers.libvirt.definition_copies import UNUSED_FOR, DefinitionCopies
 from forewarn.drivers.libvirt.driver import make
-from forewarn.drivers.libvirt.kept import UNUSED_FOR, KeptDefinitions
-from forewarn.drivers.libvirt.library import Declined
+from forewarn.drivers.libvirt.library import LibvirtRefused
 from forewarn.drivers.libvirt.options import LibvirtOptions
 from tests.helpers.service.racing import at_once
 
@@ -50,16 +50,16 @@ def test_a_wrong_option_is_named(said: dict[str, Any]) -> None:
 
 def test_hosts_reach_one_another_by_their_uri_unless_it_is_said_how() -> None:
     own = LibvirtOptions()
-    assert (own.peer(KVM, "qemu+ssh://a/system"), own.sent_to(KVM)) == ("qemu+ssh://a/system", None)
+    assert (own.peer(KVM, "qemu+ssh://a/system"), own.memory_uri(KVM)) == ("qemu+ssh://a/system", None)
     said = LibvirtOptions(peer_uri="qemu+tls://{host}/system", migration_uri="tcp://{host}.storage")
     assert said.peer(KVM, "qemu+ssh://a/system") == "qemu+tls://kvm04/system"
-    assert said.sent_to(KVM) == "tcp://kvm04.storage"
+    assert said.memory_uri(KVM) == "tcp://kvm04.storage"
 
 
 def test_a_kept_definition_is_read_again_and_for_nobody_else(tmp_path: Path) -> None:
-    kept = KeptDefinitions(str(tmp_path / "definitions"))
+    kept = DefinitionCopies(str(tmp_path / "definitions"))
     for xml in ("<domain/>", "<domain>secret</domain>"):
-        kept.keep("0A", xml, host=KVM)
+        kept.write("0A", xml, host=KVM)
     assert kept.read("0a", host=KVM) == "<!-- on kvm04 -->\n<domain>secret</domain>"
     (file,) = (tmp_path / "definitions").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -67,22 +67,22 @@ def test_a_kept_definition_is_read_again_and_for_nobody_else(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["kvm04", "rack-1--kvm", "-", "a b"])
 def test_a_copy_that_was_made_on_another_host_is_not_used(tmp_path: Path, name: str) -> None:
-    kept, host = KeptDefinitions(str(tmp_path)), HostName(name)
-    kept.keep("0a", "<domain/>", host=host)
+    kept, host = DefinitionCopies(str(tmp_path)), HostName(name)
+    kept.write("0a", "<domain/>", host=host)
     assert ElementTree.fromstring(kept.read("0a", host=host)).tag == "domain"
-    with pytest.raises(Declined, match="before it came to elsewhere"):
+    with pytest.raises(LibvirtRefused, match="before it moved to elsewhere"):
         kept.read("0a", host=HostName("elsewhere"))
 
 
 def test_a_copy_of_an_earlier_version_is_used(tmp_path: Path) -> None:
     (tmp_path / "0a.xml").write_text("<domain/>")
-    assert KeptDefinitions(str(tmp_path)).read("0a", host=KVM) == "<domain/>"
+    assert DefinitionCopies(str(tmp_path)).read("0a", host=KVM) == "<domain/>"
 
 
 def test_copies_go_with_their_domains(tmp_path: Path) -> None:
-    kept, now = KeptDefinitions(str(tmp_path)), SystemClock().now()
+    kept, now = DefinitionCopies(str(tmp_path)), SystemClock().now()
     for uuid, host in (("0a", KVM), ("0b", KVM), ("0c", HostName("kvm05"))):
-        kept.keep(uuid, "<domain/>", host=host)
+        kept.write(uuid, "<domain/>", host=host)
     kept.prune(KVM, ["0B"], now=now)  # a machine may be on its way
     assert left(tmp_path) == {"0a", "0b", "0c"}
     kept.prune(KVM, ["0B"], now=now + UNUSED_FOR * 2)
@@ -97,16 +97,16 @@ def left(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("directory", ["", "nowhere"])
 def test_where_no_definition_is_kept_it_is_said_what_to_do(tmp_path: Path, directory: str) -> None:
-    kept = KeptDefinitions(directory and str(tmp_path / directory))
+    kept = DefinitionCopies(directory and str(tmp_path / directory))
     kept.forget("0a")
     kept.prune(KVM, (), now=SystemClock().now())
-    with pytest.raises(Declined, match="virsh define"):
+    with pytest.raises(LibvirtRefused, match="virsh define"):
         kept.read("0a", host=KVM)
 
 
 def test_copies_that_threads_keep_at_once_are_whole(tmp_path: Path) -> None:
-    kept = KeptDefinitions(str(tmp_path))
+    kept = DefinitionCopies(str(tmp_path))
     texts = [f"<domain>{each * 5000}</domain>" for each in "abcd"]
     for _ in range(20):
-        at_once([partial(kept.keep, "0a", text, host=KVM) for text in texts])
+        at_once([partial(kept.write, "0a", text, host=KVM) for text in texts])
         assert kept.read("0a", host=KVM).partition("\n")[2] in texts

@@ -32,8 +32,8 @@ from forewarn.core.model.order import AttemptId
 from forewarn.drivers import hooks, machine_hook_attempts
 from forewarn.drivers.hooks import HookRuns
 from forewarn.drivers.machine_hook_attempts import HookedMark, Part, read_mark, write_mark
-from forewarn.drivers.machine_hooks import AROUND, HAS_ENDED, NOT_ANSWERED, MachineHooks
-from forewarn.drivers.registry import AskedDrivers, DriversByName
+from forewarn.drivers.machine_hooks import CALL_OVERHEAD, HAS_ENDED, NOT_ANSWERED, MachineHooks
+from forewarn.drivers.registry import DriversByName, HookedDrivers
 from tests.helpers.programs.process import until
 from tests.helpers.service.harness import START
 from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver
@@ -62,7 +62,7 @@ test ! -e $d/$FOREWARN_HOOK || . $d/$FOREWARN_HOOK
 @pytest.fixture(autouse=True)
 def _waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the end of a hook, however slow it is here."""
-    monkeypatch.setattr(hooks, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 60.0)
 
 
 class HookedStep:
@@ -80,7 +80,7 @@ class HookedStep:
 
     def start(self) -> None:
         """Start a server, which knows nothing but what was saved."""
-        self.runs = HookRuns()
+        self.runs = HookRuns(remembered=10)
         self.driver = MachineHooks(self.work, self.settings, runs=self.runs)
 
     def hook(self, part: str, text: str) -> None:
@@ -241,7 +241,7 @@ def test_a_hook_that_cannot_tell_is_asked_again(step: HookedStep, part: str) -> 
     step.hook(part, 'test "$1" = check || kill -9 $$')
     answer = step.run(step.begin())
     assert isinstance(answer, Unknown)
-    assert answer.why == f"its hook says: {part} the work: the hook was ended by signal 9 in begin"
+    assert answer.why == f"its hook says: {part} the work: the hook was killed by signal 9 in begin"
     assert step.run(step.check()) == Done()
 
 
@@ -387,12 +387,12 @@ def test_a_hook_before_the_work_that_has_not_ended_is_waited_for(step: HookedSte
 
 
 def test_a_hook_before_the_work_that_runs_is_ended(step: HookedStep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooks, "SHORT", 0.0)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 0.0)
     os.mkfifo(step.folder / "never")
     step.hook("before", "read word < $d/never")
     assert isinstance(step.begin(), Running)
     until(lambda: step.calls == ["machine-before begin 1"], what="the hook runs")
-    monkeypatch.setattr(hooks, "SHORT", 60.0)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 60.0)
     assert step.cancel() == Cancelled()
     assert step.calls == ["machine-before begin 1", "machine-after begin 1"]
 
@@ -453,7 +453,7 @@ class _HeldAtStart(HookRuns):
     """Begins hooks only when it is let, as a thread that is not given its turn."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(remembered=10)
         self.is_at_start, self.goes_on = threading.Event(), threading.Event()
 
     def begin(self, hook: hooks.Hook) -> Begun:
@@ -484,7 +484,7 @@ def test_an_attempt_that_has_ended_before_its_call_comes_is_not_begun(step: Hook
 def test_the_hook_before_an_attempt_that_is_given_up_ends_before_the_hook_after_begins(
     step: HookedStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hooks, "SHORT", 0.0)
+    monkeypatch.setattr(hooks, "WAIT_SECONDS", 0.0)
     step.hook(
         "before", 'trap "echo ended >> $d/calls; exit" TERM; echo > $d/runs; while :; do sleep 0.01; done'
     )
@@ -537,7 +537,7 @@ def test_what_else_a_driver_can_do_is_asked_of_it(step: HookedStep, tmp_path: Pa
     step.work.refusing = {"host-1": "full"}
     assert step.driver.precheck(replace(step.task, target=HOST)) == "full"
     assert step.driver.reach(HOST) is None
-    assert step.driver.limits == replace(step.work.limits, timeout=step.work.limits.timeout + AROUND)
+    assert step.driver.limits == replace(step.work.limits, timeout=step.work.limits.timeout + CALL_OVERHEAD)
 
 
 @pytest.mark.parametrize(
@@ -557,7 +557,7 @@ def test_how_far_a_step_is_can_be_read_again(mark: HookedMark) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [({"timeout": timedelta()}, "more than no time"), ({"after": ("",)}, "a program and its arguments")],
+    [({"timeout": timedelta()}, "a time greater than zero"), ({"after": ("",)}, "a program and its arguments")],
 )
 def test_settings_that_say_nothing_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
@@ -587,7 +587,7 @@ class _MetDrivers(DriversByName):
 
 
 def test_two_threads_that_ask_for_a_driver_first_get_the_same_hooks_and_locks() -> None:
-    drivers = AskedDrivers(_MetDrivers({SCRIPTED: ScriptedDriver()}), MachineHookSettings())
+    drivers = HookedDrivers(_MetDrivers({SCRIPTED: ScriptedDriver()}), MachineHookSettings())
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(drivers.__getitem__, [SCRIPTED, SCRIPTED])
     assert first is second

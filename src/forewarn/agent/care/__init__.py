@@ -1,1 +1,1 @@
-"""What the agent does about events: which it takes up, their handlers, the approval, the recovery."""
+"""The agent's work on events: comparing documents, running handlers, approving, recovering."""

@@ -1,6 +1,6 @@
-"""What the care for all events shares: the config, the journal, the endpoint, the turns of handlers.
+"""The objects that all events share: the config, the journal, the endpoint and the turns of handlers.
 
-All of it belongs to the agent's loop, its one thread.
+The agent's event loop, its only thread, owns all of them.
 """
 
 import asyncio
@@ -25,18 +25,18 @@ from forewarn.programs.kept_program import KeptPrograms
 from forewarn.sdk.documents import Event
 from forewarn.sdk.guest_errors import GuestError
 
-# Seconds until it is too late, asked when a turn is given: NotBefore may have moved since.
+# Returns the seconds left. It is called when a turn is free, because NotBefore may have moved.
 Urgency: TypeAlias = Callable[[], float]
-# For the agent alone: a program that notified systemd would do so in the agent's name.
-_OWN = frozenset(
+# With these variables a program could notify systemd on behalf of the agent.
+_AGENT_VARIABLES = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 )
-# Before an endpoint is asked again that has refused: it may have been repaired.
+# The pause after a refusal of the endpoint, which may be repaired in the meantime.
 REFUSED_SECONDS = 30.0
 
 
 def whenever() -> float:
-    """Return the urgency of what can wait: to come back from an event, while another is coming."""
+    """Return the lowest urgency, for recovery while another event is coming."""
     return float("inf")
 
 
@@ -47,7 +47,7 @@ class _Waiting:
 
 
 class Turns:
-    """The turns of one handler, among all events."""
+    """A lock with priorities: a handler works on one event at a time."""
 
     def __init__(self) -> None:
         self._taken = False
@@ -55,7 +55,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, urgency: Urgency) -> AsyncIterator[None]:
-        """Wait for a turn, and have it."""
+        """Hold the lock."""
         await self._take(urgency)
         try:
             yield
@@ -74,57 +74,57 @@ class Turns:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
             else:
-                self._pass_on()  # it was given in the same moment
+                self._pass_on()  # the turn was given at the same moment
             raise
 
     def _pass_on(self) -> None:
-        """Give the turn to the most urgent; of equals, to the one that has waited longest."""
+        """Give the turn to the most urgent waiter; among equals, to the one that has waited longest."""
         waiting = [each for each in self._waiting if not each.given.cancelled()]
         self._taken = bool(waiting)
         if waiting:
-            following = min(waiting, key=lambda each: each.urgency())
-            self._waiting.remove(following)
-            following.given.set_result(None)
+            most_urgent = min(waiting, key=lambda each: each.urgency())
+            self._waiting.remove(most_urgent)
+            most_urgent.given.set_result(None)
 
 
-# Called once with why the endpoint gives no document, and once, with None, when it does again.
+# Called with the error when the endpoint stops answering, and with None when it answers again.
 OnEndpointTrouble: TypeAlias = Callable[[GuestError | None], None]
 
 
 class EventEndpoint(Protocol):
-    """What the care for an event needs of the metadata endpoint."""
+    """The metadata endpoint, as the work on an event needs it."""
 
     async def approve(self, *events: Event | str) -> None:
-        """Let events start."""
+        """Approve events."""
         ...
 
     def seconds_left(self, event: Event) -> float | None:
-        """Reckon how long until an event may start."""
+        """Estimate the time until an event may start."""
         ...
 
     def server_now(self) -> datetime:
-        """Reckon what time it is at the endpoint."""
+        """Estimate the current time at the endpoint."""
         ...
 
 
 class EventJournal(Protocol):
-    """Where entries are kept."""
+    """The journal, as the work on an event needs it."""
 
     @property
     def tracked_events(self) -> TrackedEvents:
-        """What is known."""
+        """The tracked events, by key."""
         ...
 
     def write(self, entry: Entry, /) -> None:
-        """Keep an entry."""
+        """Write an entry."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class AgentContext:
-    """What the care for all events shares."""
+    """The objects that all events share."""
 
-    config: Config  # another after a reload
+    config: Config  # replaced by a reload
     machine: str
     journal: EventJournal
     endpoint: EventEndpoint
@@ -132,26 +132,25 @@ class AgentContext:
     log: AgentLog
     now: Callable[[], datetime]
     monotonic: Callable[[], float] = monotonic
-    speed: float = 1.0  # how fast the endpoint's time runs; another in rehearsals only
+    speed: float = 1.0  # of the endpoint's clock; differs from 1 in rehearsals only
     inherited: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    # A handler does one thing at a time, for whichever event: its programs may hold a lock of their own, and
-    # what it did last must be what holds.
+    # A handler works on one event at a time: its programs may hold locks, and its last action must win.
     turns: dict[str, Turns] = field(default_factory=lambda: defaultdict(Turns))
-    up_seconds: Callable[[], float | None] = system.up_seconds  # since this machine was started
+    up_seconds: Callable[[], float | None] = system.up_seconds  # since this machine booted
     boot_id: Callable[[], str | None] = system.boot_id
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
-    dry: bool = False  # only log what would be done
-    leaving: bool = False  # programs that run are left running
+    dry: bool = False  # log actions without taking them
+    leaving: bool = False  # the agent is stopping; running programs go on
 
     @property
     def environment(self) -> dict[str, str]:
-        """What all programs get: not what is for the agent alone, nor what one handler is given by name."""
-        kept = _OWN | (self.config.variables - COMMON_VARIABLES)
-        return {name: value for name, value in self.inherited.items() if name not in kept}
+        """The environment of programs, without the agent's own variables and those that the config names."""
+        hidden = _AGENT_VARIABLES | (self.config.variables - COMMON_VARIABLES)
+        return {name: value for name, value in self.inherited.items() if name not in hidden}
 
     @property
     def approval_decider(self) -> ApprovalDecider:
-        """How this machine approves."""
+        """The approval policy of this machine."""
         agent = self.config.agent
         return ApprovalDecider(
             approve=agent.approve,
@@ -161,15 +160,15 @@ class AgentContext:
         )
 
     def tracked(self, id_: str) -> TrackedEvent:
-        """Return an event that was taken up."""
+        """Return a tracked event."""
         return self.journal.tracked_events[id_]
 
     def urgency(self, id_: str) -> float:
-        """Return how many seconds there are to get ready for an event; none if that is not known."""
+        """Return the seconds left to prepare for an event; 0 if unknown."""
         event = self.tracked(id_).event
         return self.endpoint.seconds_left(event) or 0.0
 
     def booted(self) -> datetime | None:
-        """Return when this machine was started, if that is known."""
+        """Return when this machine booted, if known."""
         seconds = self.up_seconds()
         return None if seconds is None else self.now() - timedelta(seconds=seconds)

@@ -1,12 +1,12 @@
-"""A document against the journal: which events to take up, which have changed, which are over.
+"""Compare a document with the journal: which events are new, have changed or are over.
 
-One document without an event is not yet its end: an endpoint that was restarted, or another that is behind,
-may leave it out while it goes on, and a machine that takes its work back then is hit in the middle of it. So
-it is taken for over when a second document leaves it out too, or when it has been missing for the settle
-time; at once only where its end is certain.
+One document without an event does not prove its end. An endpoint that has restarted or lags behind may omit
+an event that goes on. A machine that resumes its work then would be interrupted. So a missing event counts as
+over when a second document omits it too, or after the settle time. It counts as over at once only if its end
+is certain.
 
-A restart counts only if it came after the event started. The journal has the boot in which the restart was
-still to come; a document that lists the event as Started in a later boot shows that it is done.
+A restart of the machine counts only if it came after the start of the event. The journal stores the last boot
+before the restart. A document that lists the event as Started in a later boot proves the restart.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -20,16 +20,16 @@ from forewarn.agent.setup.handler import RESTARTING
 from forewarn.core.basic_types import EventStatus
 from forewarn.sdk.documents import Document, Event
 
-# An endpoint that begins to count anew may not know all its events at once; what it leaves out then is
-# believed to be over only if it is still left out after so many seconds, however many documents say so.
+# If the incarnation goes back, the endpoint has restarted and may not know all events yet. For this many
+# seconds, a missing event does not count as over, whatever the number of documents.
 RESTART_SECONDS = 10.0
-# As many documents without an event are believed.
+# So many documents without an event prove its end.
 ENOUGH_DOCUMENTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """Since when an event is missing, by the monotonic clock, and from how many documents."""
+    """A missing event: since when, by the monotonic clock, and the number of documents without it."""
 
     since: float
     documents: int = 1
@@ -37,14 +37,14 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenDocuments:
-    """What was seen of documents: the last incarnation, when they last began anew, and what is missing."""
+    """The history of documents: the last incarnation, the last restart of the endpoint, missing events."""
 
     incarnation: int
     restarted: float | None = None
     missing: Mapping[str, Missing] = field(default_factory=dict)
 
     def restarted_for(self, now: float) -> float:
-        """Return for how many seconds more nothing is believed to be over, after a restart."""
+        """Return the seconds until a missing event may count as over after a restart of the endpoint."""
         return 0.0 if self.restarted is None else max(0.0, self.restarted + RESTART_SECONDS - now)
 
 
@@ -56,7 +56,7 @@ def seen(
     machine: str,
     now: float,
 ) -> SeenDocuments:
-    """Return what is seen after a document."""
+    """Return the history after a document."""
     known = {} if before is None else before.missing
     missing = {
         id_: Missing(since=known[id_].since, documents=known[id_].documents + 1)
@@ -72,41 +72,37 @@ def seen(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
-    """How an event that is missing is taken for over."""
+    """The conditions under which a missing event counts as over."""
 
     settle: float  # seconds
-    booted: datetime | None = None  # when this machine was started, if that is known
-    answers: bool = True  # whether the endpoint does
+    booted: datetime | None = None  # when this machine booted, if known
+    answers: bool = True  # the endpoint answers
 
     def seconds(self, seen: SeenDocuments, id_: str, tracked: TrackedEvent, *, now: float) -> float:
-        """Return for how many seconds more a missing event is not taken for over."""
-        if self._has_happened(tracked):
-            return 0.0
+        """Return the seconds until a missing event counts as over."""
+        if self.booted is not None and tracked.since < self.booted:
+            return 0.0  # the machine has restarted since, so nothing more can happen
         missing = seen.missing.get(id_, Missing(since=now))
         enough = missing.documents >= ENOUGH_DOCUMENTS
         settling = 0.0 if enough else missing.since + self.settle - now
         if not enough and not self.answers:
-            settling = self.settle  # silence confirms nothing
+            settling = self.settle  # without answers, time proves nothing
         return max(0.0, settling, seen.restarted_for(now))
-
-    def _has_happened(self, tracked: TrackedEvent) -> bool:
-        """Check whether the machine was restarted since, so that nothing more can come of the event."""
-        return self.booted is not None and tracked.since < self.booted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentDifference:
-    """What is to be done about a document."""
+    """The differences between a document and the tracked events."""
 
     take_up: tuple[Event, ...] = ()
     change: tuple[Event, ...] = ()
-    leave: Mapping[str, str]  # keys of tracked events, with the reason
-    doubted: Mapping[str, float] = field(default_factory=dict)  # those that may be over, in so many seconds
-    unread: frozenset[str] = frozenset()  # those that may be among the unreadable events
+    leave: Mapping[str, str]  # events that are over, with the reason
+    doubted: Mapping[str, float] = field(default_factory=dict)  # events that will be over in some seconds
+    unread: frozenset[str] = frozenset()  # events that may be among the unreadable ones
 
     @property
     def look_again_in(self) -> float | None:
-        """In how many seconds more will be known without another document."""
+        """The seconds until a doubted event counts as over, without another document."""
         return min(self.doubted.values(), default=None)
 
 
@@ -121,8 +117,7 @@ def compare(
 ) -> DocumentDifference:
     """Compare the tracked events with a document.
 
-    An event that is being recovered from stays so: should it be listed again, it is taken up anew once that
-    is done.
+    If a document lists an event again during its recovery, the agent finishes the recovery first.
     """
     mine = _mine(document, machine)
     gone = _gone(tracked_events, document, machine)
@@ -140,7 +135,7 @@ def compare(
 
 
 def held_by_another(tracked_events: TrackedEvents, id_: str, handler: str) -> str | None:
-    """Find an event that still needs what a handler has prepared: its recovery is left to that one."""
+    """Return another event that still needs a handler's preparation, if there is one."""
     for other, tracked in tracked_events.items():
         if other == id_ or tracked.left is not None:
             continue
@@ -150,7 +145,7 @@ def held_by_another(tracked_events: TrackedEvents, id_: str, handler: str) -> st
 
 
 def _mine(document: Document, machine: str) -> dict[str, Event]:
-    # Of any status: one that is not known may be that of an event that has started.
+    # Events of every status: an unknown status may mean that the event has started.
     return {key(event): event for event in document.naming(machine)}
 
 
@@ -163,7 +158,7 @@ def _gone(tracked_events: TrackedEvents, document: Document, machine: str) -> di
 
 
 def _unread(tracked_events: TrackedEvents, document: Document, mine: Collection[str]) -> set[str]:
-    """Return the tracked events that may be among those that cannot be read."""
+    """Return the tracked events that may be among the unreadable ones."""
     listed = {key(event) for event in document.events}
     ids = {key(each.id) for each in document.unreadable}
     missing = (id_ for id_ in tracked_events if id_ not in mine and id_ not in listed)
@@ -171,7 +166,7 @@ def _unread(tracked_events: TrackedEvents, document: Document, mine: Collection[
 
 
 def _leaves_out(document: Document, tracked: TrackedEvent, machine: str) -> bool:
-    """Check whether the event is listed without this machine: then it is certainly over for it."""
+    """Return whether the document lists the event without this machine, which proves its end here."""
     listed = document.event(tracked.event.id)
     return listed is not None and not listed.names(machine)
 
@@ -182,7 +177,7 @@ def _changed(tracked: TrackedEvent | None, event: Event) -> bool:
 
 def _why(document: Document, tracked: TrackedEvent, machine: str) -> str:
     if document.event(tracked.event.id) is not None:
-        return f"{machine} is no longer named in it"
+        return f"it no longer names {machine}"
     return "it is over" if tracked.event.started else "it is no longer listed"
 
 
@@ -195,10 +190,10 @@ def boot_entry(
     server_now: Callable[[], datetime],
     now: datetime,
 ) -> Entry | None:
-    """Return what to write down about the boot in which a document lists an event.
+    """Return the journal entry about the boot in which a document lists an event.
 
-    It is written before the change of the event itself: an agent that is killed between the two decides the
-    same again.
+    The caller writes it before the change of the event, so that an agent that is killed in between decides
+    the same again.
     """
     if boot is None or event.type not in RESTARTING:
         return None
@@ -212,9 +207,9 @@ def boot_entry(
 
 
 def _began_before(tracked: TrackedEvent, booted: datetime | None) -> bool:
-    """Check whether the event had started when the machine booted, by what earlier boots have seen of it.
+    """Return whether the event had started when the machine booted, as far as earlier boots have seen.
 
-    An event starts early only if it is approved. A crash before the start is no restart of the event.
+    An event starts before NotBefore only if it is approved. A crash before the start is no restart of it.
     """
     if tracked.event.status == EventStatus.STARTED or tracked.approved is not None:
         return True

@@ -1,4 +1,4 @@
-"""Which endpoint the agent watches: one it is given, the first of several to answer, or one that it finds."""
+"""The endpoint that the agent watches: a given URL, the first of several to answer, or a discovered one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -12,14 +12,14 @@ from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.guest_errors import GuestError, Unavailable
 from forewarn.sdk.instances import Instance
 
-# One that has been silent so long is abandoned for another, of several or as discovery finds by now.
+# After this time without an answer, the agent looks for another endpoint.
 SWITCH_SECONDS = 30.0
-# Callers ask again themselves, so that they can report trouble at once.
+# The callers retry themselves, so that they can report an error at once.
 ONE_TRY = 0.0
 
 
 class CurrentEndpoint:
-    """The endpoint, of those that there may be, that the agent talks to."""
+    """The endpoint that the agent currently uses."""
 
     def __init__(
         self,
@@ -29,12 +29,12 @@ class CurrentEndpoint:
         speed: float = 1.0,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """Take the URLs; none is to look for one in this machine. In a rehearsal its time may run faster."""
+        """Take the URLs; without one, discover the endpoint. In a rehearsal, `speed` may differ from 1."""
         self._urls = urls
         self._version = api_version
         self._speed = speed
         self._pause = pause
-        self._client: AsyncGuestClient | None = None  # kept, for the server's time, until another is found
+        self._client: AsyncGuestClient | None = None  # kept, for its clock, until another is found
         self._abandoned = False
         self._silent_since: float | None = None
 
@@ -45,12 +45,12 @@ class CurrentEndpoint:
 
     @property
     def silent_for(self) -> float | None:
-        """How many seconds ago a poll was last answered; None if none was."""
+        """The seconds since the last answer to a poll; None before the first."""
         answered = None if self._client is None else self._client.last_answered
         return None if answered is None else monotonic() - answered
 
     def seconds_left(self, event: Event) -> float | None:
-        """Reckon how long until an event may start."""
+        """Estimate the time until an event may start."""
         left = None if self._client is None else self._client.seconds_left(event)
         if left is None or self._client is None or self._client.last_answered is None:
             return left
@@ -58,23 +58,23 @@ class CurrentEndpoint:
         return max(0.0, left - ahead)
 
     def server_now(self) -> datetime:
-        """Reckon what time it is at the endpoint; this machine's own time before it is found."""
+        """Estimate the current time at the endpoint; before it is found, return this machine's time."""
         return SystemClock().now() if self._client is None else self._client.server_now()
 
     async def approve(self, *events: Event | str) -> None:
-        """Let events start."""
+        """Approve events."""
         await self._found.approve(*events)
 
     async def instance(self) -> Instance:
-        """Ask who this machine is."""
+        """Return this machine's identity."""
         return await self._found.instance()
 
     async def check(self) -> None:
-        """Check that it answers at all."""
+        """Raise an error if the endpoint does not answer."""
         await self._found.events()
 
     async def watch(self, *, trouble: OnEndpointTrouble | None = None) -> AsyncIterator[Document]:
-        """Yield documents as they change, from whichever endpoint answers."""
+        """Yield documents as they change, from an endpoint that answers."""
         while True:
             await self.find(trouble=trouble)
             try:
@@ -84,7 +84,7 @@ class CurrentEndpoint:
                 self._abandoned = self._has_others
 
     async def find(self, *, trouble: OnEndpointTrouble | None = None) -> None:
-        """Look for an endpoint until there is one; `trouble` is called once if there is none."""
+        """Look for an endpoint until there is one; call `trouble` once with the first error."""
         failures = 0
         while self._client is None or self._abandoned:
             try:
@@ -100,7 +100,7 @@ class CurrentEndpoint:
             trouble(None)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -113,7 +113,7 @@ class CurrentEndpoint:
 
     @property
     def _has_others(self) -> bool:
-        """Whether there may be another than the one that is known."""
+        """Whether there may be another endpoint."""
         return len(self._urls) != 1
 
     async def _search(self) -> AsyncGuestClient:
@@ -128,7 +128,7 @@ class CurrentEndpoint:
         return AsyncGuestClient(url, api_version=self._version, persistence=ONE_TRY)
 
     async def _watched(self, trouble: OnEndpointTrouble | None) -> AsyncIterator[Document]:
-        """Watch the one that was found, until it has been silent for too long and there may be others."""
+        """Watch the current endpoint until it has been silent for too long and there may be another."""
         if self._client is None:
             return
         self._silent_since = None
@@ -159,7 +159,7 @@ class CurrentEndpoint:
 
 
 async def _first_to_answer(clients: Sequence[AsyncGuestClient]) -> str:
-    """Ask all at once, and return the URL of the first that gives a document."""
+    """Poll all endpoints concurrently; return the URL of the first that answers."""
     asked = {asyncio.create_task(_answering(client)): client for client in clients}
     chosen: str | None = None
     errors: list[GuestError] = []

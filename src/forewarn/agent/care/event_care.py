@@ -1,6 +1,6 @@
-"""One event from its first document to its end: its handlers in their order, the approval, the recovery.
+"""The work on one event: run its handlers in order, approve it, and recover after it.
 
-Everything is written to the journal before it is done and after, so another agent can go on at any line.
+The agent writes each action to the journal before and after it, so another agent can resume at any line.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from forewarn.core.basic_types import EventStatus
 from forewarn.sdk.answer_reading import longest_pause
 from forewarn.sdk.guest_errors import Closed, GuestError, Unavailable
 
-# Before an approval that could not be delivered is sent again, beyond what the client does by itself.
+# The pause before an undelivered approval is sent again; the client itself retries before that.
 APPROVE_AGAIN_SECONDS = 5.0
 
 
@@ -28,7 +28,7 @@ class EventCare:
     """Prepares for one event, approves it, and recovers from it."""
 
     def __init__(self, id_: str, context: AgentContext, *, listed: bool = True) -> None:
-        """Take an event; while it may not be listed, only programs that run already are waited for."""
+        """Take an event; unless it is listed, only wait for programs that already run."""
         self._listed = listed
         self._id = id_
         self._context = context
@@ -36,32 +36,32 @@ class EventCare:
         self._work = Attempts(id_, context, self._log)
         self._news = asyncio.Event()
         self._gone = asyncio.Event()
-        self._version = 0  # how often there was news
+        self._version = 0  # incremented by each change
         self._ready_since: float | None = None
         self._logged: set[str] = set()
         self._aside = asyncio.TaskGroup()
-        self._notified: set[tuple[Side, str]] = set()  # handlers that this agent has asked to notify
-        self.not_approved: str | None = None  # why it is not, as far as that was decided
+        self._notified: set[tuple[Side, str]] = set()  # notifications that this agent has started
+        self.not_approved: str | None = None  # why the event is not approved, once decided
         if self._tracked.left is not None:
             self._gone.set()
 
     def changed(self) -> None:
-        """Take note that the event, or the config, has changed."""
+        """React to a change of the event or the config."""
         self._version += 1
         self._news.set()
 
     def listed(self) -> None:
-        """Take note that a document lists the event."""
+        """React to a document that lists the event."""
         if not self._listed:
             self._listed = True
             self.changed()
 
     def missing(self) -> None:
-        """Take note that a document does not list the event, which may go on all the same."""
+        """React to a document that does not list the event, which may still go on."""
         self._listed = False
 
     def left(self) -> None:
-        """Take note that the event is over for this machine."""
+        """React to the end of the event for this machine."""
         self._gone.set()
         self.changed()
 
@@ -85,7 +85,7 @@ class EventCare:
         await Recovery(self._id, self._context, self._work, self.pause).run(handlers)
 
     def _to_recover_at_boot(self) -> Collection[str]:
-        """Return the handlers that undo their preparation now, since the machine has restarted."""
+        """Return the handlers that recover now because the machine has restarted."""
         if self._tracked.restarted is None:
             return ()
         handlers = self._context.config.handlers
@@ -94,39 +94,37 @@ class EventCare:
         return {name for name in touched if name in at_boot and not self._tracked.recovered(name)}
 
     def _end(self) -> None:
-        """Write down that the event is done with, and log what could not be undone."""
-        failed = [name for name in self._tracked.touched() if self._could_not_recover(name)]
+        """Close the event, and log the handlers that failed to recover."""
+        attempts = {name: self._tracked.attempt(Side.RECOVER, name) for name in self._tracked.touched()}
+        failed = [name for name, known in attempts.items() if known and known.ending is Ending.NEVER]
         self._context.journal.write(Over(event=self._id, at=self._context.now()))
         if failed:
-            self._log.warn(f"the event is done with, but {', '.join(failed)} could not recover")
+            self._log.warn(f"the event is over, but {', '.join(failed)} failed to recover")
         else:
-            self._log.info("recovered: the event is done with")
-
-    def _could_not_recover(self, name: str) -> bool:
-        known = self._tracked.attempt(Side.RECOVER, name)
-        return known is not None and known.ending is Ending.NEVER
+            self._log.info("recovered: the event is over")
 
     @property
     def _tracked(self) -> TrackedEvent:
         return self._context.tracked(self._id)
 
-    # Getting ready
+    # Preparation
 
     async def _prepare(self) -> None:
-        """Run the handlers that are left, in their order."""
+        """Run the remaining handlers in order."""
         for handler in self._context.config.handlers:
             known = self._tracked.attempt(Side.PREPARE, handler.name)
             if (known is None or not known.settled) and await self._time_has_come(handler):
-                await self._prepare_by(handler)
+                await self._do(handler, Side.PREPARE)
+                self._notify_failure()
             if self._tracked.left is not None:
                 return
 
     async def _time_has_come(self, handler: Handler) -> bool:
-        """Wait until it is time for a handler; False if it is not for this event."""
+        """Wait until the filter of a handler accepts the event; return False if it never will."""
         if self._tracked.restarted is not None and handler.recover_at is RecoverAt.BOOT:
-            return False  # the restart is done: there is nothing left to prepare for
+            return False  # the restart has happened
         if not self._listed:
-            # To be ended and run again is for when it is known that the event still comes.
+            # A program that must run again waits until a document lists the event.
             waits = handler.on_restart is OnRestart.WAIT
             return waits and await resumable(self._context, self._tracked, handler, Side.PREPARE) is not None
         while self._tracked.left is None:
@@ -135,25 +133,20 @@ class EventCare:
                 case Now():
                     return True
                 case Skip(why):
-                    self._log_once(f"{handler.name} is left out: {why}")
+                    self._log_once(f"{handler.name} is skipped: {why}")
                     return False
                 case Later(seconds):
                     self._log_once(f"{handler.name} waits until {handler.when.max_seconds_left:g} s are left")
                     await self.pause(seconds / self._context.speed)
         return False
 
-    async def _prepare_by(self, handler: Handler) -> None:
-        """Run a handler until it is ready, has failed, or the event has left."""
-        await self._do(handler, Side.PREPARE)
-        self._notify_failure()
-
     async def _do(self, handler: Handler, side: Side) -> None:
         outcome = await self._unless_gone(self._persist(handler, side))
-        if self._tracked.attempt(side, handler.name) is not None:  # else it left before its turn came
+        if self._tracked.attempt(side, handler.name) is not None:  # the event left before the handler's turn
             self._work.end(handler.name, side, outcome)
 
     async def _persist(self, handler: Handler, side: Side) -> Outcome:
-        """Run a handler when its lock is free, as often as it asks for that in its time."""
+        """Run a handler in its turn, and again as long as it asks for that within its timeout."""
         ends: float | None = None
         while self._tracked.left is None:
             async with self._context.turns[handler.name].turn(lambda: self._context.urgency(self._id)):
@@ -169,22 +162,24 @@ class EventCare:
         return Never(GONE)
 
     def _passed(self, handler: Handler, side: Side) -> float:
-        """Return how long ago a former agent has begun with a handler."""
+        """Return the seconds since an earlier agent first ran a handler."""
         known = self._tracked.attempt(side, handler.name)
         return 0.0 if known is None else max(0.0, (self._context.now() - known.first).total_seconds())
 
     def _in_time(self, outcome: Again, handler: Handler, side: Side, *, ends: float) -> Outcome:
-        """Try again only while that may help: those after it wait for it."""
+        """Give up if another try cannot help, because the next handlers wait."""
         if self._tracked.left is not None:
             return Never(GONE)
         if side is Side.PREPARE and self._tracked.event.started:
             return Never(f"{outcome.why}, and the event has started")
         if self._context.monotonic() + handler.pause(outcome.after) >= ends:
-            return Never(f"{outcome.why}, and its {handler.timeout:g} s are over before another try")
+            return Never(
+                f"{outcome.why}, and another try would be after its timeout of {handler.timeout:g} s"
+            )
         return outcome
 
     def _notify_failure(self) -> None:
-        """Have handlers of kind `notify` tell people, once, that preparation failed or the event is held."""
+        """Run `notify` handlers once if a handler has failed to prepare or the event is held."""
         tracked, config = self._tracked, self._context.config
         failed = tracked.failures()
         if not failed or not self._listed or tracked.left is not None or tracked.restarted is not None:
@@ -192,7 +187,7 @@ class EventCare:
         holds = config.holding(failed) and tracked.event.status == EventStatus.SCHEDULED
         side = Side.HELD if holds else Side.FAILED
         for handler in config.handlers:
-            # A held event that starts has no news of its failure.
+            # After the notification that an event is held, its start is no second failure.
             if any(self._was_notified(each, handler.name) for each in (side, Side.HELD)):
                 continue
             seconds_left = self._context.endpoint.seconds_left(tracked.event)
@@ -206,7 +201,7 @@ class EventCare:
         return (side, name) in self._notified or (known is not None and known.settled)
 
     async def _unless_gone(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
-        """Await something that is pointless once the event has left."""
+        """Await work and cancel it if the event leaves."""
         tasks = [asyncio.create_task(work), asyncio.create_task(self._gone.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -217,14 +212,12 @@ class EventCare:
             await asyncio.gather(*tasks, return_exceptions=True)
         return tasks[0].result() if done else Never(GONE)  # type: ignore[return-value]
 
-    # Approving
+    # Approval
 
     async def _approve(self) -> float | None:
-        """Approve if all is ready and it is for this machine to do so; returns when to ask again."""
+        """Approve the event if the policy allows it; return the seconds until the next decision."""
         tracked = self._tracked
-        if tracked.left is not None or tracked.approved is not None or not self._listed:
-            return None
-        if tracked.restarted is not None:
+        if not self._listed or any((tracked.left, tracked.approved, tracked.restarted)):
             return None
         if tracked.event.status == EventStatus.SCHEDULED and (held := self._held()):
             self.not_approved = f"{held} failed"
@@ -239,7 +232,7 @@ class EventCare:
                 return await self._send_approval()
             case Later(seconds, why):
                 self.not_approved = why
-                self._log_once(f"not approved yet: {why}, and speaks for all unless it is silent")
+                self._log_once(f"not approved yet: {why}; this machine approves if that one does not")
                 return seconds / self._context.speed
             case Skip(why):
                 self.not_approved = why
@@ -247,7 +240,7 @@ class EventCare:
                 return None
 
     def _held(self) -> str | None:
-        """Name a handler whose failure keeps the event from being approved."""
+        """Return a handler whose failure prevents the approval."""
         failed = self._tracked.failures()
         holding = (each for each in self._context.config.handlers if each.on_failure is OnFailure.HOLD)
         return next((each.name for each in holding if each.name in failed), None)
@@ -256,8 +249,8 @@ class EventCare:
         if self._context.dry:
             self._log_once("would have approved the event")
             return None
-        # Said before it is sent: the document that shows it Started may be faster than the answer.
-        self._log_once("approving: it may start from now on")
+        # Log first, because the document with the start may arrive before the answer.
+        self._log_once("approving: the event may start from now on")
         outcome = await self._unless_gone(self._sent())
         match outcome:
             case Ready():
@@ -267,27 +260,27 @@ class EventCare:
                 return None
             case Again(why):
                 self.not_approved = f"the approval cannot be delivered: {why}"
-                self._log_once(f"the approval cannot be delivered: {why}")
+                self._log_once(self.not_approved)
                 left = self._context.endpoint.seconds_left(self._tracked.event)
                 return min(APPROVE_AGAIN_SECONDS, longest_pause(left or None))
             case Never(why):
-                self.not_approved = f"the approval is refused: {why}"
-                self._log_once(f"the approval is refused: {why}", warning=True)
+                self.not_approved = f"the endpoint refused the approval: {why}"
+                self._log_once(self.not_approved, warning=True)
                 return REFUSED_SECONDS
 
     async def _sent(self) -> Outcome:
         try:
             await self._context.endpoint.approve(self._tracked.event)
-        except (Unavailable, Closed) as error:  # or another endpoint was found meanwhile
+        except (Unavailable, Closed) as error:  # Closed: the agent has switched endpoints
             return Again(str(error))
         except GuestError as error:
             return Never(str(error))
         return Ready()
 
-    # What is common to both
+    # Helpers
 
     async def pause(self, seconds: float | None) -> None:
-        """Wait for news, or for so long. Nothing may be awaited between reading the event and this."""
+        """Wait for a change or a time. The caller must not await between reading the event and this call."""
         self._news.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -1,7 +1,7 @@
-"""Recovery from one event: what was prepared for it is undone, the last first.
+"""Recovery from one event: handlers undo their preparation in reverse order.
 
-A recovery that asks to be tried again does not hold up the others: they go on, and it is tried later. Nor
-does one that only notifies.
+A handler that asks for another try does not delay the others: the agent tries it again later. Neither does a
+handler that only notifies.
 """
 
 import asyncio
@@ -14,29 +14,29 @@ from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
 from forewarn.agent.journal.entries import GONE, Owed
 from forewarn.agent.journal.tracked_events import TrackedEvent
 
-NOT_IN_THE_CONFIG = "it is no longer in the config: what it has prepared stays so"
+NOT_IN_THE_CONFIG = "it is no longer in the config: its preparation stays in effect"
 
 
 class Recovery:
-    """Undoes what was prepared for an event."""
+    """Undoes the preparation for an event."""
 
     def __init__(
         self, id_: str, context: AgentContext, work: Attempts, pause: Callable[[float], Awaitable[None]]
     ) -> None:
-        """Take an event that is over, and how to wait for so long or until there is news."""
+        """Take an event that is over, and a function that waits for a time or for a change."""
         self._id = id_
         self._context = context
         self._work = work
         self._pause = pause
 
     async def run(self, names: Collection[str]) -> None:
-        """Undo what these handlers have prepared."""
+        """Undo the preparation of these handlers."""
         await self._end_unfinished(names)
         async with asyncio.TaskGroup() as aside:
             for name in self._order(names):
                 handler = self._context.config.handler(name)
                 if handler is not None and handler.only_notifies:
-                    aside.create_task(self._persist(name))  # what it notifies may be slow
+                    aside.create_task(self._persist(name))  # a notification may be slow
                 elif (after := await self._try(name, tries=1)) is not None:
                     aside.create_task(self._persist(name, after))
 
@@ -45,7 +45,7 @@ class Recovery:
         return self._context.tracked(self._id)
 
     def _order(self, names: Collection[str]) -> list[str]:
-        """Return the handlers that have prepared and are not undone yet, those not in the config last."""
+        """Return the handlers that must recover, in order; those missing from the config come last."""
         known = [handler.name for handler in self._context.config.handlers]
         touched = [name for name in self._tracked.touched() if name in names]
         return sorted(
@@ -55,7 +55,7 @@ class Recovery:
         )
 
     async def _persist(self, name: str, after: float | None = None) -> None:
-        """Try until nothing is left to be tried; after so long, if it was tried already."""
+        """Try until the recovery has ended; wait first if it was tried before."""
         tries = 0 if after is None else 1
         while tries == 0 or after is not None:
             if after is not None:
@@ -64,11 +64,11 @@ class Recovery:
             after = await self._try(name, tries=tries)
 
     async def _try(self, name: str, *, tries: int) -> float | None:
-        """Undo what a handler has prepared, unless that is not for it to do; returns when to try again."""
+        """Run a handler's recovery if it is needed; return the seconds until another try."""
         if self._is_spared(name):
             return None
         async with self._context.turns[name].turn(whenever):
-            # The event that held the lock before may need what this would undo.
+            # The event that held the turn before may need this preparation.
             if self._is_spared(name) or (handler := self._context.config.handler(name)) is None:
                 return None
             outcome = await self._work.attempt(handler, Side.RECOVER, handler.timeout)
@@ -80,28 +80,28 @@ class Recovery:
             return after if isinstance(outcome, Again) else None
 
     def _in_time(self, outcome: Again, name: str, *, after: float, patience: float) -> Outcome:
-        """Abandon what was tried for long, over restarts too: people have to look at it."""
+        """Give up after the handler's patience, counted over restarts too: then a person must look at it."""
         known = self._tracked.attempt(Side.RECOVER, name)
         passed = 0.0 if known is None else (self._context.now() - known.first).total_seconds()
         if passed + after < patience:
             return outcome
-        return Never(f"{outcome.why}, and the {patience:g} s for that are over before another try")
+        return Never(f"{outcome.why}, and another try would be after its limit of {patience:g} s")
 
     def _is_spared(self, name: str) -> bool:
-        """Write down as ended what another event still needs, or what no handler can undo any more."""
+        """Skip a recovery if another event needs the preparation, or if the handler is not in the config."""
         if self._context.config.handler(name) is None:
-            self._work.close(name, Never(NOT_IN_THE_CONFIG))
+            self._work.skip_recovery(name, Never(NOT_IN_THE_CONFIG))
             return True
         other = held_by_another(self._context.journal.tracked_events, self._id, name)
         if other is None:
             return False
         for thing in self._tracked.owes(name):
             self._context.journal.write(Owed(event=other, handler=name, thing=thing))
-        self._work.close(name, Ready(f"left to event {other}, which still needs it"))
+        self._work.skip_recovery(name, Ready(f"left to event {other}, which still needs it"))
         return True
 
     async def _end_unfinished(self, names: Collection[str]) -> None:
-        """End programs of a former agent that are not waited for any more."""
+        """Stop the programs of preparations that have not ended."""
         for (side, name), attempt in self._tracked.attempts.items():
             if side is Side.PREPARE and name in names and not attempt.settled:
                 async with self._context.turns[name].turn(whenever):

@@ -1,4 +1,4 @@
-"""The agent's loop: compare each document with the journal, and take care of each event beside the watch."""
+"""The agent's main loop: compare each document with the journal, and work on each event in its own task."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -26,7 +26,7 @@ class WatchedEndpoint(EventEndpoint, Protocol):
 
 
 class EventWatcher:
-    """Watches documents, and has each event that names this machine taken care of."""
+    """Watches documents and starts the work on each event that names this machine."""
 
     def __init__(self, context: AgentContext, endpoint: WatchedEndpoint) -> None:
         self._context = context
@@ -36,29 +36,29 @@ class EventWatcher:
         self._document: Document | None = None
         self._unreadable: Collection[UnreadableEvent] = ()  # of the last document
         self._seen: SeenDocuments | None = None
-        self._missed: set[str] = set()  # what the present document may leave out wrongly
+        self._missed: set[str] = set()  # events that the current document may omit wrongly
         self._again: asyncio.TimerHandle | None = None
-        self._fault: str | None = None  # why the present document could not be followed
+        self._fault: str | None = None  # the error of the last comparison
         self.trouble: str | None = None  # why the endpoint does not answer
         self.trouble_since: datetime | None = None
 
     @property
     def machine(self) -> str:
-        """The machine whose events it takes care of."""
+        """The name of this machine."""
         return self._context.machine
 
     @property
     def informed(self) -> bool:
-        """Whether a document has come."""
+        """Whether the agent has received a document."""
         return self._document is not None
 
     def not_approved(self, id_: str) -> str | None:
-        """Return why an event is not approved, as far as that was decided."""
+        """Return why an event is not approved, once decided."""
         care = self._cares.get(id_)
         return None if care is None else care.not_approved
 
     async def run(self) -> None:
-        """Watch until cancelled; programs of handlers are left running then."""
+        """Watch until cancelled; programs of handlers go on."""
         try:
             while True:
                 try:
@@ -71,12 +71,12 @@ class EventWatcher:
             await self.stop()
 
     def resume(self) -> None:
-        """Resume what needs no document: recovery, and waiting for programs that run already."""
+        """Resume the work that needs no document: recovery, and waiting for running programs."""
         for id_ in self._in_order():
             self._care_for(id_, listed=False)
 
     def reload(self, config: Config) -> None:
-        """Continue with another config."""
+        """Use a new config."""
         self._context.config = config
         for care in self._cares.values():
             care.changed()
@@ -97,43 +97,43 @@ class EventWatcher:
         self._compare()
 
     def _note_unreadable(self, document: Document) -> None:
-        """Log and count once each event that cannot be read."""
+        """Log and count each unreadable event once."""
         for each in document.unreadable:
             if each not in self._unreadable:
                 self._context.metrics.count("unreadable", "event")
                 self._context.log.warn(
-                    f"an event cannot be read, and the others are followed without it: {each.why}",
+                    f"skipped an unreadable event: {each.why}",
                     event=each.id or None,
                 )
         self._unreadable = document.unreadable
 
     def _note_status(self, event: Event) -> None:
-        """Log and count a status that is not known."""
+        """Log and count an unknown status."""
         if event.status_is_known:
             return
         self._context.metrics.count("unreadable", "status")
         self._context.log.warn(
-            f"the status {str(event.status)!r} is not known: handlers prepare at once, nothing is approved,"
-            " and nothing is undone before the event has left the list",
+            f"the status {str(event.status)!r} is unknown: handlers prepare at once, the agent does not"
+            " approve the event, and handlers recover when the event has left the document",
             event=key(event),
             type=str(event.type),
         )
 
     def _compare(self) -> None:
-        """Do what the present document asks for; a fault of ours must not end the watch."""
+        """Act on the current document; an error in the agent must not end the watch."""
         try:
             self._follow()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next document may be another
+        except Exception as error:  # noqa: BLE001 - the next document may work
             fault = f"{type(error).__name__}: {error}"
             if fault != self._fault:
-                self._context.log.warn(f"a document could not be followed, and is looked at again: {fault}")
+                self._context.log.warn(f"cannot act on a document, will try again: {fault}")
             self._fault = fault
             self._look_again(REFUSED_SECONDS)
         else:
             self._fault = None
 
     def _follow(self) -> None:
-        """Do what the present document asks for; doing it twice changes nothing."""
+        """Act on the current document; idempotent."""
         if self._document is None or self._seen is None or self._context.leaving:
             return
         difference = comparison.compare(
@@ -168,7 +168,7 @@ class EventWatcher:
 
     def _take_up(self, event: Event) -> None:
         self._context.journal.write(TakenUp(event=event, at=self._context.now()))
-        # A label for each word that an endpoint may think of would be one too many.
+        # The endpoint chooses the type, and the number of label values must be limited.
         self._context.metrics.count("events", str(event.type) if event.type in set(EventType) else "other")
         self._context.log.info(
             f"{event.type} is {event.status}",
@@ -182,7 +182,7 @@ class EventWatcher:
         self._note_status(event)
 
     def _note_boot(self, event: Event) -> None:
-        """Write down whether the restart of a listed event is still to come."""
+        """Record whether the restart of a listed event is still to come."""
         tracked = self._context.journal.tracked_events.get(key(event))
         if tracked is None or tracked.left is not None:
             return
@@ -226,21 +226,21 @@ class EventWatcher:
             care.left()
 
     def _miss(self, doubted: Mapping[str, float]) -> None:
-        """Have nothing more begun for events that may be over; each is logged once."""
+        """Begin nothing more for events that may be over, and log each once."""
         for id_, seconds in doubted.items():
             self._cares[id_].missing()
             if id_ not in self._missed:
                 event = self._context.tracked(id_).event
                 self._context.log.info(
-                    f"{event.type} is missing from the document: it counts as over if another leaves it out "
-                    f"too, or in {seconds:.0f} s",
+                    f"{event.type} is missing from the document: it counts as over if the next document "
+                    f"omits it too, or in {seconds:.0f} s",
                     event=id_,
                     type=str(event.type),
                 )
         self._missed = set(doubted)
 
     def _in_order(self) -> list[str]:
-        """Return all events by urgency, but first those whose handlers were at work under a former agent."""
+        """Return the events by urgency, first those with handlers that an earlier agent has begun."""
         tracked_events = self._context.journal.tracked_events
         return sorted(
             tracked_events,
@@ -261,9 +261,9 @@ class EventWatcher:
         if task.cancelled():
             return
         if error := task.exception():
-            # A fault of ours. What was begun is in the journal, and is taken up again at the next comparison.
+            # An error in the agent. The next comparison resumes the work from the journal.
             self._context.log.warn(
-                f"the care for an event has failed: {type(error).__name__}: {error}", event=id_
+                f"the work on an event failed, will resume: {type(error).__name__}: {error}", event=id_
             )
             self._look_again(REFUSED_SECONDS)
             return
@@ -279,7 +279,7 @@ class EventWatcher:
             self._again = asyncio.get_running_loop().call_later(seconds, self._compare)
 
     def _troubled(self, error: GuestError | None) -> None:
-        """Log once that the endpoint does not answer, and once that it does again."""
+        """Log once that the endpoint has stopped answering, and once that it answers again."""
         if error is None:
             self._context.log.info("the endpoint answers again")
             self.trouble = self.trouble_since = None
@@ -287,11 +287,11 @@ class EventWatcher:
         if self.trouble is None:
             self.trouble, self.trouble_since = str(error), self._context.now()
             self._context.metrics.count("troubles")
-            passing = "; what is prepared stays so meanwhile" if isinstance(error, Unavailable) else ""
+            passing = "; preparations stay in effect" if isinstance(error, Unavailable) else ""
             self._context.log.warn(f"the endpoint gives no document: {error}{passing}")
 
     async def stop(self) -> None:
-        """Stop all care; programs that run are left running."""
+        """Stop the work on all events; programs go on."""
         self._context.leaving = True
         self._look_again(None)
         tasks = list(self._tasks.values())

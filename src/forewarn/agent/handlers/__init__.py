@@ -1,1 +1,1 @@
-"""What handlers do, a module for each kind: its fields, and how one is made of them."""
+"""The kinds of handlers, one module for each: its config fields and its implementation."""

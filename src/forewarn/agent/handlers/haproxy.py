@@ -1,6 +1,6 @@
-"""`haproxy`: take this machine's servers out of a load balancer, and put them back, over its runtime socket.
+"""`haproxy`: drain this machine's servers in HAProxy over its runtime socket, and make them ready again.
 
-Draining lets sessions end by themselves, for as long as there is time; new ones go elsewhere at once.
+A drained server gets no new sessions. The handler waits for its existing sessions to end, as time permits.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from forewarn.wire.texts import shown
 
 STATES = "show servers state"
 ANSWER_SECONDS = 5.0
-# When a config is checked, which may be while an agent starts.
+# The timeout of config checks, which also run when the agent starts.
 CHECK_SECONDS = 2.0
-# As many of the servers that there are as are worth naming.
+# The most server names in a message.
 MOST_NAMES = 10
 LOOK_EVERY = 0.5
-# Left for what comes after draining, of the time before the event starts.
+# The time before the start of the event that is left for the next handlers.
 RESERVE_SECONDS = 5.0
-# Bits of srv_admin_state, as HAProxy's management guide has them: taken out by hand, or by its config; and
-# drained by hand. `show stat` would not do: of a server that is down it does not say that it is drained too.
+# Bits of srv_admin_state in HAProxy's management guide: in maintenance by command or by config, and drained
+# by command. `show stat` does not show that a server that is down is also drained.
 MAINTENANCE = 0x01 | 0x04
 DRAINED = 0x08
-# Between the name of a server, which has no spaces, and the balancer it is in.
+# Separates a server, which has no spaces in its name, from its socket in the journal.
 AT = " at "
 
 
@@ -70,7 +70,7 @@ READERS = {"socket": _sockets, "servers": _servers, "wait": fields.flag}
 
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:
-    """Make a handler that drains."""
+    """Create the handler."""
     fields.require(options, {"socket": "it", "servers": "it"}, "")
     made = Haproxy(sockets=options["socket"], servers=options["servers"], waits=options.get("wait", True))
     return [Declared(does=made)]
@@ -78,18 +78,18 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Haproxy:
-    """Drains servers, and makes them ready again, in one load balancer or several."""
+    """Drains servers in one or more load balancers, and makes them ready again."""
 
     sockets: Sequence[str]
     servers: Sequence[str]
     waits: bool
 
     async def prepare(self, task: Task) -> Outcome:
-        """Drain, and wait for the sessions to end while there is time."""
+        """Drain the servers and wait for their sessions to end, as time permits."""
         servers = filled(self.servers, facts_of(task))
         if odd := next((each for each in servers if not _is_server(each)), None):
-            return Never(f"{shown(odd)} is no server: what an event says must not be a command")
-        # One that people have taken out gets no sessions, and stays as it is.
+            return Never(f"{shown(odd)} is not a valid server name")
+        # Leave servers alone that a person has drained or put in maintenance.
         out = MAINTENANCE | DRAINED
         refusal = await _all(_put(each, servers, "drain", unless=out, owe=task.owe) for each in self.sockets)
         if refusal is not None or not self.waits:
@@ -97,43 +97,43 @@ class Haproxy:
         return await self._emptied(servers, task)
 
     async def recover(self, task: Task) -> Outcome:
-        """Let new sessions in again, where they were kept out here."""
+        """Make the servers ready that this handler has drained."""
         owed: dict[str, list[str]] = {}
         for thing in task.owed:
             server, _, socket = thing.partition(AT)
             owed.setdefault(socket, []).append(server)
-        # But for those that people have put in maintenance meanwhile.
+        # Leave servers alone that a person has put in maintenance in the meantime.
         asked = (_put(socket, servers, "ready", unless=MAINTENANCE) for socket, servers in owed.items())
         return await _all(asked) or Ready()
 
     def describe(self, side: Side) -> str:
-        """Describe what it would ask HAProxy for."""
+        """Describe the change in HAProxy."""
         what = f"{', '.join(self.servers)} in HAProxy at {', '.join(self.sockets)}"
         if side is Side.RECOVER:
-            return f"makes {what} ready, where it has drained them"
-        return f"drains {what}" + (" and waits for sessions to end, while there is time" * self.waits)
+            return f"makes {what} ready if it has drained them"
+        return f"drains {what}" + (" and waits for sessions to end, as time permits" * self.waits)
 
     def problems(self) -> Sequence[str]:
-        """Return which sockets are missing or cannot be used, and which servers HAProxy does not know."""
+        """Return the sockets that do not work and the servers that HAProxy does not have."""
         return [problem for socket in self.sockets for problem in self._problems_at(socket)]
 
     def _problems_at(self, socket: str) -> Iterable[str]:
         if socket.startswith("/") and not Path(socket).exists():
-            yield f"{socket} does not exist: `stats socket {socket} level admin` in haproxy.cfg"
+            yield f"{socket} does not exist: add `stats socket {socket} level admin` to haproxy.cfg"
             return
         try:
             known = _states_in(system.ask_and_read(socket, f"{STATES}\n".encode(), CHECK_SECONDS).decode())
         except (OSError, ValueError, KeyError) as error:
-            yield f"HAProxy at {socket} cannot be asked: {getattr(error, 'strerror', None) or error}"
+            yield f"HAProxy at {socket} does not answer: {getattr(error, 'strerror', None) or error}"
             return
         for server in self.servers:
-            # What an event will fill in is not known yet: any name may stand there.
-            like = re.compile(
+            # A placeholder matches any name.
+            pattern = re.compile(
                 "".join(".+" if part.startswith("$") else re.escape(part) for part in _parts(server))
             )
-            if not any(like.fullmatch(each) for each in known):
+            if not any(pattern.fullmatch(each) for each in known):
                 names = ", ".join(sorted(known)[:MOST_NAMES]) or "none"
-                yield f"HAProxy at {socket} knows no server {server}; it has {names}"
+                yield f"HAProxy at {socket} has no server {server}; it has {names}"
 
     async def _emptied(self, servers: Sequence[str], task: Task) -> Outcome:
         while True:
@@ -145,14 +145,14 @@ class Haproxy:
                 return Ready("no session is left")
             left = task.seconds_left()
             if left is not None and left <= RESERVE_SECONDS:
-                return Ready(f"{sessions} sessions are left, and no time")
+                return Ready(f"{sessions} sessions have not ended, and there is no time left")
             await asyncio.sleep(LOOK_EVERY)
 
 
 async def _all(asked: Iterable[Awaitable[Outcome | None]]) -> Outcome | None:
-    """Ask all balancers, also where one stands against it; returns the worst of that."""
-    against = [each for each in await asyncio.gather(*asked) if each is not None]
-    return next((each for each in against if isinstance(each, Never)), None) or next(iter(against), None)
+    """Run all requests, also if one fails; return the worst failure."""
+    failures = [each for each in await asyncio.gather(*asked) if each is not None]
+    return next((each for each in failures if isinstance(each, Never)), None) or next(iter(failures), None)
 
 
 async def _put(
@@ -163,7 +163,7 @@ async def _put(
     unless: int,
     owe: Callable[[str], None] = lambda thing: None,
 ) -> Outcome | None:
-    """Change the state of servers in one balancer; returns what stands against the first that cannot be."""
+    """Change the state of servers in one load balancer; return the first failure."""
     refusals: list[Outcome] = []
     try:
         known = await _admin_states(socket)
@@ -183,19 +183,19 @@ async def _admin_states(socket: str) -> dict[str, int]:
 
 
 def _parts(template: str) -> list[str]:
-    """Cut a template into what is filled in, which begins with a $, and what is not."""
+    """Split a template into placeholders, which begin with $, and other text."""
     return re.split(r"(\$\{[^{}]*\})", template)
 
 
 def _states_in(answer: str) -> dict[str, int]:
-    """Read the administrative states of all servers, by BACKEND/SERVER."""
+    """Parse the administrative states of servers, by BACKEND/SERVER."""
     _, _, table = answer.strip().partition("# ")
     rows = csv.DictReader(table.splitlines(), delimiter=" ")
     return {f"{row['be_name']}/{row['srv_name']}": int(row["srv_admin_state"]) for row in rows}
 
 
 async def _sessions(socket: str, servers: Sequence[str]) -> int:
-    """Count the sessions of servers in one balancer."""
+    """Count the sessions of servers in one load balancer."""
     rows = csv.DictReader((await _ask(socket, "show stat")).lstrip("# ").splitlines())
     return sum(int(row["scur"] or 0) for row in rows if f"{row['pxname']}/{row['svname']}" in servers)
 

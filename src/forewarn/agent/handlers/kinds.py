@@ -1,4 +1,4 @@
-"""The kinds of handlers there are: those that come with forewarn, and plug-ins."""
+"""The kinds of handlers: built-in kinds and plug-ins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from forewarn.core.errors import ForewarnError, Invalid
 from forewarn.wire.fields import Readers
 
 ENTRY_POINTS = "forewarn.handlers"
-# Each loaded when a config asks for it: an agent that sends no mail needs no mail client in its memory.
+# Each is imported when a config uses it, so that an agent without mail does not load a mail client.
 BUILT_IN = ("exec", "webhook", "haproxy", "process", "notify", "log")
-# These only notify: a machine whose event was logged can continue to work.
+# These kinds only notify and do not change the machine.
 QUIET = ("notify", "log")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A handler that a table of the config stands for; one table may stand for several."""
+    """A handler that a table of the config declares; one table may declare several."""
 
     suffix: str = ""  # of its name
     does: Handling
-    remarks: Sequence[str] = ()  # what is to be known about the table, though it is sound
+    remarks: Sequence[str] = ()  # warnings about a valid table
 
 
 def known() -> list[str]:
@@ -33,7 +33,7 @@ def known() -> list[str]:
 
 
 def readers_of(kind: str) -> Readers | None:
-    """Return how the fields of a kind are read; None for a plug-in, which reads them itself."""
+    """Return the readers of a kind's fields; None for a plug-in, which reads its fields itself."""
     if kind not in BUILT_IN:
         return None
     readers: Readers = _module(kind).READERS
@@ -41,19 +41,19 @@ def readers_of(kind: str) -> Readers | None:
 
 
 def declare(kind: str, options: Mapping[str, Any]) -> list[Declared]:
-    """Make what a table stands for, of its fields as they were read; Invalid if they do not go together."""
+    """Create the handlers of a table from its fields; raise Invalid if the fields contradict each other."""
     if kind in BUILT_IN:
-        made: list[Declared] = _module(kind).declare(options)
-        return made
-    return [Declared(does=_plugged(kind, options))]
+        declared: list[Declared] = _module(kind).declare(options)
+        return declared
+    return [Declared(does=_from_plug_in(kind, options))]
 
 
 def url(value: object) -> str:
-    """Read the URL of something that speaks HTTP, without showing it: it may be a secret."""
+    """Read an HTTP URL; errors do not show it, because it may be secret."""
     try:
         parts = urlsplit(value) if isinstance(value, str) else None
         sound = parts is not None and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port beyond all ports, or brackets that do not close
+    except ValueError:  # an invalid port or IPv6 address
         sound = False
     if not sound:
         raise Invalid("expected a URL that begins with http:// or https://")
@@ -68,7 +68,7 @@ def _plug_ins() -> list[EntryPoint]:
     return list(entry_points(group=ENTRY_POINTS))
 
 
-def _plugged(kind: str, options: Mapping[str, Any]) -> Handling:
+def _from_plug_in(kind: str, options: Mapping[str, Any]) -> Handling:
     found = next((each for each in _plug_ins() if each.name == kind), None)
     if found is None:
         raise Invalid(f"kind: expected one of {', '.join(known())}, got {kind!r}")
@@ -76,6 +76,6 @@ def _plugged(kind: str, options: Mapping[str, Any]) -> Handling:
         made: Handling = found.load()(dict(options))
     except ForewarnError:
         raise
-    except Exception as error:  # noqa: BLE001 - a plug-in may fail in any way, and its author is not here
-        raise Invalid(f"kind: the plug-in {found.value} refuses this: {error}") from None
+    except Exception as error:  # noqa: BLE001 - a plug-in may fail in any way
+        raise Invalid(f"kind: the plug-in {found.value} refuses the config: {error}") from None
     return made

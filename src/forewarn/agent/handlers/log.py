@@ -1,4 +1,4 @@
-"""`log`: a line for each event in the agent's log."""
+"""`log`: a line in the agent's log for each event."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ READERS = {"prepare": _template, "recover": _template}
 
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:
-    """Make a handler that logs."""
+    """Create the handler."""
     return [Declared(does=Log({side: options.get(side, default) for side, default in LINES.items()}))]
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Writes a line."""
+    """Logs a line for each side."""
 
     lines: Mapping[Side, str]
 
     async def prepare(self, task: Task) -> Outcome:
-        """Log what is coming, or that it is over."""
+        """Log the line of the task's side."""
         if template := self.lines[task.side]:
             task.say(filled(template, facts_of(task)))
         return Ready()
@@ -42,10 +42,10 @@ class Log:
     recover = prepare
 
     def describe(self, side: Side) -> str:
-        """Describe the line that it would log."""
+        """Describe the line."""
         line = self.lines.get(side)
         return f"logs a line: {line}" if line else ""
 
     def problems(self) -> Sequence[str]:
-        """Find nothing in its way."""
+        """Return no problems."""
         return ()

@@ -1,4 +1,4 @@
-"""`notify`: messages to people, by mail or in a chat that takes webhooks."""
+"""`notify`: messages to people, by mail or through the webhook of a chat."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ TEXT = {
     Side.PREPARE: "${type} of ${resources} is ${status}, at the earliest at ${not_before} "
     "(${seconds_left} s left). ${description} Source: ${source}. Event ${id}.",
     Side.RECOVER: "${type} of ${resources} is over for ${machine}. Event ${id}.",
-    Side.FAILED: "${machine} could not prepare for the ${type}: ${failure}. The event is not held for that. "
+    Side.FAILED: "${machine} could not prepare for the ${type}: ${failure}. This does not hold the event. "
     "Event ${id}.",
     Side.HELD: "${machine} could not prepare for the ${type}: ${failure}. So it does not approve the event, "
     "which starts at ${not_before} at the earliest (${seconds_left} s left). "
@@ -53,7 +53,7 @@ def _is_address(value: object) -> bool:
 def _server(value: object) -> tuple[str, int]:
     host, _, port = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not host or (port and not port.isdigit()):
-        raise Invalid(f"expected HOST or HOST:PORT, as mail.example.com:587, got {shown(value)}")
+        raise Invalid(f"expected HOST or HOST:PORT, such as mail.example.com:587, got {shown(value)}")
     return host, int(port or 25)
 
 
@@ -89,7 +89,7 @@ READERS = {
 
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:
-    """Make a handler that sends mail, or writes to a chat."""
+    """Create a handler that sends mail or writes to a chat."""
     by_mail, by_chat = "to" in options, "url" in options
     if by_mail == by_chat:
         raise Invalid(
@@ -139,7 +139,7 @@ class Mail:
     texts: Mapping[Side, str]
 
     async def prepare(self, task: Task) -> Outcome:
-        """Send what is coming, or that it is over."""
+        """Send the mail of the task's side."""
         if task.side not in self.texts:
             return Ready()
         facts = facts_of(task)
@@ -165,7 +165,7 @@ class Mail:
                     server.login(*self.login)
                 server.send_message(message)
         except smtplib.SMTPAuthenticationError:
-            return Never(f"mail server {host} does not accept username and password")
+            return Never(f"mail server {host} does not accept the username and password")
         except smtplib.SMTPRecipientsRefused:
             return Never(f"mail server {host} does not deliver to {', '.join(self.to)}")
         except (smtplib.SMTPException, OSError) as error:
@@ -173,9 +173,9 @@ class Mail:
         return Ready(f"mail to {', '.join(self.to)}")
 
     def describe(self, side: Side) -> str:
-        """Describe the addresses that it would write to."""
+        """Describe the recipients."""
         return f"sends mail to {', '.join(self.to)} by {self.server[0]}" if side in self.texts else ""
 
     def problems(self) -> Sequence[str]:
-        """Find nothing in its way."""
+        """Return no problems."""
         return ()

@@ -1,7 +1,7 @@
-"""`process`: stop a program gracefully and start it again: a unit of systemd, or that of a pid file.
+"""`process`: stop and restart a program gracefully: a systemd unit, or the process of a pid file.
 
-A program that was killed leaves its pid file behind, and its number is given to another, at the latest after
-the machine was restarted. So a process is signalled only if it started before the file was written.
+A killed program leaves its pid file behind, and another process may get its pid, at the latest after a
+reboot. So the handler signals a process only if the process started before the file was written.
 """
 
 import asyncio
@@ -26,42 +26,42 @@ from forewarn.platform import system
 from forewarn.wire.texts import shown
 
 LOOK_EVERY = 0.1
-# Systems tell the start of a process, and when a file was written, by clocks of whole seconds at the worst.
+# Start times of processes and modification times of files may be rounded to seconds.
 TOLERANCE_SECONDS = 1.0
 
-NOT_RUNNING = Ready("it does not run")
-LEFT_DOWN = Ready("it did not run before the event, and stays so")
+NOT_RUNNING = Ready("it is not running")
+LEFT_DOWN = Ready("it was not running before the event and stays stopped")
 SYSTEMCTL = "systemctl"
-# How systemd calls the state of a unit that does not run, and is not about to.
+# systemd's states of a stopped unit.
 DOWN = ("inactive", "failed")
-# It will be down, or, if it is being restarted, not.
-GOING_DOWN = "deactivating"
-# How systemd calls a unit that it cannot run. One that is masked is meant to be down: that is no fault.
+# A unit that stops, or restarts.
+STOPPING = "deactivating"
+# systemd's states of a unit that it cannot run. A masked unit is stopped on purpose, which is no error.
 NOT_FOUND = "not-found"
 BROKEN = ("bad-setting", "error")
-# For systemd to answer, when a config is checked.
+# The timeout of systemctl in config checks.
 SHOW_SECONDS = 5.0
 
 
 class Found(NamedTuple):
-    """The process that wrote a file."""
+    """The process that wrote a pid file."""
 
     pid: int
     started: str
 
 
-class Stranger(NamedTuple):
-    """A process that has the number in a file, and is another's."""
+class OtherProcess(NamedTuple):
+    """A process that has the pid of a file but did not write it, or cannot be identified."""
 
     why: str
 
 
-Named: TypeAlias = Found | Stranger | None  # None: no such process runs
+NamedProcess: TypeAlias = Found | OtherProcess | None  # None: no process has the pid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PidFile:
-    """The process whose number is in a file."""
+    """The process of a pid file."""
 
     path: Path
     signal: int
@@ -69,12 +69,12 @@ class PidFile:
     executable: Path | None = None
 
     async def prepare(self, task: Task) -> Outcome:
-        """Ask it to end, and wait until it has."""
+        """Signal the process and wait until it has ended."""
         match self.named():
             case None:
                 return NOT_RUNNING
-            case Stranger(why):
-                return Never(f"nobody was signalled: {why}")
+            case OtherProcess(why):
+                return Never(f"no process was signalled: {why}")
             case Found(pid, started):
                 return await self._end(pid, started, task)
 
@@ -85,13 +85,13 @@ class PidFile:
         except ProcessLookupError:
             return NOT_RUNNING
         except PermissionError:
-            return Never(f"process {pid} of {self.path} may not be ended by the agent")
-        while system.process_started(pid) == started:  # noqa: ASYNC110 - nobody announces the end of a process
+            return Never(f"the agent may not signal process {pid} of {self.path}")
+        while system.process_started(pid) == started:  # noqa: ASYNC110 - the end of another's child is not announced
             await asyncio.sleep(LOOK_EVERY)
         return Ready(f"process {pid} has ended")
 
     async def recover(self, task: Task) -> Outcome:
-        """Start it, if it was ended here and does not run already."""
+        """Start the program if this handler has stopped it and it does not run."""
         if not task.owes(str(self.path)):
             return LEFT_DOWN
         if self.start is None or isinstance(self.named(), Found):
@@ -101,14 +101,14 @@ class PidFile:
         return await task.run(Command(words=self.start))
 
     def describe(self, side: Side) -> str:
-        """Describe what it would do."""
+        """Describe the action."""
         if side is Side.PREPARE:
             which = f", if it runs {self.executable}" if self.executable else ""
-            return f"ends the process of {self.path} with {signal.Signals(self.signal).name}{which}"
-        return f"runs {' '.join(self.start)}, if it ran before" if self.start else ""
+            return f"stops the process of {self.path} with {signal.Signals(self.signal).name}{which}"
+        return f"runs {' '.join(self.start)} if the process ran before" if self.start else ""
 
     def problems(self) -> Sequence[str]:
-        """Return whether the file cannot be written, or a program does not exist or would be refused."""
+        """Return missing folders and programs, and programs that must not run."""
         folder = self.path.parent
         absent = self.executable is not None and not self.executable.exists()
         found = (
@@ -119,16 +119,16 @@ class PidFile:
         return [problem for problem in found if problem]
 
     def remarks(self) -> Sequence[str]:
-        """Return what is to be known of the file as it is now."""
+        """Return warnings about the file's current state."""
         if not self.path.exists():
-            return (f"{self.path} does not exist: it does not run now, or the name is wrong",)
+            return (f"{self.path} does not exist: the program is not running, or the path is wrong",)
         named = self.named()
-        return (f"{named.why}: nobody would be signalled",) if isinstance(named, Stranger) else ()
+        return (f"{named.why}: no process would be signalled",) if isinstance(named, OtherProcess) else ()
 
-    def named(self) -> Named:
-        """Find the process whose number is in the file, and whether it wrote the file."""
+    def named(self) -> NamedProcess:
+        """Find the process with the file's pid, and check that it wrote the file."""
         try:
-            # Number and time of one and the same file, whatever takes its place meanwhile.
+            # Pid and time from one open file, because another may replace it.
             with self.path.open(encoding="ascii") as file:
                 pid, written = int(file.read().split()[0]), os.fstat(file.fileno()).st_mtime
         except (OSError, ValueError, IndexError):
@@ -138,21 +138,23 @@ class PidFile:
             return None
         after = SystemClock().now().timestamp() - written - age
         if after > TOLERANCE_SECONDS:
-            return Stranger(
-                f"process {pid} of {self.path} started {format_span_briefly(after)} after that was written: "
-                "it did not write it, and is another"
+            return OtherProcess(
+                f"process {pid} of {self.path} started {format_span_briefly(after)} after the file was "
+                "written, so it is another process"
             )
         return self._other_program(pid) or Found(pid, started)
 
-    def _other_program(self, pid: int) -> Stranger | None:
+    def _other_program(self, pid: int) -> OtherProcess | None:
         if self.executable is None:
             return None
         runs = system.process_executable(pid)
         if runs is None:
-            return Stranger(f"what process {pid} of {self.path} runs cannot be seen by the agent's user")
+            return OtherProcess(
+                f"the agent's user may not see which program process {pid} of {self.path} runs"
+            )
         if runs == self.executable.resolve():
             return None
-        return Stranger(f"process {pid} of {self.path} runs {runs}, not {self.executable}")
+        return OtherProcess(f"process {pid} of {self.path} runs {runs}, not {self.executable}")
 
 
 def _unit(value: object) -> str:
@@ -162,20 +164,20 @@ def _unit(value: object) -> str:
         or value.startswith("-")
         or any(each.isspace() for each in value)
     ):
-        raise Invalid(f"expected the name of a unit, as nginx.service, got {shown(value)}")
+        raise Invalid(f"expected the name of a unit, such as nginx.service, got {shown(value)}")
     return value
 
 
 def _path(value: object) -> Path:
     if not isinstance(value, str) or not Path(value).is_absolute():
-        raise Invalid(f"expected the path of a file, from the root, got {shown(value)}")
+        raise Invalid(f"expected the absolute path of a file, got {shown(value)}")
     return Path(value)
 
 
 def _signal(value: object) -> int:
     known = {each.name: each for each in signal.Signals}
     if not isinstance(value, str) or value not in known:
-        raise Invalid(f"expected the name of a signal, as SIGTERM or SIGQUIT, got {shown(value)}")
+        raise Invalid(f"expected the name of a signal, such as SIGTERM or SIGQUIT, got {shown(value)}")
     return int(known[value])
 
 
@@ -183,12 +185,14 @@ READERS = {"unit": _unit, "pid_file": _path, "executable": _path, "signal": _sig
 
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:
-    """Make a handler that stops and starts."""
+    """Create the handler of a unit or of a pid file."""
     if ("unit" in options) == ("pid_file" in options):
         raise Invalid("expected either unit or pid-file" + (", got both" if "unit" in options else ""))
     if "unit" in options:
         if needless := [name for name in ("signal", "start", "executable") if name in options]:
-            raise Invalid(f"{' and '.join(needless)}: systemd knows that; leave it out with unit")
+            raise Invalid(
+                f"{' and '.join(needless)}: not allowed with unit, because systemd has these settings"
+            )
         return [Declared(does=Unit(options["unit"]))]
     does = PidFile(
         path=options["pid_file"],
@@ -201,12 +205,12 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit of systemd, which knows how to stop it gracefully."""
+    """A systemd unit."""
 
     name: str
 
     async def prepare(self, task: Task) -> Outcome:
-        """Stop it, and wait until it has."""
+        """Stop the unit and wait until it has stopped."""
         if not task.owes(self.name):
             state = await self._settled()
             if state.get("ActiveState") in DOWN:
@@ -216,19 +220,19 @@ class Unit:
         return await task.run(Command(words=(SYSTEMCTL, "stop", "--", self.name)))
 
     async def recover(self, task: Task) -> Outcome:
-        """Start it, if it was stopped here."""
+        """Start the unit if this handler has stopped it."""
         if not task.owes(self.name):
             return LEFT_DOWN
         return await task.run(Command(words=(SYSTEMCTL, "start", "--", self.name)))
 
     def describe(self, side: Side) -> str:
-        """Describe what it would do."""
+        """Describe the action."""
         if side is Side.PREPARE:
             return f"stops the unit {self.name}"
-        return f"starts the unit {self.name}, if it ran before"
+        return f"starts the unit {self.name} if it ran before"
 
     def problems(self) -> Sequence[str]:
-        """Return whether there is no systemd, or why it cannot run the unit."""
+        """Return why systemd is missing or cannot run the unit."""
         if shutil.which(SYSTEMCTL) is None:
             return (f"{SYSTEMCTL} does not exist: use pid-file instead of unit",)
         try:
@@ -237,25 +241,27 @@ class Unit:
             return ()
         if asked.returncode:
             why = asked.stderr.decode(errors="replace").strip().splitlines()
-            said = f" ({why[0]})" if why else ""
+            reason = f" ({why[0]})" if why else ""
             return (
-                f"systemd does not answer{said}: unit {self.name} cannot be stopped; use pid-file instead",
+                f"systemd does not answer{reason}: unit {self.name} cannot be stopped; use pid-file instead",
             )
         fault = self._fault(_properties(asked.stdout))
         return (fault,) if fault else ()
 
     def _fault(self, state: Mapping[str, str]) -> str | None:
-        """Return why systemd cannot run it: it takes what it does not know for a unit that is down."""
+        """Return why systemd cannot run the unit; systemd reports an unknown unit as stopped."""
         load = state.get("LoadState")
         if load == NOT_FOUND:
-            return f"systemd knows no unit {self.name}: it is misspelt, or not installed"
+            return f"systemd has no unit {self.name}: the name is misspelled, or the unit is not installed"
         if load in BROKEN:
-            return f"systemd cannot load the unit {self.name}: `systemctl status {self.name}` says why"
+            return (
+                f"systemd cannot load the unit {self.name}: `systemctl status {self.name}` shows the reason"
+            )
         return None
 
     async def _settled(self) -> Mapping[str, str]:
-        """Return its state, once it is neither up nor down for a moment only."""
-        while (state := await self._state()).get("ActiveState") == GOING_DOWN:  # noqa: ASYNC110 - nobody announces it
+        """Return the unit's state once it does not stop or restart any more."""
+        while (state := await self._state()).get("ActiveState") == STOPPING:  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(LOOK_EVERY)
         return state
 
@@ -264,7 +270,7 @@ class Unit:
         return (SYSTEMCTL, "show", "--property=ActiveState", "--property=LoadState", "--", self.name)
 
     async def _state(self) -> Mapping[str, str]:
-        """Ask systemd; empty if it does not say."""
+        """Return the unit's properties; none if systemd does not answer."""
         try:
             asking = await asyncio.create_subprocess_exec(*self._show, stdout=PIPE, stderr=DEVNULL)
         except OSError:
@@ -278,6 +284,6 @@ class Unit:
 
 
 def _properties(shown: bytes) -> dict[str, str]:
-    """Read lines of NAME=VALUE."""
+    """Parse lines of NAME=VALUE."""
     lines = (line.partition("=") for line in shown.decode(errors="replace").splitlines())
     return {name: value for name, _, value in lines}

@@ -1,4 +1,4 @@
-"""`webhook`: an HTTP request to what should know of an event, or does the work."""
+"""`webhook`: an HTTP request for each side of an event."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,18 +15,18 @@ from forewarn.wire import fields
 from forewarn.wire.texts import shown
 
 METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
-# A server that does not answer within this is tried again.
+# The timeout of a request.
 ANSWER_SECONDS = 10.0
-FIRST_REDIRECT, FIRST_ERROR = 300, 400
-# Refusals that pass: not now, too many, too early, and all that begin with 5.
-PASSING = frozenset({408, 409, 423, 425, 429})
-FIRST_OF_THEIRS = 500
+FIRST_REDIRECT = 300
+# After these statuses, and after server errors, the request is tried again.
+RETRIED = frozenset({408, 409, 423, 425, 429})
+FIRST_SERVER_ERROR = 500
 LONGEST_PAUSE = 300.0
 DEFAULT_BODY = {"machine": "${machine}", "side": "${side}", "seconds_left": "${seconds_left}"}
 
 
 def url_template(value: object) -> str:
-    """Read a URL with templates in it."""
+    """Read a URL with placeholders."""
     return checked_template(url(value))
 
 
@@ -45,12 +45,12 @@ def _headers(value: object) -> dict[str, str]:
 
 
 def body(value: object) -> object:
-    """Read a text, or anything that becomes JSON, with templates in it."""
+    """Read a text or a JSON structure with placeholders."""
     return mapped(value, checked_template)
 
 
 def sides(value: object) -> tuple[Any, ...]:
-    """Read for which sides there is a request."""
+    """Read the sides with a request."""
     return tuple(fields.choice(list(WORK))(each) for each in fields.sequence(value))
 
 
@@ -66,7 +66,7 @@ READERS = {
 
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:
-    """Make a handler that sends a request for each side."""
+    """Create a handler with a request for each side."""
     fields.require(options, {"url": "it"}, "")
     urls = {Side.PREPARE: options["url"], Side.RECOVER: options.get("recover_url", options["url"])}
     prepare_body = options.get("body")
@@ -87,7 +87,7 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A request to be filled in."""
+    """A request with placeholders."""
 
     method: str
     url: str
@@ -95,7 +95,7 @@ class Template:
     body: Any = None
 
     async def send(self, task: Task) -> Outcome:
-        """Fill it in and send it."""
+        """Fill in the placeholders and send the request."""
         import httpx
 
         facts = facts_of(task)
@@ -108,37 +108,37 @@ class Template:
                     self.method, _url(self.url, facts), content=content, headers=headers
                 )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            # Not what the error says: that may name the address, which may be a secret.
+            # The error's text may contain the URL, which may be secret.
             return Again(f"{self.host} cannot be reached ({type(error).__name__})")
         return _outcome(answer.status_code, answer.headers.get("retry-after"), self.host)
 
     @property
     def host(self) -> str:
-        """The host that it goes to, which is no secret."""
+        """The host of the URL, which is not secret."""
         return str(urlsplit(self.url).hostname)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookHandler:
-    """Sends a request."""
+    """Sends a request for each side."""
 
     requests: Mapping[Side, Template]
     wording: str = "sends a {method} to {host}"
 
     async def prepare(self, task: Task) -> Outcome:
-        """Send the request for the task's side."""
+        """Send the request of the task's side."""
         request = self.requests.get(task.side)
         return Ready() if request is None else await request.send(task)
 
     recover = prepare
 
     def describe(self, side: Side) -> str:
-        """Describe the request and its host."""
+        """Describe the request."""
         request = self.requests.get(side)
         return "" if request is None else self.wording.format(method=request.method, host=request.host)
 
     def problems(self) -> Sequence[str]:
-        """Find nothing in its way: a server that is away now may be back when it matters."""
+        """Return no problems: an unreachable server may be back in time."""
         return ()
 
 
@@ -149,7 +149,7 @@ def _url(template: str, facts: Mapping[str, str]) -> str:
 
 
 def _header(value: str) -> str:
-    """Make a text one that a header can hold, whatever an endpoint has said."""
+    """Make a text from the endpoint valid in a header."""
     return on_one_line(value).encode("ascii", "backslashreplace").decode()
 
 
@@ -164,7 +164,7 @@ def _content(template: Any, facts: Mapping[str, str]) -> tuple[bytes, str]:
 
 
 def _with_numbers(template: Any, facts: Mapping[str, str]) -> Any:
-    """Fill a structure: a text that is nothing but a number becomes one, or null where it is unknown."""
+    """Fill in a structure; a placeholder of a number becomes a number, or null if unknown."""
 
     def fill(text: str) -> Any:
         name = text.removeprefix("${").removesuffix("}")
@@ -178,7 +178,7 @@ def _with_numbers(template: Any, facts: Mapping[str, str]) -> Any:
 def _outcome(status: int, retry_after: str | None, host: str) -> Outcome:
     if status < FIRST_REDIRECT:
         return Ready(f"{host} answered {status}")
-    if status in PASSING or status >= FIRST_OF_THEIRS:
+    if status in RETRIED or status >= FIRST_SERVER_ERROR:
         named = (
             float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
         )

@@ -1,1 +1,1 @@
-"""What the agent has seen, begun and done, on disk, and what follows from it for each event."""
+"""The agent's journal on disk, and the state of each event that follows from it."""

@@ -1,4 +1,4 @@
-"""The entries of the journal: one for each thing that was seen, begun or done."""
+"""The entries of the journal: one for each thing that the agent sees, begins or completes."""
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
@@ -11,7 +11,7 @@ from forewarn.agent.handling import Side
 from forewarn.sdk.documents import Event
 from forewarn.sdk.guest_errors import Unreadable
 
-# Why an attempt ended that was of no use any more.
+# The reason of an attempt that ended because its event had left.
 GONE = "the event has left"
 
 
@@ -25,7 +25,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenUp:
-    """An event for this machine is listed."""
+    """A document lists a new event for this machine."""
 
     event: Event
     at: datetime
@@ -33,14 +33,14 @@ class TakenUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A document shows an event that was taken up differently."""
+    """A document lists a known event with changes."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A handler is about to be run."""
+    """The agent is about to run a handler."""
 
     event: str
     side: Side
@@ -51,7 +51,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRunning:
-    """It runs as a process of its own, which waits for this to be written."""
+    """A handler's program runs as a process, which waits until this entry is written."""
 
     event: str
     side: Side
@@ -62,7 +62,7 @@ class ProgramRunning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owed:
-    """A handler is about to change a thing to get ready, and owes it to be as it was."""
+    """A handler is about to change a thing that recovery must restore."""
 
     event: str
     handler: str
@@ -71,7 +71,7 @@ class Owed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """An attempt is over."""
+    """An attempt has ended."""
 
     event: str
     side: Side
@@ -83,7 +83,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved:
-    """The event was approved at the endpoint."""
+    """The agent has approved the event."""
 
     event: str
     at: datetime
@@ -91,7 +91,7 @@ class Approved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartExpected:
-    """In this boot the event is listed, and the restart that it announces is still to come."""
+    """A document lists an event in this boot, and its restart is still to come."""
 
     event: str
     boot: str
@@ -99,7 +99,7 @@ class RestartExpected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarted:
-    """The machine has restarted for the event, which is still listed."""
+    """The machine has restarted for the event, which documents still list."""
 
     event: str
     boot: str
@@ -108,7 +108,7 @@ class Restarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """The event, or this machine's name in it, is no longer listed."""
+    """Documents no longer list the event for this machine."""
 
     event: str
     at: datetime
@@ -117,7 +117,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Over:
-    """Everything that was prepared for it is undone."""
+    """Recovery from the event is complete."""
 
     event: str
     at: datetime
@@ -155,7 +155,7 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def key(event: Event | str) -> str:
-    """Return the key of an event: ids are the same in any case."""
+    """Return the key of an event; event ids are case-insensitive."""
     return (event if isinstance(event, str) else event.id).upper()
 
 
@@ -175,12 +175,12 @@ def as_json(entry: Entry) -> dict[str, Any]:
 
 
 def from_json(parsed: Any) -> Entry:
-    """Read an entry; ValueError if it is none."""
+    """Read an entry; raise ValueError if it is invalid."""
     try:
         kind = _KINDS[parsed["entry"]]
         return kind(**{each.name: _value(each, parsed[each.name]) for each in fields(kind)})
     except (KeyError, TypeError, ValueError, OverflowError, Unreadable) as error:
-        raise ValueError(f"no entry of a journal: {error}") from None
+        raise ValueError(f"invalid journal entry: {error}") from None
 
 
 def _value(field: Field[Any], value: Any) -> Any:
@@ -207,7 +207,7 @@ def _time(value: Any) -> datetime:
 
 
 def _number(value: Any) -> int:
-    # The system knows no process with another number, and takes some of them for groups of processes.
+    # Signals to other numbers would reach process groups.
     if type(value) is not int or not 0 < value <= _MOST:
         raise ValueError(f"expected a number from 1 to {_MOST}")
     return value
@@ -215,5 +215,5 @@ def _number(value: Any) -> int:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("expected a text")  # noqa: TRY004 - all refusals here are of one kind
+        raise ValueError("expected a text")  # noqa: TRY004 - callers expect ValueError
     return value

@@ -1,8 +1,7 @@
-"""The journal on disk: what the agent has done and begun, written before and after it does it.
+"""The journal on disk: one fsynced line for each entry.
 
-A line for each entry, fsynced. The first names the machine, so that a copy of its disk is not taken for
-it. A last line that was torn by a crash counts as not written; what cannot be read elsewhere is skipped with
-a warning.
+The first line names the machine, so that an agent on a copied disk detects a foreign journal. An incomplete
+last line, after a crash, counts as not written. The reader skips other invalid lines with a warning.
 """
 
 import json
@@ -17,25 +16,25 @@ from forewarn.core.errors import Invalid
 from forewarn.platform import system
 
 FORMAT = 1
-# Rewritten without what is over when it is longer than this; an event leaves about two kilobytes. While
-# something is open it must also be twice as long as what was known the last time.
+# Above this size the journal is rewritten without closed events. An event takes about two kilobytes. With
+# open events, the journal must also be twice as long as after the last rewrite.
 COMPACT_BYTES = 64 * 1024
 
 
 class Journal:
-    """The tracked events, and the file that they can be read from again."""
+    """The tracked events and their file."""
 
     def __init__(self, path: Path, *, vm_id: str, warn: Callable[[str], None], machine: str = "") -> None:
-        """Open a journal, or begin one; one of another machine is set aside."""
+        """Open or create a journal; move the journal of another machine aside."""
         self.path = path
         self._vm_id = vm_id
         self._machine = machine
         self._warn = warn
-        self.trouble: str | None = None  # why it cannot be written
+        self.trouble: str | None = None  # why the file cannot be written
         self.tracked_events: TrackedEvents = {}
         self._file: IO[bytes] | None = None
         self._size = 0
-        self._kept = 0  # of that, what was left when it was last rewritten
+        self._kept = 0  # the size after the last rewrite
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
@@ -45,10 +44,10 @@ class Journal:
             raise Invalid(f"journal {path} cannot be written: {error.strerror}") from None
 
     def write(self, entry: Entry) -> None:
-        """Write an entry to disk, and apply it.
+        """Write an entry to disk and apply it.
 
-        A disk that cannot be written to does not keep the agent from getting ready: it warns, and goes on
-        with what it has in memory.
+        If the disk cannot be written, the agent warns and continues with its state in memory, so that the
+        machine still gets ready.
         """
         self.tracked_events = after(self.tracked_events, entry)
         try:
@@ -57,11 +56,13 @@ class Journal:
                 self._rewrite()
         except OSError as error:
             if self.trouble is None:
-                self._warn(f"journal {self.path} cannot be written, a restart would forget: {error.strerror}")
+                self._warn(
+                    f"journal {self.path} cannot be written, a restart would lose it: {error.strerror}"
+                )
             self.trouble = str(error.strerror)
 
     def is_of(self, vm_id: str) -> bool:
-        """Check whether it is a machine's; any journal counts as that of a machine without an id."""
+        """Return whether the journal belongs to a machine; a machine without an id accepts any journal."""
         return vm_id in ("", self._vm_id)
 
     def close(self) -> None:
@@ -71,17 +72,17 @@ class Journal:
 
     def _append(self, parsed: dict[str, Any]) -> None:
         if self.trouble is not None or self._file is None:
-            self._rewrite()  # what could not be written so far, and this
+            self._rewrite()  # includes this entry and all that could not be written before
             self.trouble = None
             return
         left = memoryview(_line(parsed))
-        while left:  # a disk that is nearly full takes a part
+        while left:  # a nearly full disk may accept a part
             left = left[self._file.write(left) :]
         os.fsync(self._file.fileno())
         self._size = self._file.tell()
 
     def _rewrite(self) -> None:
-        """Write all tracked events to a new file, and replace the old one with it."""
+        """Write all tracked events to a new file and replace the old file."""
         part = self.path.with_name(f"{self.path.name}.part")
         head = {"journal": FORMAT, "vm_id": self._vm_id, "machine": self._machine}
         with _created(part) as file:
@@ -105,19 +106,19 @@ class Journal:
             with _created(damaged) as file:
                 file.write(whole)
             for fault in faults:
-                self._warn(f"journal {path}: {fault}; the file as it was is kept as {damaged}")
-        # A machine without an id cannot be told from another: it keeps what it finds.
+                self._warn(f"journal {path}: {fault}; the damaged file is kept as {damaged}")
+        # A machine without an id cannot detect a foreign journal, so it uses any.
         self._vm_id = self._vm_id or vm_id or ""
         if vm_id in (None, "", self._vm_id):
             return tracked_events
         aside = path.with_name(f"{path.name}.{_safe(vm_id)}")
         path.replace(aside)
-        self._warn(f"journal {path} is of another machine ({vm_id}); it is kept as {aside}")
+        self._warn(f"journal {path} belongs to another machine ({vm_id}); it is kept as {aside}")
         return {}
 
 
 def lock_of(path: Path) -> Path:
-    """Return the file that an agent locks for as long as it uses a journal."""
+    """Return the lock file of a journal."""
     return path.with_name(f"{path.name}.lock")
 
 
@@ -133,17 +134,17 @@ class DryRunJournal:
         self.tracked_events = after(self.tracked_events, entry)
 
     def close(self) -> None:
-        """Do nothing: there is no file."""
+        """Do nothing."""
 
 
 def read(whole: bytes, *, warn: Callable[[str], None] = lambda _: None) -> tuple[str | None, TrackedEvents]:
-    """Read a journal: whose it is (None if it does not say), and its tracked events."""
+    """Read a journal: the id of its machine, or None, and its tracked events."""
     vm_id, entries = read_entries(whole, warn=warn)
     return vm_id, replay(entries)
 
 
 def machine_of(whole: bytes) -> str:
-    """Read the name of the machine that a journal is of; empty if it does not say."""
+    """Read the machine's name from a journal; return "" if it has none."""
     try:
         parsed = json.loads(whole.partition(b"\n")[0])
         return str(parsed.get("machine", ""))
@@ -154,9 +155,9 @@ def machine_of(whole: bytes) -> str:
 def read_entries(
     whole: bytes, *, warn: Callable[[str], None] = lambda _: None
 ) -> tuple[str | None, list[Entry]]:
-    """Read a journal: whose it is, and its entries."""
+    """Read a journal: the id of its machine, or None, and its entries."""
     lines = whole.split(b"\n")
-    lines.pop()  # what follows the last line: nothing, or what a crash has torn
+    lines.pop()  # an incomplete line after a crash, or nothing
     vm_id: str | None = None
     entries: list[Entry] = []
     for number, line in enumerate(lines, start=1):
@@ -167,31 +168,31 @@ def read_entries(
             else:
                 entries.append(from_json(parsed))
         except (ValueError, RecursionError):
-            warn(f"line {number} cannot be read: what the others say is believed, what it said is lost")
+            warn(f"line {number} cannot be read and is skipped")
     return vm_id, entries
 
 
 def _head(parsed: Any) -> str:
-    """Read whose a journal is."""
+    """Read the machine's id from the first line."""
     if not isinstance(parsed, dict) or not isinstance(parsed.get("journal"), int):
-        raise ValueError("no journal")  # noqa: TRY004 - a line that cannot be read
+        raise ValueError("no journal")  # noqa: TRY004 - callers expect ValueError
     if parsed["journal"] != FORMAT:
         raise Invalid(
             f"the journal has format {parsed['journal']}, this agent reads {FORMAT}: "
-            "it was written by another version; move it away once nothing is prepared"
+            "another version wrote it; when no event is open, move the journal away"
         )
     return str(parsed.get("vm_id", ""))
 
 
 def _created(path: Path) -> IO[bytes]:
-    """Create a file in the place of whatever has its name; a link there is removed, never followed."""
+    """Create a file; replace a file or link of its name without following the link."""
     path.unlink(missing_ok=True)
-    # Its owner's alone: what handlers printed may be in it.
+    # Readable by its owner only, because it may contain output of handlers.
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _line(parsed: Iterable[Any]) -> bytes:
-    # Half a character, which a handler's reason may hold, is written as JSON writes it: with a backslash.
+    # A handler's reason may contain a lone surrogate, which becomes a backslash escape as in JSON.
     text = json.dumps(parsed, ensure_ascii=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace") + b"\n"
 

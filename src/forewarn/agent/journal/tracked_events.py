@@ -1,6 +1,6 @@
-"""Each event that the agent has taken up, and how far each handler is with it.
+"""The state of each event that the agent tracks, and of its handlers.
 
-All of it follows from the entries of the journal, one after the other; nothing else changes it.
+The state follows from the entries of the journal, in their order, and from nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ from forewarn.core.basic_types import EventStatus
 from forewarn.programs.program import ProcessId
 from forewarn.sdk.documents import Event
 
-# In the place of what a journal does not say any more.
+# Values that a damaged journal has lost.
 UNKNOWN = "Unknown"
 LONG_AGO = datetime.fromtimestamp(0, UTC)
 
@@ -44,51 +44,51 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """How far a handler is with its share; the last attempt counts."""
+    """The last attempt of a handler's share."""
 
     number: int
     begun: datetime
     first: datetime  # when the first attempt began
     process: ProcessId | None = None
-    ending: Ending | None = None  # None: it is not known to have ended
+    ending: Ending | None = None  # None: running, as far as the journal shows
     ended: datetime | None = None
     why: str = ""
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to be done."""
+        """Whether the handler needs no other attempt."""
         return self.ending in (Ending.READY, Ending.NEVER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedEvent:
-    """An event that was taken up."""
+    """An event that the agent tracks."""
 
     event: Event
     since: datetime
     attempts: Mapping[Share, Attempt] = field(default_factory=dict)
-    owed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by handler, what it has changed
+    owed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by handler, the things to restore
     approved: datetime | None = None
-    boot: str | None = None  # the last in which its restart was still to come; None: not known
-    restarted: datetime | None = None  # when it was seen that the machine has restarted for it
-    left: datetime | None = None  # when it was seen that it is over for this machine
-    why: str = ""  # it left
+    boot: str | None = None  # the last boot before its restart; None: unknown
+    restarted: datetime | None = None  # when the agent detected the machine's restart for the event
+    left: datetime | None = None  # when the agent detected that the event is over for this machine
+    why: str = ""  # why it left
 
     def attempt(self, side: Side, handler: str) -> Attempt | None:
         """Return a handler's last attempt."""
         return self.attempts.get(Share(side, handler))
 
     def recovered(self, handler: str) -> bool:
-        """Check whether nothing of what a handler has prepared is left to be undone."""
+        """Return whether a handler's recovery has ended."""
         known = self.attempt(Side.RECOVER, handler)
         return known is not None and known.settled
 
     def owes(self, handler: str) -> tuple[str, ...]:
-        """Return the things that a handler has to put back."""
+        """Return the things that a handler must restore."""
         return self.owed.get(handler, ())
 
     def failures(self) -> dict[str, str]:
-        """Return the handlers that could not prepare, and why."""
+        """Return the handlers that failed to prepare, with reasons."""
         return {
             share.handler: attempt.why
             for share, attempt in self.attempts.items()
@@ -96,11 +96,11 @@ class TrackedEvent:
         }
 
     def at_work(self) -> bool:
-        """Check whether a handler has begun with it and is not known to have ended."""
+        """Return whether a handler runs, as far as the journal shows."""
         return any(attempt.ending is None for attempt in self.attempts.values())
 
     def touched(self) -> list[str]:
-        """Return the handlers that have begun to prepare, in that order."""
+        """Return the handlers that have begun to prepare, in their order."""
         begun = (share.handler for share in self.attempts if share.side is Side.PREPARE)
         return list(dict.fromkeys((*begun, *self.owed)))
 
@@ -109,10 +109,7 @@ TrackedEvents: TypeAlias = Mapping[str, TrackedEvent]
 
 
 def after(tracked_events: TrackedEvents, entry: Entry) -> dict[str, TrackedEvent]:
-    """Apply an entry.
-
-    Some may be lost of a journal: what the others say is believed without them.
-    """
+    """Apply an entry, also if earlier entries are lost."""
     changed = dict(tracked_events)
     id_ = key(entry.event)
     match entry:
@@ -126,7 +123,7 @@ def after(tracked_events: TrackedEvents, entry: Entry) -> dict[str, TrackedEvent
 
 
 def _unknown(entry: Entry) -> TrackedEvent:
-    """Track an event whose first line is lost: what was prepared for it is undone all the same."""
+    """Track an event whose first entry is lost, so that its preparation is still undone."""
     event = entry.event
     if isinstance(event, str):
         event = Event(id=event, type=UNKNOWN, status=EventStatus.SCHEDULED, resources=())
@@ -172,7 +169,7 @@ def _attempt_after(
 
 
 def entries_of(tracked_events: TrackedEvents) -> Iterator[Entry]:
-    """Yield the fewest entries that the tracked events follow from."""
+    """Yield the shortest list of entries that results in these tracked events."""
     for id_, tracked in tracked_events.items():
         yield TakenUp(event=tracked.event, at=tracked.since)
         for share, attempt in tracked.attempts.items():
@@ -197,15 +194,15 @@ def _boot_entries(id_: str, tracked: TrackedEvent) -> Iterator[Entry]:
 
 
 def _attempt_entries(id_: str, share: Share, attempt: Attempt) -> Iterator[Entry]:
-    whose = {"event": id_, "side": share.side, "handler": share.handler}
+    keys = {"event": id_, "side": share.side, "handler": share.handler}
     if attempt.first != attempt.begun:
-        yield Begun(**whose, attempt=1, at=attempt.first)  # type: ignore[arg-type]
-    yield Begun(**whose, attempt=attempt.number, at=attempt.begun)  # type: ignore[arg-type]
+        yield Begun(**keys, attempt=1, at=attempt.first)  # type: ignore[arg-type]
+    yield Begun(**keys, attempt=attempt.number, at=attempt.begun)  # type: ignore[arg-type]
     if attempt.process is not None:
         pid, started = attempt.process
-        yield ProgramRunning(**whose, pid=pid, started=started)  # type: ignore[arg-type]
+        yield ProgramRunning(**keys, pid=pid, started=started)  # type: ignore[arg-type]
     if attempt.ending is not None and attempt.ended is not None:
-        yield Ended(**whose, ending=attempt.ending, at=attempt.ended, why=attempt.why)  # type: ignore[arg-type]
+        yield Ended(**keys, ending=attempt.ending, at=attempt.ended, why=attempt.why)  # type: ignore[arg-type]
 
 
 def replay(entries: Iterable[Entry]) -> dict[str, TrackedEvent]:

@@ -1,1 +1,1 @@
-"""What the agent is set up to do: its config, the options over it, and what can be said before it runs."""
+"""The agent's config, and the checks of it before the agent runs."""

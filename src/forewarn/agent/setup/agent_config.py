@@ -1,4 +1,4 @@
-"""The agent's config: TOML in, a sound `Config` out, or a refusal with line, field and what was expected."""
+"""Read the agent's config from TOML; errors name the line, the field and the expected value."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from forewarn.agent.agent_log import LogForm, redacted
 from forewarn.agent.handlers import kinds
 from forewarn.agent.handlers.kinds import url
-from forewarn.agent.setup.config_text import KeyPath, OutsideValues, line_of, looks_secret
+from forewarn.agent.setup.config_text import ExternalValues, KeyPath, line_of, looks_secret
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverAt
 from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
 from forewarn.core.basic_types import HINTS, EventType, Source
@@ -26,11 +26,11 @@ from forewarn.wire.fields import Reader, Readers
 from forewarn.wire.texts import shown
 
 AUTO = "auto"
-# Longer than any notice but that of degraded hardware: a slip of the finger beyond.
+# Longer than any notice except that of degraded hardware. A longer timeout is probably a mistake.
 LONGEST_TIMEOUT = timedelta(days=1)
 SHORTEST_TIMEOUT = timedelta(seconds=1)
 LONGEST_NOTICE = timedelta(days=366)
-# A machine that does no work for longer, after every event, is not what anybody wants.
+# The machine does no work during the settle time after every event.
 LONGEST_SETTLE = timedelta(minutes=10)
 MOST_PORTS = 65535
 _TOP: Readers = {
@@ -43,14 +43,14 @@ _TOP: Readers = {
 class AgentSettings:
     """The table `[agent]`."""
 
-    endpoint: Sequence[str] = ()  # none: found by looking
-    machine: str | None = None  # None: as instance metadata says
+    endpoint: Sequence[str] = ()  # empty: discover the endpoint
+    machine: str | None = None  # None: from instance metadata
     journal: Path = Path("agent.journal")
     approve: ApprovePolicy = ApprovePolicy.WHEN_READY
     approver: Approver = Approver.SELF
-    approve_unknown: bool = False  # events of a type that nobody knows
-    recover_at: RecoverAt = RecoverAt.BOOT  # of handlers that do not say
-    settle: float = 5.0  # seconds for which an event is missing before it is taken for over
+    approve_unknown: bool = False  # approve events of unknown types
+    recover_at: RecoverAt = RecoverAt.BOOT  # the default of handlers
+    settle: float = 5.0  # seconds after which a missing event counts as over
     api_version: str = NEWEST_VERSION
     listen: tuple[str, int] | None = None
     log: LogForm = LogForm.TEXT
@@ -62,37 +62,37 @@ class Config:
 
     agent: AgentSettings
     handlers: Sequence[Handler] = ()
-    remarks: Sequence[str] = ()  # what is to be known about it, though it is sound
+    remarks: Sequence[str] = ()  # warnings about a valid config
     secrets: frozenset[str] = frozenset()
-    variables: frozenset[str] = frozenset()  # of the environment, that ${env:} names
+    variables: frozenset[str] = frozenset()  # of the environment, named by ${env:}
 
     def handler(self, name: str) -> Handler | None:
         """Find a handler by its name."""
         return next((handler for handler in self.handlers if handler.name == name), None)
 
     def holding(self, failed: Collection[str]) -> list[str]:
-        """Return which of the handlers that failed keep their event from being approved."""
+        """Return the failed handlers that prevent the approval of their event."""
         if self.agent.approve is ApprovePolicy.NEVER:
-            return []  # it is not their failure
+            return []  # the policy prevents the approval anyway
         return [
             each.name for each in self.handlers if each.name in failed and each.on_failure is OnFailure.HOLD
         ]
 
 
 def load(path: Path) -> Config:
-    """Read a file; Invalid names it."""
+    """Read a config file."""
     config = parse(_text_of(path), name=str(path), environment=os.environ)
-    return replace(config, agent=_beside(path, config.agent))
+    return replace(config, agent=_with_absolute_journal(path, config.agent))
 
 
 def load_settings(path: Path) -> AgentSettings:
-    """Read the table `[agent]` alone, without the secrets that handlers need."""
+    """Read the table `[agent]` alone, without the secrets of handlers."""
     text, name = _text_of(path), str(path)
-    return _beside(path, _ConfigReader(text, name, {}).settings(parse_toml(text, name=name)))
+    return _with_absolute_journal(path, _ConfigReader(text, name, {}).settings(parse_toml(text, name=name)))
 
 
-def _beside(path: Path, settings: AgentSettings) -> AgentSettings:
-    """Make the journal's path absolute: it is relative to the config, not to the working directory."""
+def _with_absolute_journal(path: Path, settings: AgentSettings) -> AgentSettings:
+    """Resolve the journal's path relative to the config file."""
     return replace(settings, journal=path.absolute().parent / settings.journal)
 
 
@@ -103,7 +103,7 @@ def _text_of(path: Path) -> str:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Invalid(
             f"{path} cannot be read: {why}\n"
-            "Say where the agent's config is with --config, or make one with `forewarn agent init`."
+            "Give the agent's config with --config, or create one with `forewarn agent init`."
         ) from None
 
 
@@ -116,12 +116,12 @@ def address(value: object) -> tuple[str, int]:
     """Read HOST:PORT."""
     host, _, port = str(value).rpartition(":") if isinstance(value, str) else ("", "", "")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > MOST_PORTS:
-        raise Invalid(f"expected HOST:PORT, as 127.0.0.1:8171, got {shown(value)}")
+        raise Invalid(f"expected HOST:PORT, such as 127.0.0.1:8171, got {shown(value)}")
     return host.strip("[]"), int(port)
 
 
 def _endpoint(value: object) -> str:
-    """Read the URL of a metadata endpoint, of which only scheme, host and port are for people to say."""
+    """Read the URL of a metadata endpoint: scheme, host and port only."""
     try:
         found = base_url(url(value))
     except NoEndpoint as error:
@@ -132,7 +132,7 @@ def _endpoint(value: object) -> str:
 
 
 def endpoints(value: object) -> tuple[str, ...]:
-    """Read where the metadata endpoint is; none is to look for it."""
+    """Read the URLs of the metadata endpoint; none for "auto"."""
     if value == AUTO:
         return ()
     found = [value] if isinstance(value, str) else value
@@ -142,7 +142,7 @@ def endpoints(value: object) -> tuple[str, ...]:
 
 
 def machine(value: object) -> str | None:
-    """Read the name of this machine; None is to ask for it."""
+    """Read the name of this machine; None for "auto"."""
     return None if value == AUTO else fields.name(value)
 
 
@@ -153,7 +153,7 @@ def _journal(value: object) -> Path:
 
 
 def _some(reader: Reader, what: str) -> Reader:
-    """Make a reader of lists that are not empty."""
+    """Return a reader of non-empty lists."""
 
     def several(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list) or not value:
@@ -202,20 +202,20 @@ _HANDLER: Readers = {
 
 
 class _ConfigReader:
-    """Reads one text, and names the line of what is wrong in it."""
+    """Reads one config; errors name the line."""
 
     def __init__(self, text: str, name: str, environment: Mapping[str, str]) -> None:
         self._text = text
         self._name = name
-        self._outside = OutsideValues(environment)
+        self._external = ExternalValues(environment)
         self._remarks: list[str] = []
-        self._secretive: set[KeyPath] = set()  # the fields that hold one
+        self._secret_fields: set[KeyPath] = set()
 
     def settings(self, whole: Mapping[str, object]) -> AgentSettings:
         top = self._fields(whole, _TOP, (), "")
         if not top:
-            # As a file is that is being written: it must not be taken for a wish to approve everything.
-            raise Invalid(f"{self._name} is no config: it has neither [agent] nor [[handlers]]")
+            # The file may be incomplete, and an empty config would approve every event.
+            raise Invalid(f"{self._name} is not a config: it has neither [agent] nor [[handlers]]")
         return AgentSettings(**self._fields(top.get("agent", {}), _AGENT, ("agent",), "agent."))
 
     def config(self, whole: Mapping[str, object]) -> Config:
@@ -224,22 +224,24 @@ class _ConfigReader:
         handlers: list[Handler] = []
         for index, table in enumerate(top.get("handlers", ())):
             if not isinstance(table, Mapping):
-                raise self._at(("handlers",), f"handlers[{index}]: expected a table, as [[handlers]]")
+                raise self._at(("handlers",), f"handlers[{index}]: expected a table, such as [[handlers]]")
             handlers += self._handlers(table, index, agent, {handler.name for handler in handlers})
         if not handlers and agent.approve is not ApprovePolicy.NEVER:
-            self._remarks.append("there are no handlers: events are approved at once, with nothing prepared")
+            self._remarks.append(
+                "there are no handlers: the agent approves events at once, without preparation"
+            )
         if agent.api_version != PREVIEW_VERSION:
             self._remarks += [
-                f'{handler.name}: the agent is told of a {hint} only with `api-version = "{PREVIEW_VERSION}"`'
+                f'{handler.name}: the agent sees a {hint} only with `api-version = "{PREVIEW_VERSION}"`'
                 for handler in handlers
                 for hint in sorted(HINTS.intersection(handler.when.types or ()))
             ]
         return Config(
             agent=agent,
             handlers=tuple(handlers),
-            remarks=tuple(redacted(remark, self._outside.secrets) for remark in self._remarks),
-            secrets=frozenset(self._outside.secrets),
-            variables=frozenset(self._outside.variables),
+            remarks=tuple(redacted(remark, self._external.secrets) for remark in self._remarks),
+            secrets=frozenset(self._external.secrets),
+            variables=frozenset(self._external.variables),
         )
 
     def _handlers(
@@ -250,11 +252,11 @@ class _ConfigReader:
         where = f"handlers[{index}]{f' {shown(name)}' if name else ''}: "
         for needed in ("name", "kind"):
             if needed not in table:
-                raise self._at(path, f"{where}{needed}: expected it, but it is missing")
+                raise self._at(path, f"{where}{needed}: it is missing")
         quiet = table["kind"] in kinds.QUIET
         common = {
             "drains": not quiet,
-            # At the restart it is too early to tell people that the event is over.
+            # After the restart, the event may not be over yet.
             "recover_at": RecoverAt.EVENT_END if quiet else agent.recover_at,
             **self._common(table, path, where),
         }
@@ -262,7 +264,7 @@ class _ConfigReader:
         try:
             declared = self._declared(common["kind"], own, path, where)
         except Invalid as refusal:
-            raise self._at(path, str(refusal), unless_said=where) from None
+            raise self._at(path, str(refusal), prefix=where) from None
         when = EventFilter(**{key: common.pop(key) for key in list(common) if key in _WHEN})
         if why := when.contradiction():
             raise self._at(path, f"{where}{why}")
@@ -270,7 +272,7 @@ class _ConfigReader:
         self._remarks += [f"{name}: {remark}" for each in declared for remark in each.remarks]
         made = [Handler(**common, name=name + each.suffix, when=when, does=each.does) for each in declared]
         if twice := next((each.name for each in made if each.name in taken), None):
-            raise self._at((*path, "name"), f"{where}name: another handler is called {twice!r} already")
+            raise self._at((*path, "name"), f"{where}name: another handler already has the name {twice!r}")
         return made
 
     def _common(self, table: Mapping[str, object], path: KeyPath, where: str) -> dict[str, Any]:
@@ -288,7 +290,7 @@ class _ConfigReader:
         readers = kinds.readers_of(kind)
         if readers is None:
             return kinds.declare(kind, resolved)
-        # The common ones are read already; they are here for "did you mean" where one is misspelt.
+        # The common fields are read already. They are included for "did you mean" hints.
         known = {**{name: _HANDLER.get(name, fields.text) for name in (*_HANDLER, *_WHEN)}, **readers}
         return kinds.declare(kind, self._fields(resolved, known, path, where))
 
@@ -300,40 +302,38 @@ class _ConfigReader:
             try:
                 found = fields.read({key: value}, readers, where)
             except Invalid as refusal:
-                # What a refusal shows is shortened, and half of a secret is not known for one.
-                said, got, shown = str(refusal).partition(", got ")
-                whole = said if (*path, key) in self._secretive else said + got + shown
-                raise self._at((*path, key), whole) from None
+                # Do not show the value of a secret field: a shortened secret could not be redacted.
+                is_secret = (*path, key) in self._secret_fields
+                message = str(refusal).partition(", got ")[0] if is_secret else str(refusal)
+                raise self._at((*path, key), message) from None
             if not found.keys().isdisjoint(values):
-                raise self._at(
-                    (*path, key), f"{where}{key}: expected it once, but it is also written with - or _"
-                )
+                raise self._at((*path, key), f"{where}{key}: it is given twice, once with - and once with _")
             values |= found
         return values
 
     def _resolved(self, key: str, value: object, path: KeyPath, where: str) -> object:
         try:
-            resolved, is_secret = self._outside.resolved(key, value)
+            resolved, is_secret = self._external.resolved(key, value)
         except Invalid as refusal:
             raise self._at(path, f"{where}{key}: {refusal}") from None
         if is_secret:
-            self._secretive.add(path)
+            self._secret_fields.add(path)
         return resolved
 
     def _unmarked(self, environment: object, where: str) -> Iterator[str]:
-        """Yield which variables look like secrets and would be logged."""
+        """Yield warnings about variables that look like secrets and are not marked as such."""
         for name, value in environment.items() if isinstance(environment, Mapping) else ():
-            marked = not isinstance(value, str) or redacted(value, self._outside.secrets) != value
+            marked = not isinstance(value, str) or redacted(value, self._external.secrets) != value
             if value and not marked and looks_secret(name):
                 yield (
-                    f"{where}environment: {name} looks like a secret, and the log shows it if a program"
+                    f"{where}environment: {name} looks like a secret, and the log would show it if a program"
                     " prints it: move it to `secrets`"
                 )
 
-    def _at(self, path: KeyPath, refusal: str, *, unless_said: str = "") -> Invalid:
+    def _at(self, path: KeyPath, refusal: str, *, prefix: str = "") -> Invalid:
         if refusal.startswith(f"{self._name} line "):
             return Invalid(refusal)
         line = line_of(self._text, path)
-        said = refusal if refusal.startswith(unless_said) else f"{unless_said}{refusal}"
-        said = redacted(said, self._outside.secrets)
-        return Invalid(f"{self._name} line {line}: {said}" if line else f"{self._name}: {said}")
+        message = refusal if refusal.startswith(prefix) else f"{prefix}{refusal}"
+        message = redacted(message, self._external.secrets)
+        return Invalid(f"{self._name} line {line}: {message}" if line else f"{self._name}: {message}")

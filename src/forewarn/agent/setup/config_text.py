@@ -1,8 +1,7 @@
-"""The text of a config: values from outside it, what of it is secret, and on which line something stands.
+"""The text of a config: external values, secrets, and the line numbers of fields.
 
-Values from outside are `${env:NAME}` and `${file:PATH}`. tomllib does not tell lines: a line begins a
-statement if, and only if, all that stands before it is TOML by itself. So no line inside a text of several
-lines is taken for a key.
+External values are `${env:NAME}` and `${file:PATH}`. tomllib does not report line numbers. A line begins a
+statement if and only if the text before it is valid TOML, so lines of multi-line strings do not count.
 """
 
 import json
@@ -18,15 +17,15 @@ from forewarn.core.errors import Invalid
 
 # The values of these fields never reach a log.
 SECRET_FIELDS = frozenset({"url", "password", "token", "secret", "secrets", "headers", "recover_url"})
-# Redacting a shorter one would remove harmless words from the log.
+# Redacting shorter secrets would remove harmless words from the log.
 SHORTEST_SECRET = 4
-# Variables that every program needs. Their values are no secrets.
+# Variables that every program needs. Their values are not secret.
 COMMON_VARIABLES = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "HOSTNAME"})
-# Names that usually mean a secret, such as PGPASSWORD, API_KEY and GITHUB_TOKEN.
+# Names of variables that usually contain secrets, such as PGPASSWORD, API_KEY and GITHUB_TOKEN.
 _SECRETIVE = re.compile(r"PASSWORD|PASSWD|TOKEN|SECRET|CREDENTIAL|KEY$", re.IGNORECASE)
-# The value is the place of the secret, such as KEY_FILE.
+# Names of variables with the path of a secret, such as KEY_FILE.
 _PLACE = re.compile(r"_(FILE|PATH|DIR)$", re.IGNORECASE)
-_OUTSIDE = re.compile(r"\$\{(env|file):([^{}]*)\}")
+_EXTERNAL = re.compile(r"\$\{(env|file):([^{}]*)\}")
 _HEADER = re.compile(r"\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(
     r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*="""
@@ -35,26 +34,26 @@ _PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 
 def looks_secret(variable: str) -> bool:
-    """Check whether a variable of this name usually holds a secret."""
+    """Return whether a variable of this name usually contains a secret."""
     return bool(_SECRETIVE.search(variable)) and not _PLACE.search(variable)
 
 
-class OutsideValues:
-    """Puts in what the environment or a file holds, and remembers what must not be logged."""
+class ExternalValues:
+    """Replaces external values and collects the secrets among them."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self.secrets: set[str] = set()
-        self.variables: set[str] = set()  # that were named
+        self.variables: set[str] = set()  # named by ${env:}
 
     def resolved(self, key: str, value: object) -> tuple[object, bool]:
-        """Return the value of a field with all of it put in, and whether that is secret."""
+        """Return a field's value with external values replaced, and whether it is secret."""
         is_secret = key.replace("-", "_") in SECRET_FIELDS
 
         def resolve(text: str) -> str:
             nonlocal is_secret
-            is_secret = is_secret or _OUTSIDE.search(text) is not None
-            return _OUTSIDE.sub(self._found, text)
+            is_secret = is_secret or _EXTERNAL.search(text) is not None
+            return _EXTERNAL.sub(self._found, text)
 
         whole = mapped(value, resolve)
         if key.replace("-", "_") in SECRET_FIELDS:
@@ -76,7 +75,7 @@ class OutsideValues:
             raise Invalid(f"${{file:{name}}} cannot be read: {why}") from None
 
     def _keep(self, secret: str) -> str:
-        # Programs print by the line, and refusals quote as JSON does.
+        # Programs print secrets line by line, and messages quote them as JSON.
         written = {secret, *secret.splitlines(), json.dumps(secret)[1:-1]}
         self.secrets |= {each for each in written if len(each) >= SHORTEST_SECRET}
         return secret
@@ -86,12 +85,12 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 
 def line_of(text: str, path: KeyPath) -> int | None:
-    """Find the line of a field, or else of the nearest thing around it; None if nothing of it is there."""
+    """Return the line of a field, or of the nearest table around it; None if there is none."""
     lines = dict(_lines(text))
     for length in range(len(path), 0, -1):
         sought = path[:length]
-        # A list of tables has no line of its own but that of its first, nor has a table that is only written
-        # through what it holds.
+        # A list of tables has the line of its first table. A table without a header has the line of its
+        # first field.
         inside = (line for path, line in lines.items() if path[:length] == sought)
         if found := lines.get(sought) or next(inside, None):
             return found
@@ -128,7 +127,7 @@ def _parts(dotted: str) -> KeyPath:
 
 
 def _numbered(names: KeyPath, counted: Counter[KeyPath]) -> KeyPath:
-    """Put after the name of each list of tables which one of them is meant: the last so far."""
+    """Insert the index of the last table after the name of each list of tables."""
     path: list[str | int] = []
     for index, name in enumerate(names):
         path.append(name)

@@ -1,4 +1,4 @@
-"""A handler, as the config declares it."""
+"""A handler of the config."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,31 +8,31 @@ from forewarn.agent.handling import Handling
 from forewarn.agent.verdicts import EventFilter
 from forewarn.core.basic_types import EventType
 
-# What is tried for long is tried after pauses that double up to this.
+# The pauses between tries double up to this limit.
 LONGEST_PAUSE = 60.0
 MOST_DOUBLINGS = 16
-# A machine without it does not do its work, and the people who can repair it may be asleep.
+# The limit of tries to recover. A person must repair a machine that cannot recover, perhaps the next day.
 PATIENCE = 24 * 3600.0
-# Events that restart the machine once. A Freeze restarts nothing, and the other types end the machine.
+# Events that restart the machine. A Freeze restarts nothing, and the other types stop the machine.
 RESTARTING = frozenset({EventType.REBOOT, EventType.REDEPLOY})
 
 
 class OnFailure(StrEnum):
-    """What a handler's failure means for the approval."""
+    """The effect of a handler's failure on the approval."""
 
-    HOLD = "hold"  # the event is not approved: it keeps its whole notice
+    HOLD = "hold"  # the agent does not approve the event, which keeps its full notice
     CONTINUE = "continue"
 
 
 class OnRestart(StrEnum):
-    """What becomes of a program that a former agent has started."""
+    """How an agent treats a program that an earlier agent has started."""
 
     WAIT = "wait"
-    AGAIN = "again"  # end it, and run it again
+    AGAIN = "again"  # stop it and run it again
 
 
 class RecoverAt(StrEnum):
-    """When a handler undoes what it has prepared."""
+    """When a handler recovers."""
 
     BOOT = "boot"  # after the restart of a Reboot or Redeploy; for other types when the event ends
     EVENT_END = "event-end"
@@ -40,31 +40,31 @@ class RecoverAt(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """One step of getting ready, and of coming back."""
+    """A handler with its settings."""
 
     name: str
     kind: str
     does: Handling
     when: EventFilter = field(default_factory=EventFilter)
-    timeout: float = 300.0  # seconds: to prepare, for all attempts together; to recover, for each
-    retry: float = 5.0  # seconds before another attempt, where a handler does not say
+    timeout: float = 300.0  # seconds, for all attempts to prepare together, and for each to recover
+    retry: float = 5.0  # seconds before another attempt, unless the handler sets them
     on_failure: OnFailure = OnFailure.HOLD
     on_restart: OnRestart = OnRestart.WAIT
     recover_at: RecoverAt = RecoverAt.BOOT
-    drains: bool = True  # from when it has begun this machine should get no work
+    drains: bool = True  # the machine should get no work from the beginning of the preparation
 
     @property
     def patience(self) -> float:
-        """How long a recovery is tried again: what only notifies is not worth more than its timeout."""
+        """The limit of tries to recover, in seconds."""
         return self.timeout if self.only_notifies else PATIENCE
 
     @property
     def only_notifies(self) -> bool:
-        """Whether it changes nothing in this machine."""
+        """Whether the handler changes nothing in this machine."""
         return self.kind in QUIET
 
     def pause(self, wanted: float | None, *, tries: int = 1) -> float:
-        """Return how long to wait before another attempt: as the handler wants, else longer each time."""
+        """Return the seconds before another attempt: the handler's wish, or increasing pauses."""
         if wanted is not None:
             return wanted
         return max(self.retry, min(LONGEST_PAUSE, self.retry * 2.0 ** min(tries - 1, MOST_DOUBLINGS)))

@@ -1,7 +1,7 @@
-"""Configs to start from, which come with forewarn: the recipes of `examples/`, which `recipes` links to.
+"""Recipes: sample configs for `forewarn agent init`, from `examples/` in the repository.
 
-A recipe is a folder with a config and, where its config runs some, programs. There is one text of each: what
-people read in the repository is what `init` writes, but for where the programs lie.
+A recipe is a folder with a config and the programs that the config runs. `init` writes the same files as in
+the repository and changes only the paths of programs.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from forewarn.core.errors import NotFound
 
 CONFIG = "agent.toml"
-# Where the configs expect their programs, until they are put elsewhere.
+# The folder of programs in the configs of the repository.
 HOME = "/etc/forewarn"
 
 
@@ -22,19 +22,19 @@ def names() -> list[str]:
 
 
 def about(name: str) -> str:
-    """Return what a recipe is for: its first line says so."""
+    """Return the purpose of a recipe from the first line of its config."""
     return text(name).splitlines()[0].lstrip("# ")
 
 
 def text(name: str) -> str:
     """Return a recipe's config."""
     if name not in names():
-        raise NotFound(f"recipe {name!r} does not exist: there is {', '.join(names())}")
+        raise NotFound(f"recipe {name!r} does not exist; expected one of {', '.join(names())}")
     return (_folder() / name / CONFIG).read_text(encoding="utf-8")
 
 
 def programs(name: str) -> dict[str, str]:
-    """Return the programs that a recipe's config runs and that come with it, by name."""
+    """Return the programs of a recipe by name."""
     config = text(name)
     return {
         file.name: file.read_text(encoding="utf-8")
@@ -44,10 +44,10 @@ def programs(name: str) -> dict[str, str]:
 
 
 def placed(name: str, folder: Path) -> str:
-    """Return a recipe's config as it must be for programs that lie in a folder."""
+    """Return a recipe's config with its programs in another folder."""
     config = text(name)
     for program in programs(name):
-        # As TOML quotes: a folder may be called anything.
+        # Quoted, because a folder may have any name; TOML accepts JSON strings.
         config = config.replace(f'"{HOME}/{program}"', json.dumps(str(folder / program), ensure_ascii=False))
     return config
 

@@ -15,9 +15,9 @@ from forewarn.wire.answers.event_answers import (
     ApprovalAnswer,
     DeferralAnswer,
     EventAnswer,
+    EventDetailAnswer,
     ListedEventAnswer,
     MachineNoticeAnswer,
-    EventDetailAnswer,
     PostponementAnswer,
 )
 from forewarn.wire.answers.order_answers import OrderAnswer

@@ -22,6 +22,7 @@ from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     OrderDetailWithEventsAnswer,
     OrderAnswer,
+    OrderDetailWithEventsAnswer,
     OrderWithEventsAnswer,
 )
 from forewarn.wire.texts import is_guid

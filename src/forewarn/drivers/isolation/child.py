@@ -1,7 +1,7 @@
-"""The process of one driver: makes the driver, carries out the server's calls, and ends with the server.
+"""The process of one driver: it creates the driver, runs the server's calls and ends with the server.
 
-The server starts it as `python -m forewarn.drivers.isolation.child PID`. Its stdin is a socket to the server,
-the only one that it has. Each call runs in a thread of its own: the server bounds how many there are.
+The server starts it with `python -m forewarn.drivers.isolation.child PID`. Its stdin is a socket to the
+server. Each call runs in a thread of its own, and the server limits their number.
 """
 
 import ctypes
@@ -27,12 +27,11 @@ from forewarn.drivers.isolation.messages import Message, MessageTooLong, Receive
 log = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG = 1
-# As much of a line of the log as is sent.
-_LONGEST_LINE = 8 * 1024
+_LONGEST_LOG_LINE = 8 * 1024
 
 
-class DriverEnd:
-    """The driver, and the socket to the server."""
+class DriverServer:
+    """Serves the calls of the server with the driver."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -40,7 +39,7 @@ class DriverEnd:
         self._driver: Driver | None = None  # set before the server makes the first call
 
     def run(self) -> None:
-        """Do what the server asks; returns when the server is gone."""
+        """Serve until the server closes the socket."""
         received = Received(self._connection, known=None)
         while (message := received.next()) is not None:
             match message:
@@ -56,14 +55,14 @@ class DriverEnd:
                     logging.getLogger().addHandler(_ToServer(self._send))
                     self._make(value, settings)
                 case _:
-                    log.error("the server asks for what this version does not know: %s", message[0])
+                    log.error("unknown message from the server: %s", message[0])
 
     def _make(self, value: str, settings: dict[str, Any]) -> None:
         entry = EntryPoint(settings["name"], value, "forewarn.drivers")
         try:
             self._driver = entry.load()(DriverSetup(**settings, monotonic=monotonic, wake=self._wake))
         except Exception as error:
-            log.debug("driver %s cannot be made", settings["name"], exc_info=True)
+            log.debug("cannot create driver %s", settings["name"], exc_info=True)
             self._send(("unusable", f"{type(error).__name__}: {error}"))
             os._exit(1)
         self._send(("ready",))
@@ -77,7 +76,7 @@ class DriverEnd:
         except ForewarnError as error:
             self._send(("refusal", number, type(error).__name__, str(error)))
         except MessageTooLong as error:
-            self._send(("error", number, f"its answer is too long: {error}", ""))
+            self._send(("error", number, f"the answer is too long: {error}", ""))
         except BaseException as error:  # noqa: BLE001 - the server logs it
             self._send(("error", number, str(error) or type(error).__name__, traceback.format_exc()))
 
@@ -85,27 +84,27 @@ class DriverEnd:
         try:
             getattr(self._driver, method)(*args)
         except Exception:
-            log.exception("the driver broke in %s", method)
+            log.exception("the driver raised an error in %s", method)
 
     def _send(self, message: Message) -> None:
         frame = messages.framed(message)
         try:
             with self._sending:
                 self._connection.sendall(frame)
-        except OSError:  # the server is gone
+        except OSError:  # the server has ended
             os._exit(0)
 
 
 class _ToServer(logging.Handler):
-    """Has the server write the log, in its own format."""
+    """Sends log lines to the server, which writes them in its own format."""
 
     def __init__(self, send: Callable[[Message], None]) -> None:
         super().__init__()
         self._send = send
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send a line."""
-        self._send(("log", record.name, record.levelno, self.format(record)[:_LONGEST_LINE]))
+        """Send a log line."""
+        self._send(("log", record.name, record.levelno, self.format(record)[:_LONGEST_LOG_LINE]))
 
 
 def _thread(work: Callable[..., None], *args: Any) -> None:
@@ -113,18 +112,18 @@ def _thread(work: Callable[..., None], *args: Any) -> None:
 
 
 def _end_with(server: int) -> None:
-    """Have the kernel end this process with the thread that has started it: C code may hold up Python's."""
+    """Make the kernel end this process with its parent thread; C code may block Python's own threads."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != server:  # it was gone before
+    if os.getppid() != server:  # the server has ended already
         os._exit(0)
 
 
 def main() -> NoReturn:
-    """Serve until the server is gone."""
+    """Serve until the server closes the socket."""
     _end_with(int(sys.argv[1]))
-    # The server says when this process ends. Handled, not ignored: programs that a library starts, such as
-    # ssh, would inherit that these signals are ignored.
+    # The server decides when this process ends. Programs that a library starts, such as ssh, would inherit
+    # SIG_IGN; they do not inherit a handler.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
         signal.siginterrupt(number, False)  # noqa: FBT003 - as it is declared
@@ -133,13 +132,13 @@ def main() -> NoReturn:
     os.dup2(nothing, 0)
     os.close(nothing)
     try:
-        DriverEnd(connection).run()
+        DriverServer(connection).run()
     except ConnectionError:
         pass
     except Exception:
-        log.exception("the process of a driver is broken")
+        log.exception("the process of a driver has failed")
         os._exit(1)
-    os._exit(0)  # without waiting for threads, some of which may hang
+    os._exit(0)  # threads may hang, so do not wait for them
 
 
 if __name__ == "__main__":

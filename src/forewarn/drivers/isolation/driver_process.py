@@ -1,7 +1,7 @@
-"""A driver's process as the server has it: started when it is first needed, and again when it has died.
+"""The server's side of a driver's process: it starts the process on first use and replaces it if it dies.
 
-One thread starts the process, reads what it sends and sees it end. The kernel ends the process with that
-thread. Another thread writes, so that no caller ever waits for the process to read.
+One thread starts the process, reads its messages and waits for its end. The kernel ends the process with that
+thread. A second thread writes, so that no caller waits for the process to read.
 """
 
 import logging
@@ -23,8 +23,8 @@ from typing import Any
 
 from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import Unavailable
-from forewarn.core.time_formats import format_span
 from forewarn.core.text_formats import counted
+from forewarn.core.time_formats import format_span
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.messages import Message, MessageTooLong, Received
 from forewarn.platform import system
@@ -32,36 +32,36 @@ from forewarn.programs.watched_program import has_ended
 
 log = logging.getLogger(__name__)
 
-# A process that has sent nothing is asked whether it is there after so long, in seconds.
-ASK_EVERY = 10.0
-# One that has answered none of so many questions hangs as a whole: it is ended.
-UNANSWERED = 6
-# A process that dies once is started again at once. One that dies again soon waits, so that a host that
-# crashes it each time does not keep the server busy.
+# The server pings a process that has sent nothing for this many seconds.
+PING_SECONDS = 10.0
+# A process that leaves this many pings unanswered hangs: the server kills it.
+MAX_UNANSWERED_PINGS = 6
+# A process that dies is replaced at once. If the next one dies soon too, the server pauses, so that a host
+# that crashes the library each time does not keep the server busy.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-# One that has lived for so long did not die soon. A host that drops packets crashes libvirt's library about
-# once in twenty seconds, for which other hosts must not wait.
+# A process that has lived for this long did not die soon. A host that drops packets crashes libvirt's library
+# about every twenty seconds, and other hosts must not wait for that.
 LONG_LIFE = 10.0
-# For a call that comes while the process starts, which takes a quarter of a second.
+# The wait of a call while the process starts, which takes a quarter of a second.
 START_WITHIN = 20.0
-# Lanes and imports make fewer than 150 calls of a driver together, with those that hang.
+# Lanes and imports make fewer than 150 concurrent calls, including calls that hang.
 MOST_CALLS = 512
-# For the threads of a process that is ended with the server.
+# The wait for the process and its threads when the server stops.
 STOP_WITHIN = 5.0
-# The service manager takes these as news of the server itself.
-_OF_THE_SERVER = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
+# The process must not talk to the service manager on behalf of the server.
+_SERVER_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
 
 
 class DriverBroke(Exception):
-    """The driver has raised an error; its traceback is a note."""
+    """The driver raised an error; a note of this exception has the traceback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What the driver is made from."""
+    """Where the driver comes from."""
 
     name: str
-    entry: str  # the value of its entry point, as module:function
+    entry: str  # the value of its entry point, such as module:function
     settings: Mapping[str, Any]  # arguments of DriverSetup
 
 
@@ -72,15 +72,15 @@ class _Life:
     connection: socket.socket
     outbox: "queue.SimpleQueue[bytes | None]" = field(default_factory=queue.SimpleQueue)
     calls: dict[int, "Future[bytes]"] = field(default_factory=dict)  # guarded by the driver process's `_news`
-    unusable: str = ""  # why the driver cannot be made; the process's thread has it
+    unusable: str = ""  # why the driver cannot be created; owned by the process's thread
 
     def send(self, message: Message) -> None:
-        """Have a message written; never waits."""
+        """Queue a message; never waits."""
         self.outbox.put(messages.framed(message))
 
 
 class DriverProcess:
-    """Runs one driver in a process of its own, and starts it again when that has died."""
+    """Runs one driver in a process of its own and replaces the process if it dies."""
 
     def __init__(
         self,
@@ -90,42 +90,42 @@ class DriverProcess:
         wake: Callable[[MachineId], None],
         restarted: Callable[[], object],
     ) -> None:
-        """Take who gets the driver's news, and who is called when another process has taken over."""
+        """Take a callback for the driver's wake-ups, and one for a process that replaces another."""
         self._origin = origin
         self._monotonic = monotonic
         self._wake = wake
         self._restarted = restarted
-        self._news = threading.Condition()  # guards the rest, and the calls of a life
+        self._news = threading.Condition()  # guards the rest, and the calls of a `_Life`
         self._thread: threading.Thread | None = None
-        self._life: _Life | None = None  # that takes calls
-        self._connection: socket.socket | None = None  # of a process, also of one that is being started
-        self._down = ""  # why there is none, while it is not being started either
+        self._life: _Life | None = None  # the process, once it accepts calls
+        self._connection: socket.socket | None = None  # to the process, also while it starts
+        self._down = ""  # why no process runs during a pause
         self._numbers = 0
         self._stopped = False
-        self.crashes = 0  # the process's thread counts; others only read
+        self.crashes = 0  # written by the process's thread
 
     # Any thread
 
-    def call(self, method: str, args: tuple[Any, ...]) -> Any:
-        """Return what a method of the driver returns; Unavailable if its process dies meanwhile."""
+    def call(self, method: str, *args: Any) -> Any:
+        """Call a method of the driver; raise Unavailable if its process dies during the call."""
         with self._news:
             life = self._reached()
             if len(life.calls) >= MOST_CALLS:
-                raise Unavailable(f"{MOST_CALLS} calls of driver {self._origin.name} have not returned")
+                raise Unavailable(f"{MOST_CALLS} calls of driver {self._origin.name} have not returned yet")
             self._numbers += 1
             number = self._numbers
             life.send(("call", number, method, args))
             answer = life.calls[number] = Future()
         return messages.read_answer(answer.result())
 
-    def note(self, method: str, args: tuple[Any, ...]) -> None:
-        """Tell the driver something, if its process runs; never waits."""
+    def note(self, method: str, *args: Any) -> None:
+        """Notify the driver if its process runs; never waits."""
         with self._news:
             if self._life is not None:
                 self._life.send(("note", method, args))
 
     def stop(self) -> None:
-        """End the process."""
+        """Stop the process."""
         with self._news:
             self._stopped = True
             self._news.notify_all()
@@ -136,9 +136,9 @@ class DriverProcess:
             thread.join(STOP_WITHIN)
 
     def _reached(self) -> _Life:
-        """Return the process that takes calls, started if it was not; with the lock held."""
+        """Return the running process; start it if needed. The caller holds the lock."""
         if self._stopped:
-            raise Unavailable(f"the server stops, and driver {self._origin.name} is not called any more")
+            raise Unavailable(f"the server is stopping and does not call driver {self._origin.name} any more")
         if self._thread is None:
             name = f"forewarn-driver-{self._origin.name}"
             thread = threading.Thread(target=self._supervise, name=name, daemon=True)
@@ -146,7 +146,7 @@ class DriverProcess:
             self._thread = thread
         self._news.wait_for(lambda: self._life or self._down or self._stopped, START_WITHIN)
         if self._life is None:
-            why = self._down or "is being started"
+            why = self._down or "is starting"
             raise Unavailable(f"the process of driver {self._origin.name} {why}")
         return self._life
 
@@ -158,9 +158,9 @@ class DriverProcess:
             began = self._monotonic()
             try:
                 ended = self._live()
-            except Exception as error:  # without this thread the driver would be gone for the server's life
-                log.exception("the process of driver %s is not looked after", self._origin.name)
-                ended = f"is not looked after: {error!r}"
+            except Exception as error:  # this thread must survive, or the driver is lost until a restart
+                log.exception("the process of driver %s cannot be supervised", self._origin.name)
+                ended = f"cannot be supervised: {error!r}"
             if self._stopped:
                 return
             if self._monotonic() - began >= LONG_LIFE:
@@ -169,19 +169,19 @@ class DriverProcess:
             pause = min(max(pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
 
     def _wait(self, ended: str, pause: float) -> None:
-        """Count the end of a process, and pause before the next one is started."""
-        again = f"started again in {format_span(pause)}" if pause else "started again"
-        log.error("the process of driver %s %s, and is %s", self._origin.name, ended, again)
+        """Count a crash and pause before the next start."""
+        again = f"restarts in {format_span(pause)}" if pause else "restarts now"
+        log.error("the process of driver %s %s and %s", self._origin.name, ended, again)
         with self._news:
             self.crashes += 1
             if pause:
-                self._down = f"{ended}, and is {again}"
+                self._down = f"{ended} and {again}"
                 self._news.notify_all()
                 self._news.wait_for(lambda: self._stopped, pause)
                 self._down = ""
 
     def _live(self) -> str:
-        """Start a process, and take what it sends until it ends; return how it has ended."""
+        """Run a process until it ends; return how it ended."""
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
@@ -192,10 +192,10 @@ class DriverProcess:
                     process = _started(theirs)
             except OSError as error:
                 return f"cannot be started: {error}"
-            return self._see_through(_Life(ours), process)
+            return self._run(_Life(ours), process)
 
-    def _see_through(self, life: _Life, process: "subprocess.Popen[bytes]") -> str:
-        """Take what a process sends until it ends; neither it nor a call is left behind, whatever happens."""
+    def _run(self, life: _Life, process: "subprocess.Popen[bytes]") -> str:
+        """Handle the messages of a process until it ends; always kill it and settle its calls."""
         with self._news:
             self._connection = life.connection
             if self._stopped:
@@ -206,35 +206,39 @@ class DriverProcess:
             writer.start()
             ended = self._read(life, process)
         finally:
-            self._close(life)
+            with self._news:  # no more calls
+                self._life = self._connection = None
+            _shut(life.connection)
             code = _killed(process)
-            ended = ended or life.unusable or _said(code)
-            left_open = self._leave_open(life, ended)
+            ended = ended or life.unusable or _exit_reason(code)
+            open_calls = list(life.calls)
+            for number in open_calls:
+                self._settle(life, number, Unavailable(f"the process of driver {self._origin.name} {ended}"))
         life.outbox.put(None)
         writer.join()
-        return f"{ended} with {counted(left_open, 'call')} under way" if left_open else ended
+        return f"{ended} during {counted(len(open_calls), 'call')}" if open_calls else ended
 
     def _read(self, life: _Life, process: "subprocess.Popen[bytes]") -> str:
-        """Take the messages of a process until it ends; return why it has to be ended, if it has."""
+        """Read the messages of a process until it ends; return a reason to kill it, if there is one."""
         origin, level = self._origin, logging.getLogger().getEffectiveLevel()
         life.send(("make", origin.entry, dict(origin.settings), list(sys.path), level))
-        _time_out(life.connection, ASK_EVERY)
+        _time_out(life.connection, PING_SECONDS)
         received, unanswered = Received(life.connection), 0
         while True:
             try:
                 message = received.next()
             except BlockingIOError:
-                if has_ended(process.pid):  # what it has started may hold its socket
+                if has_ended(process.pid):  # a child of it may hold the socket
                     return ""
-                if unanswered >= UNANSWERED:
-                    return f"has not answered for {format_span(ASK_EVERY * UNANSWERED)}"
+                if unanswered >= MAX_UNANSWERED_PINGS:
+                    return f"has not answered for {format_span(PING_SECONDS * MAX_UNANSWERED_PINGS)}"
                 unanswered += 1
                 life.send(("ping",))
                 continue
             except OSError:
                 return ""
             except (MessageTooLong, pickle.UnpicklingError) as error:
-                return f"has sent what is no message: {error}"
+                return f"has sent an invalid message: {error}"
             if message is None:
                 return ""
             unanswered = 0
@@ -243,9 +247,9 @@ class DriverProcess:
     def _take(self, life: _Life, message: Message) -> None:
         match message:
             case ("ready",):
-                self._open(life)
+                self._accept_calls(life)
             case ("unusable", str(why)):
-                life.unusable = f"cannot make the driver ({why})"
+                life.unusable = f"cannot create the driver ({why})"
             case ("answer", int(number), bytes(value)):
                 self._settle(life, number, value)
             case ("refusal", int(number), str(kind), str(text)):
@@ -255,71 +259,57 @@ class DriverProcess:
                 broke.add_note(trace)
                 self._settle(life, number, broke)
             case ("wake", str(machine)):
-                self._tell(partial(self._wake, MachineId(machine)))
+                self._notify(partial(self._wake, MachineId(machine)))
             case ("log", str(name), int(level), str(text)):
                 logging.getLogger(name).log(level, "%s", text)
             case _:
-                pass  # a pong: that it has come is all that it says
+                pass  # a pong
 
-    def _open(self, life: _Life) -> None:
-        """Let calls in."""
+    def _accept_calls(self, life: _Life) -> None:
         with self._news:
             self._life = life
             self._news.notify_all()
         if self.crashes:
-            self._tell(self._restarted)
+            self._notify(self._restarted)
 
-    def _tell(self, news: Callable[[], object]) -> None:
+    def _notify(self, callback: Callable[[], object]) -> None:
         try:
-            news()
-        except Exception:  # the thread that reads is every call's
-            log.exception("news of driver %s could not be passed on", self._origin.name)
+            callback()
+        except Exception:  # the reading thread must survive, because it serves every call
+            log.exception("a callback of driver %s failed", self._origin.name)
 
-    def _settle(self, life: _Life, number: int, came: bytes | Exception) -> None:
+    def _settle(self, life: _Life, number: int, result: bytes | Exception) -> None:
         with self._news:
             answer = life.calls.pop(number, None)
         if answer is None:
             return
-        if isinstance(came, Exception):
-            answer.set_exception(came)
+        if isinstance(result, Exception):
+            answer.set_exception(result)
         else:
-            answer.set_result(came)
-
-    def _close(self, life: _Life) -> None:
-        """Let no more calls in."""
-        with self._news:
-            self._life = self._connection = None
-        _shut(life.connection)
-
-    def _leave_open(self, life: _Life, ended: str) -> int:
-        """Say of the calls of a process that is gone that they have no answer; return how many those are."""
-        calls = list(life.calls)
-        for number in calls:
-            self._settle(life, number, Unavailable(f"the process of driver {self._origin.name} {ended}"))
-        return len(calls)
+            answer.set_result(result)
 
 
 def _started(connection: socket.socket) -> "subprocess.Popen[bytes]":
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_THE_SERVER}
-    # `-P`: nothing is imported from the folder that the server was started in.
+    environment = {name: value for name, value in os.environ.items() if name not in _SERVER_VARIABLES}
+    # `-P`: import nothing from the working directory.
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "forewarn.drivers.isolation.child", f"{os.getpid()}"],
         stdin=connection.fileno(),
         stdout=subprocess.DEVNULL,
-        close_fds=True,  # it has no socket, file or lock of the server's but this one
+        close_fds=True,  # no other socket, file or lock of the server
         env=environment,
-        **system.own_group(),  # a Ctrl-C is for the server
+        **system.own_group(),  # Ctrl-C reaches the server only
     )
 
 
 def _write(life: _Life) -> None:
-    with suppress(OSError):  # the reader sees that it is gone
+    with suppress(OSError):  # the reading thread sees the end too
         while (frame := life.outbox.get()) is not None:
             life.connection.sendall(frame)
 
 
 def _time_out(connection: socket.socket, seconds: float) -> None:
-    """Let reading take no longer; writing, by another thread, may."""
+    """Set the timeout of reads alone; `settimeout` would affect the writing thread too."""
     whole = int(seconds)
     bound = struct.pack("ll", whole, round((seconds - whole) * 1e6))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)
@@ -331,17 +321,17 @@ def _shut(connection: socket.socket) -> None:
 
 
 def _killed(process: "subprocess.Popen[bytes]") -> int:
-    """End a process with all that it has started, such as an ssh to a host; return its exit code.
+    """Kill a process and its children, such as an ssh to a host; return the exit code.
 
-    It may have ended by itself: as long as it is not waited for, its number is no other's.
+    The process may have ended already. Until it is reaped, no other process has its id.
     """
     system.end_tree(process.pid, force=True)
     return process.wait()
 
 
-def _said(code: int) -> str:
+def _exit_reason(code: int) -> str:
     if code >= 0:
-        return f"has ended with exit code {code}"
+        return f"exited with code {code}"
     try:
         return f"was killed by {signal.Signals(-code).name}"
     except ValueError:  # a real-time signal

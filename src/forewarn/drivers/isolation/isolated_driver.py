@@ -1,14 +1,14 @@
-"""A driver whose calls are made in a process of its own."""
+"""A driver that runs in a process of its own."""
 
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from forewarn.control.driver import Begun, CancelAnswer, Checked, Driver, DriverLimits, DriverTask, Unknown
+from forewarn.control.driver import Begun, CancelAnswer, Checked, Driver, DriverTask, Unknown
 from forewarn.core.errors import Unavailable
 from forewarn.drivers.isolation.driver_process import DriverProcess
 
-# What a driver may offer besides (control/driver.py): methods, and values that say what else it does.
+# The optional members of a driver (control/driver.py): methods, notifications and flags.
 OFFERED_METHODS = ("precheck", "reach", "inventory")
 OFFERED_NOTES = ("ended",)
 OFFERED_VALUES = (
@@ -20,33 +20,28 @@ OFFERED_VALUES = (
     "lists_by_host",
 )
 
-# A process that has died is there again within half a second.
-ASK_AGAIN = timedelta(seconds=1)
+# A process that has died is replaced within half a second.
+CHECK_AGAIN = timedelta(seconds=1)
 
 
 class IsolatedDriver:
-    """Passes calls on to the process of a driver, and offers what that driver offers.
+    """Forwards calls to the process of a driver and has the same optional members.
 
-    If the process dies, the calls that it had are `Unknown` for steps, which it may have begun; others raise
-    Unavailable. Nothing is called again here.
+    If the process dies during a call of a step, the answer is Unknown, because the driver may have begun the
+    step. Other calls raise Unavailable. This class never repeats a call.
     """
 
     def __init__(self, declared: Driver, process: DriverProcess) -> None:
-        """Take the driver as it was made in the server, which is never called, and its process."""
+        """Take the driver's process, and the driver as created in the server, which is never called."""
         self.process = process
-        self._limits = declared.limits
-        # On the object itself: it offers a method if it has it.
+        self.limits = declared.limits
+        # `isinstance` with the optional protocols looks for these attributes.
         for name in filter(partial(hasattr, declared), OFFERED_VALUES):
             setattr(self, name, getattr(declared, name))
         for name in filter(partial(hasattr, declared), OFFERED_METHODS):
-            setattr(self, name, partial(self._call, name))
+            setattr(self, name, partial(process.call, name))
         for name in filter(partial(hasattr, declared), OFFERED_NOTES):
-            setattr(self, name, partial(self._note, name))
-
-    @property
-    def limits(self) -> DriverLimits | None:
-        """How it is called."""
-        return self._limits
+            setattr(self, name, partial(process.note, name))
 
     def begin(self, task: DriverTask) -> Begun:
         """Begin a step."""
@@ -54,23 +49,17 @@ class IsolatedDriver:
         return begun
 
     def check(self, task: DriverTask) -> Checked:
-        """Find out how a step is doing."""
+        """Check a step."""
         checked: Checked = self._step("check", task)
         return checked
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
-        """Call a step off."""
+        """Cancel a step."""
         answer: CancelAnswer = self._step("cancel", task)
         return answer
 
     def _step(self, method: str, task: DriverTask) -> Any:
         try:
-            return self._call(method, task)
+            return self.process.call(method, task)
         except Unavailable as error:
-            return Unknown(str(error), task.now + ASK_AGAIN)
-
-    def _call(self, method: str, *args: Any) -> Any:
-        return self.process.call(method, args)
-
-    def _note(self, method: str, *args: Any) -> None:
-        self.process.note(method, args)
+            return Unknown(str(error), task.now + CHECK_AGAIN)

@@ -1,7 +1,7 @@
-"""Messages between the server and the process of a driver: a length, and a pickled tuple.
+"""Messages between the server and the process of a driver: a length and a pickled tuple.
 
-Both ends are the same version of forewarn. The server trusts the other end less than that end trusts the
-server: C code may have overwritten its memory. So the server reads only the classes that answers are made of.
+Both ends run the same version of forewarn. The process trusts the server. The server does not trust the
+process, whose memory C code may have overwritten. So the server unpickles only the classes of answers.
 """
 
 import io
@@ -20,32 +20,32 @@ from forewarn.core import errors
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model import found_fleet
 
-# A message: its kind, and what belongs to it. `driver_process.py` and `child.py` match each other's.
+# A message: its kind and its arguments. `driver_process.py` and `child.py` must match.
 Message: TypeAlias = tuple[Any, ...]
 
-# The inventory of a cloud with 100,000 machines takes a quarter of it.
+# The inventory of a cloud with 100,000 machines takes a quarter of this limit.
 LONGEST = 64 * 1024 * 1024
 
 _LENGTH = struct.Struct("!I")
 _CHUNK = 256 * 1024
 
-# What a driver answers with. What these are made of is known by their fields.
+# The types of answers. The allowed classes follow from the types of their fields.
 _ANSWERS = (driver.Begun, driver.Checked, driver.CancelAnswer, found_fleet.FoundFleet)
-# A moment of the zone that all moments have; how it is pickled is not seen in a field's type.
-_MADE_OF = (datetime, timedelta, timezone)
+# A pickled datetime contains a timezone, which the type of a field does not show.
+_VALUE_CLASSES = (datetime, timedelta, timezone)
 
 
 class MessageTooLong(ValueError):
-    """A message that is longer than any may be."""
+    """A message is longer than the limit."""
 
 
 def packed(value: object) -> bytes:
-    """Pickle a value; whatever cannot be pickled raises."""
+    """Pickle a value."""
     return pickle.dumps(value, protocol=5)
 
 
 def framed(message: Message) -> bytes:
-    """Return a message as it is sent; MessageTooLong if it may not be."""
+    """Return a message with its length; raise MessageTooLong above the limit."""
     body = packed(message)
     if len(body) > LONGEST:
         raise MessageTooLong(f"{len(body)} bytes, more than {LONGEST}")
@@ -53,16 +53,16 @@ def framed(message: Message) -> bytes:
 
 
 class Received:
-    """The messages that come from the other end; what has come of one is kept while a read times out."""
+    """Reads messages from a socket; a partial message survives a timeout."""
 
     def __init__(self, connection: socket.socket, *, known: Iterable[type] | None = ()) -> None:
-        """Take the classes that may come; None: all, from an end that is trusted."""
+        """Take the allowed classes; None allows all, for a trusted sender."""
         self._connection = connection
         self._known = known
         self._buffer = bytearray()
 
     def next(self) -> Message | None:
-        """Return the next message; None at the end. BlockingIOError if none has come in time."""
+        """Return the next message, or None at the end; raise BlockingIOError on timeout."""
         if not self._filled(_LENGTH.size):
             return None
         (length,) = _LENGTH.unpack_from(self._buffer)
@@ -74,10 +74,12 @@ class Received:
         body = bytes(self._buffer[_LENGTH.size : whole])
         del self._buffer[:whole]
         message = pickle.loads(body) if self._known is None else _loaded(body, self._known)  # noqa: S301 - from the server
-        return _checked(message)
+        if not isinstance(message, tuple) or not message or not isinstance(message[0], str):
+            raise pickle.UnpicklingError("expected a message: a tuple that begins with its kind")
+        return message
 
     def _filled(self, length: int) -> bool:
-        """Read until there are so many bytes; return whether they have come before the end."""
+        """Read until the buffer has this many bytes; return False at the end."""
         while len(self._buffer) < length:
             chunk = self._connection.recv(_CHUNK)
             if not chunk:
@@ -87,14 +89,14 @@ class Received:
 
 
 def read_answer(body: object) -> Any:
-    """Return the value of an answer; UnpicklingError names the class that no answer has."""
+    """Unpickle an answer; raise UnpicklingError with the name of a class that is not allowed."""
     if not isinstance(body, bytes):
-        raise pickle.UnpicklingError("an answer is bytes")
+        raise pickle.UnpicklingError("expected an answer as bytes")
     return _loaded(body, _answer_classes())
 
 
 def read_refusal(kind: str, text: str) -> ForewarnError:
-    """Return the error by which a driver has refused a call."""
+    """Return the error that a driver raised to refuse a call."""
     known = getattr(errors, kind, None)
     if isinstance(known, type) and issubclass(known, ForewarnError):
         return known(text)
@@ -103,8 +105,8 @@ def read_refusal(kind: str, text: str) -> ForewarnError:
 
 @cache
 def _answer_classes() -> frozenset[type]:
-    """Return the classes of answers, and those of their fields."""
-    known: set[type] = set(_MADE_OF)
+    """Return the classes of answers and of their fields."""
+    known: set[type] = set(_VALUE_CLASSES)
 
     def add(kind: Any) -> None:
         for each in get_args(kind):
@@ -123,31 +125,25 @@ def _answer_classes() -> frozenset[type]:
     return frozenset(known)
 
 
-def _checked(message: object) -> Message:
-    if not isinstance(message, tuple) or not message or not isinstance(message[0], str):
-        raise pickle.UnpicklingError("a message is a tuple that begins with its kind")
-    return message
-
-
 def _loaded(body: bytes, known: Iterable[type]) -> Any:
     try:
         return _Reader(body, known).load()
     except pickle.UnpicklingError:
         raise
-    except Exception as error:  # pickle raises whatever it comes upon
+    except Exception as error:  # pickle may raise anything for bad bytes
         raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from error
 
 
 class _Reader(pickle.Unpickler):
-    """Reads values of known classes, and of no others."""
+    """Unpickles values of known classes only."""
 
     def __init__(self, body: bytes, known: Iterable[type]) -> None:
         super().__init__(io.BytesIO(body))
         self._known = {(each.__module__, each.__qualname__): each for each in known}
 
     def find_class(self, module: str, name: str, /) -> type:
-        """Return a known class; pickle asks for everything by this that is not a number, text or list."""
+        """Return a known class; pickle looks up every class and function here."""
         found = self._known.get((module, name))
         if found is None:
-            raise pickle.UnpicklingError(f"{module}.{name} is no part of an answer")
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in an answer")
         return found

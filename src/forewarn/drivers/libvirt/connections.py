@@ -1,20 +1,20 @@
-"""Connections: one to each host, opened when it is first needed, and again when it is lost.
+"""Connections to the libvirt of hosts: one per host, opened on first use and again after it is lost.
 
-libvirt can wait for ever for a host that has fallen silent. So a connection is opened by a thread of its own,
-which callers wait for only so long, and an open one is kept alive: a host that does not answer loses it, and
-every call on it ends. Whoever has to do with one host never waits for another, but for that once.
+libvirt may wait forever for a host that does not answer. So a thread of its own opens each connection, and
+callers wait for a limited time. Keepalive closes the connection of a host that stops answering, and every
+call on it ends. A call for one host never waits for another host, except for the first start of the library.
 
-libvirt's events wake `check` early, and are never the truth. libvirt has one event loop for the whole
-process, which also keeps connections alive: if its thread ends, the next call starts another.
+libvirt's events only make forewarn call `check` earlier. libvirt has one event loop per process, which also
+sends the keepalive messages. If its thread ends, the next call starts another.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from forewarn.core.basic_types import HostName, MachineId
@@ -26,20 +26,20 @@ from forewarn.drivers.libvirt.options import LibvirtOptions
 
 log = logging.getLogger(__name__)
 
-# After the loop has broken, in seconds.
+# After an error of the event loop, in seconds.
 PAUSE = 1.0
 
 _lock = threading.Lock()
 _pause = threading.Event()  # never set
-_loops: list[threading.Thread] = []  # the one there is, once there is one; guarded by the lock
-# A host that has not answered so many questions whether it is there has lost its connection.
+_loops: list[threading.Thread] = []  # the event loop's thread, once it runs; guarded by the lock
+# A host that leaves this many keepalive messages unanswered loses its connection.
 UNANSWERED = 3
-# A thread that opens a connection and does not come back is left behind after so long; twice, each time.
-LEFT_BEHIND = 60.0
+# A thread that hangs while it opens a connection is abandoned after this time, which doubles each time.
+ABANDONED_AFTER = 60.0
 
 
-def keep_running(libvirt: Any) -> None:
-    """Have libvirt's event loop run; must come before the first connection."""
+def start_event_loop(libvirt: Any) -> None:
+    """Start libvirt's event loop if it does not run; must come before the first connection."""
     with _lock:
         if not _loops:
             libvirt.virEventRegisterDefaultImpl()
@@ -54,18 +54,18 @@ def _run(libvirt: Any) -> None:
         try:
             libvirt.virEventRunDefaultImpl()
         except Exception as error:  # noqa: BLE001 - every connection relies on this loop
-            log.warning("libvirt's event loop has broken, and goes on: %s", error)
+            log.warning("libvirt's event loop failed and continues: %s", error)
             _pause.wait(PAUSE)
 
 
-def watch(libvirt: Any, connection: Any, wake: Callable[[MachineId], None]) -> list[int]:
-    """Have the news of a connection's domains wake who waits for them; return what `stop_watching` takes."""
+def _subscribe(libvirt: Any, connection: Any, wake: Callable[[MachineId], None]) -> list[int]:
+    """Call `wake` for every event of a connection's domains; return the callback ids."""
 
-    def woken(_connection: Any, domain: Any, *_news: Any) -> None:
+    def woken(_connection: Any, domain: Any, *_details: Any) -> None:
         try:
             wake(MachineId(domain.UUIDString()))
-        except Exception:  # the loop is everybody's
-            log.exception("news of a domain could not be passed on")
+        except Exception:  # every connection shares the loop
+            log.exception("cannot handle an event of a domain")
 
     callbacks: list[int] = []
     for event in (
@@ -77,21 +77,13 @@ def watch(libvirt: Any, connection: Any, wake: Callable[[MachineId], None]) -> l
         try:
             callbacks.append(connection.domainEventRegisterAny(None, event, woken, None))
         except libvirt.libvirtError as error:
-            log.debug("libvirt does not tell of event %s: %s", event, error)
+            log.debug("libvirt does not report event %s: %s", event, error)
     return callbacks
-
-
-def stop_watching(libvirt: Any, connection: Any, callbacks: Iterable[int]) -> None:
-    """Have no more news passed on: so a connection ends with its last user, and is not kept by libvirt."""
-    for callback in callbacks:
-        # The other end may be gone: libvirt forgets its own part all the same.
-        with suppress(libvirt.libvirtError):
-            connection.domainEventDeregisterAny(callback)
 
 
 @dataclass(frozen=True, slots=True)
 class _Connection:
-    """An open connection, and what it passes news on by."""
+    """An open connection with its event callbacks."""
 
     of_library: Any
     callbacks: list[int]
@@ -99,7 +91,7 @@ class _Connection:
 
 @dataclass(eq=False, slots=True)
 class _Opening:
-    """One try to open a connection; whoever comes while it lasts waits for the same one."""
+    """An attempt to open a connection; concurrent callers share it."""
 
     began_at: float
     over: bool = False
@@ -107,20 +99,17 @@ class _Opening:
 
 
 @dataclass(eq=False, slots=True)
-class _Line:
-    """What is known of the connection to a host; those of calls that last have a line of their own.
-
-    `news` guards the rest, and the openings of the line.
-    """
+class _HostState:
+    """The connection to a host, shared or for long calls; `news` guards the other fields and the openings."""
 
     host: HostName
     uri: str
-    watched: bool  # whether news of the host's domains are passed on
+    shared: bool  # the shared connection, which receives events; long calls have connections of their own
     news: threading.Condition = field(default_factory=threading.Condition)
     connection: _Connection | None = None
     opening: _Opening | None = None
-    left_behind: int = 0
-    given_up: bool = False  # its host has been declared anew
+    abandoned: int = 0  # openings whose threads hang
+    closed: bool = False  # the host was declared with another URI
 
 
 class Connections:
@@ -130,124 +119,123 @@ class Connections:
         self._options = options
         self._wake = wake
         self._lock = threading.Lock()
-        self._lines: dict[tuple[HostName, bool], _Line] = {}  # guarded by the lock
+        self._states: dict[tuple[HostName, bool], _HostState] = {}  # guarded by the lock
 
     @cached_property
     def library(self) -> Any:
-        """libvirt-python, loaded when it is first needed; UnusableDriver if it is not there."""
-        return load()  # by any thread, and twice if two meet here: the second time changes nothing
+        """libvirt-python, loaded on first use; raises UnusableDriver if it is missing."""
+        return load()  # two threads may both load it, which is harmless
 
     def get(self, host: Host) -> Hypervisor:
-        """Return the libvirt of a host; NoLibvirtAnswer if it cannot be reached soon."""
-        line = self._line(host, watched=True)
-        with line.news:
-            return Hypervisor(self.library, self._reached(line).of_library, host=line.host)
+        """Return the shared connection to a host; raise NoLibvirtAnswer if it cannot be opened soon."""
+        state = self._state(host, shared=True)
+        with state.news:
+            return Hypervisor(self.library, self._connected(state).of_library, host=state.host)
 
     def open_another(self, host: Host) -> Hypervisor:
-        """Open a connection for one long call; NoLibvirtAnswer if it cannot be opened soon."""
-        line = self._line(host, watched=False)
-        with line.news:
-            connection = self._reached(line)
-            line.connection = None  # so nobody else is given it
-            return Hypervisor(self.library, connection.of_library, host=line.host)
+        """Open a connection for one long call; raise NoLibvirtAnswer if it cannot be opened soon."""
+        state = self._state(host, shared=False)
+        with state.news:
+            connection = self._connected(state)
+            state.connection = None  # only this caller uses it
+            return Hypervisor(self.library, connection.of_library, host=state.host)
 
-    def _line(self, host: Host, *, watched: bool) -> _Line:
+    def _state(self, host: Host, *, shared: bool) -> _HostState:
         if not host.uri:
             raise NoLibvirtAnswer(
-                f'{host.name} declares no uri: set one, as uri = "qemu+ssh://{host.name}/system"'
+                f'{host.name} declares no uri: set one, such as uri = "qemu+ssh://{host.name}/system"'
             )
-        keep_running(self.library)
+        start_event_loop(self.library)
         with self._lock:
-            known = self._lines.get((host.name, watched))
+            known = self._states.get((host.name, shared))
             if known is not None and known.uri == host.uri:
                 return known
-            line = self._lines[host.name, watched] = _Line(host.name, host.uri, watched)
-        if known is not None:  # it has been declared anew, and its old libvirt may hang
-            _in_a_thread(self._give_up, known)
-        return line
+            state = self._states[host.name, shared] = _HostState(host.name, host.uri, shared)
+        if known is not None:  # the URI has changed, and the old libvirt may hang
+            _in_a_thread(self._close, known)
+        return state
 
-    # With the line's lock held
+    # With the lock of the host's state held
 
-    def _reached(self, line: _Line) -> _Connection:
-        """Return the open connection, or wait for one, unless others have waited for the same one in vain."""
+    def _connected(self, state: _HostState) -> _Connection:
+        """Return the open connection or wait for one; fail fast if others have waited long enough."""
         limit = self._options.connect_for.total_seconds()
         until = time.monotonic() + limit
-        if line.connection is not None and not is_alive(self.library, line.connection.of_library):
-            self._drop(line.connection)
-            line.connection = None
-        while line.connection is None:
-            opening = self._opening(line)
+        if state.connection is not None and not is_alive(self.library, state.connection.of_library):
+            self._unsubscribe(state.connection)
+            state.connection = None
+        while state.connection is None:
+            opening = self._opening(state)
             left = min(until, opening.began_at + limit) - time.monotonic()
-            if not _is_over(line, opening, within=left):
-                span = format_span(self._options.connect_for)
-                why = f"no answer within {span} ({line.uri})"
-                raise NoLibvirtAnswer(f"{line.host} cannot be reached: {why}", host=line.host)
-            if opening.why:
-                raise NoLibvirtAnswer(f"{line.host} cannot be reached: {opening.why}", host=line.host)
-        return line.connection
+            is_over = left > 0 and state.news.wait_for(partial(getattr, opening, "over"), left)
+            why = opening.why
+            if not is_over:
+                why = f"no answer within {format_span(self._options.connect_for)} ({state.uri})"
+            if why:
+                raise NoLibvirtAnswer(f"{state.host} cannot be reached: {why}", host=state.host)
+        return state.connection
 
-    def _opening(self, line: _Line) -> _Opening:
-        """Return the try to open a connection that is under way, or begin one."""
-        opening = line.opening
-        if opening is not None and time.monotonic() - opening.began_at > LEFT_BEHIND * 2**line.left_behind:
-            line.left_behind += 1
+    def _opening(self, state: _HostState) -> _Opening:
+        """Return the current attempt to open a connection, or start one."""
+        opening = state.opening
+        patience = ABANDONED_AFTER * 2**state.abandoned
+        if opening is not None and time.monotonic() - opening.began_at > patience:
+            state.abandoned += 1
             opening = None
         if opening is None:
             opening = _Opening(time.monotonic())
-            _in_a_thread(self._open, line, opening)  # which waits for the line's lock in the end
-            line.opening = opening
+            _in_a_thread(self._open, state, opening)  # the thread waits for the lock at its end
+            state.opening = opening
         return opening
 
     # In a thread of its own
 
-    def _open(self, line: _Line, opening: _Opening) -> None:
+    def _open(self, state: _HostState, opening: _Opening) -> None:
         connection = None
         try:
-            connection = self._opened(line)
+            connection = self._opened(state)
         except NoLibvirtAnswer as error:
             opening.why = str(error)
         except BaseException as error:
             opening.why = f"{type(error).__name__}: {error}"
             raise
         finally:
-            with line.news:
+            with state.news:
                 opening.over = True
-                if line.opening is opening:
-                    line.opening, line.left_behind = None, 0
-                    if line.connection is None and not line.given_up:
-                        line.connection, connection = connection, None
-                line.news.notify_all()
-            if connection is not None:  # it came too late for all who waited
-                self._drop(connection)
+                if state.opening is opening:
+                    state.opening, state.abandoned = None, 0
+                    if state.connection is None and not state.closed:
+                        state.connection, connection = connection, None
+                state.news.notify_all()
+            if connection is not None:  # too late for every caller
+                self._unsubscribe(connection)
 
-    def _opened(self, line: _Line) -> _Connection:
+    def _opened(self, state: _HostState) -> _Connection:
         libvirt = self.library
         try:
-            connection = libvirt.open(line.uri)
+            connection = libvirt.open(state.uri)
         except libvirt.libvirtError as error:
-            raise NoLibvirtAnswer(f"{error} ({line.uri})", host=line.host) from error
-        with suppress(libvirt.libvirtError):  # one that is not over a wire needs none
+            raise NoLibvirtAnswer(f"{error} ({state.uri})", host=state.host) from error
+        with suppress(libvirt.libvirtError):  # local connections do not support keepalive
             connection.setKeepAlive(max(1, round(self._options.keepalive.total_seconds())), UNANSWERED)
-        callbacks = watch(libvirt, connection, self._wake) if line.watched else []
+        callbacks = _subscribe(libvirt, connection, self._wake) if state.shared else []
         return _Connection(connection, callbacks)
 
-    def _give_up(self, line: _Line) -> None:
-        with line.news:
-            line.given_up = True
-            connection, line.connection = line.connection, None
+    def _close(self, state: _HostState) -> None:
+        with state.news:
+            state.closed = True
+            connection, state.connection = state.connection, None
         if connection is not None:
-            self._drop(connection)
+            self._unsubscribe(connection)
 
-    def _drop(self, connection: _Connection) -> None:
-        """Let a connection end with its last user, who may still be at it."""
-        stop_watching(self.library, connection.of_library, connection.callbacks)
-
-
-def _is_over(line: _Line, opening: _Opening, *, within: float) -> bool:
-    """Wait for the end of a try to open a connection; return whether it has come."""
-    return within > 0 and line.news.wait_for(lambda: opening.over, within)
+    def _unsubscribe(self, connection: _Connection) -> None:
+        """Remove the callbacks, so that libvirt closes the connection after its last use."""
+        for callback in connection.callbacks:
+            # If the host is gone, libvirt still removes the callback on this side.
+            with suppress(self.library.libvirtError):
+                connection.of_library.domainEventDeregisterAny(callback)
 
 
-def _in_a_thread(work: Callable[..., None], line: _Line, *more: Any) -> None:
-    name = f"forewarn-libvirt-{line.host}"
-    threading.Thread(target=work, args=(line, *more), name=name, daemon=True).start()
+def _in_a_thread(work: Callable[..., None], state: _HostState, *more: Any) -> None:
+    name = f"forewarn-libvirt-{state.host}"
+    threading.Thread(target=work, args=(state, *more), name=name, daemon=True).start()

@@ -1,7 +1,7 @@
-"""What is next for a step, from what was seen of it: pure, so that every case can be tried.
+"""Decide the next operation of a step from the view of its domains: pure functions.
 
-Each work has a function that takes the mark of the attempt, what was seen and the real time, and returns what
-the driver does next, or its answer. It looks, decides, acts, and looks again until there is an answer.
+Each kind of work has a function. It takes the attempt's mark, the view and the real time. It returns the next
+operation, or the answer of the driver. The driver looks, decides, acts and repeats until it has an answer.
 """
 
 from collections.abc import Callable
@@ -10,20 +10,32 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-from forewarn.control.driver import Running, Unknown
+from forewarn.control.driver import Failed, Running, Unknown
 from forewarn.core.basic_types import Work
 from forewarn.core.time_formats import format_span
+from forewarn.drivers.libvirt.domain_view import (
+    BackgroundCall,
+    DomainMark,
+    DomainState,
+    DomainView,
+    StepView,
+)
 from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.sights import DomainMark, DomainSight, DomainState, Seen
 
-# How often the driver looks; libvirt's events make it look earlier.
-LOOK_AGAIN = timedelta(seconds=2)
-# How long a machine that has been moved may be held by the end of its migration, or one by its start.
+# The interval of checks; libvirt's events make the driver look earlier.
+CHECK_AGAIN = timedelta(seconds=2)
+# How long the end of a migration, or a start, may keep a domain paused.
 SETTLING = timedelta(seconds=60)
 
+_ABSENT = "its host does not have it any more"
+_PAUSED = "it is paused, and not by forewarn: resume it (virsh resume), then retry"
+_ON_BOTH = "it runs on both hosts: power it off on one of them (virsh destroy), then retry"
+_ON_NEITHER = "neither host has it: find out what happened, and declare where it is"
+_HELD_BY_TARGET = "its target keeps it paused: find out why, then resume it (virsh resume)"
 
-class Act(StrEnum):
-    """What the driver does: here is where the machine was, there is where it goes."""
+
+class Operation(StrEnum):
+    """An operation of the driver; the source carries the machine, and the machine moves to the target."""
 
     SUSPEND = "suspend"
     RESUME = "resume"
@@ -31,229 +43,220 @@ class Act(StrEnum):
     POWER_OFF = "power-off"
     REBOOT = "reboot"
     RESET = "reset"
-    START_HERE = "start-here"
-    START_THERE = "start-there"
-    DEFINE_THERE = "define-there"
-    DEFINE_HERE = "define-here"
-    UNDEFINE_HERE = "undefine-here"
-    UNDEFINE_THERE = "undefine-there"
+    START_ON_SOURCE = "start-on-source"
+    START_ON_TARGET = "start-on-target"
+    DEFINE_ON_TARGET = "define-on-target"
+    DEFINE_ON_SOURCE = "define-on-source"
+    UNDEFINE_ON_SOURCE = "undefine-on-source"
+    UNDEFINE_ON_TARGET = "undefine-on-target"
     MIGRATE = "migrate"
-    ABORT = "abort"
-    TAKE_BACK = "take-back"  # let it run on where it was: its migration has left it paused
+    ABORT_MIGRATION = "abort-migration"
+    RESUME_ON_SOURCE = "resume-on-source"  # a migration has left the domain paused
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
     """The step is done."""
 
-    there: bool = False  # the machine is where it was to go
-    since: datetime | None = None  # since when it was away until now; None: that is not known so
+    on_target: bool = False  # the machine is on the target
+    since: datetime | None = None  # the start of the interruption, which ends now; None: unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """The step has failed."""
-
-    why: str
+Decision: TypeAlias = Operation | Finished | Failed | Running | Unknown
+Decide: TypeAlias = Callable[..., Decision]
 
 
-Next: TypeAlias = Act | Finished | Broken | Running | Unknown
-
-
-def next_of(work: Work, *, moves: bool) -> "Decide":
-    """Return what decides about a work."""
+def decider_for(work: Work, *, moves: bool) -> Decide:
+    """Return the function that decides about a kind of work."""
     if work is Work.FREEZE:
         return migrating if moves else freezing
-    return _DECIDING[work]
+    return _DECIDERS[work]
 
 
-def freezing(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
-    """Suspend it, and let it run again after a while."""
-    match sight.here:
+def freezing(mark: DomainMark, view: StepView, *, now: datetime, options: LibvirtOptions) -> Decision:
+    """Suspend the domain and resume it after `freeze_for`."""
+    match view.source:
         case None:
-            return Broken("its host does not have it any more")
-        case Seen(state=DomainState.OFF):
-            return Broken("it is off: a machine that does not run cannot be frozen")
-        case Seen(state=DomainState.PAUSED) if mark.asked is None:
-            return Broken("it was paused already, by other hands: resume it (virsh resume), then retry")
-        case Seen(state=DomainState.PAUSED):
+            return Failed(_ABSENT)
+        case DomainView(state=DomainState.OFF):
+            return Failed("it is off: a machine that does not run cannot be frozen")
+        case DomainView(state=DomainState.PAUSED) if mark.asked is None:
+            return Failed(_PAUSED)
+        case DomainView(state=DomainState.PAUSED):
             over = (mark.away or mark.asked or now) + options.freeze_for
-            return Act.RESUME if now >= over else Running(over)
-        case Seen():
-            # One that runs again is done; if other hands let it run, how long it was away is not known.
-            return Act.SUSPEND if mark.away is None else Finished()
+            return Operation.RESUME if now >= over else Running(over)
+        case DomainView():
+            # If a person has resumed the domain, the length of the interruption is unknown.
+            return Operation.SUSPEND if mark.away is None else Finished()
 
 
-def migrating(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
-    """Have it migrate while it runs. While it does, both hosts have it."""
-    here, there = sight.here, sight.there
+def migrating(mark: DomainMark, view: StepView, *, now: datetime, options: LibvirtOptions) -> Decision:
+    """Migrate the running domain. Both hosts have the domain during the migration."""
+    source, target = view.source, view.target
     late = mark.asked is not None and now >= mark.asked + options.migrate_for
-    if here is not None and here.job is not None:
-        return Act.ABORT if late else Running(now + LOOK_AGAIN, progress=here.job.progress)
-    if sight.call is not None and sight.call.running:
-        return Running(now + LOOK_AGAIN)
-    if there is not None and there.state is DomainState.RUNNING:
-        return _arrived(here)
-    if here is None or not here.active:
-        return _gone(mark, here, there, now=now)
-    if there is not None and there.active:
-        return Unknown("both hosts hold it, and no migration is under way: its target is being cleaned up")
-    if here.state is DomainState.PAUSED:
-        return _held(mark, here)
-    # Where no call is known, nothing of it has outlived a crash.
-    error = sight.call.error if sight.call is not None else ""
-    unheard = sight.call is not None and not error  # it ended for a host could not be reached
-    if late and not unheard:  # then it was broken off here, and libvirt says no more than that
-        error = f"its migration was not through within {format_span(options.migrate_for)}"
-    return Broken(error) if error else Act.MIGRATE
+    if source is not None and source.job is not None:
+        if late:
+            return Operation.ABORT_MIGRATION
+        return Running(now + CHECK_AGAIN, progress=source.job.progress)
+    if view.call is not None and view.call.running:
+        return Running(now + CHECK_AGAIN)
+    if target is not None and target.state is DomainState.RUNNING:
+        return _arrived(source)
+    if source is None or not source.active:
+        return _left_source(mark, source, target, now=now)
+    if target is not None and target.active:
+        return Unknown("both hosts have it, and no migration is in progress: libvirt is cleaning up")
+    if source.state is DomainState.PAUSED:
+        return Operation.RESUME_ON_SOURCE if mark.asked is not None and source.migrating else Failed(_PAUSED)
+    return _on_source(view.call, late=late, options=options)
 
 
-def _held(mark: DomainMark, here: Seen) -> Next:
-    """Return what is next for a machine that is paused where it was, and not where it goes."""
-    if mark.asked is not None and here.migrating:
-        return Act.TAKE_BACK
-    return Broken("it is paused, by other hands: resume it (virsh resume), then retry")
+def _on_source(call: BackgroundCall | None, *, late: bool, options: LibvirtOptions) -> Decision:
+    """Decide for a domain that runs on the source, without a migration in progress."""
+    # Without a background call, no migration has survived a crash.
+    error = call.error if call is not None else ""
+    unreachable = call is not None and not error
+    if late and not unreachable:  # the driver aborted the migration, and libvirt's error says no more
+        error = f"its migration did not finish within {format_span(options.migrate_for)}"
+    return Failed(error) if error else Operation.MIGRATE
 
 
-def _arrived(here: Seen | None) -> Next:
-    """Return what is next for a machine that runs where it was to go."""
-    if here is None:
-        return Finished(there=True)
-    if here.state is DomainState.RUNNING:
-        return Broken("it runs on both hosts: power it off on one of them (virsh destroy), then retry")
-    return Act.UNDEFINE_HERE  # what is left of it was to go with the migration
+def _arrived(source: DomainView | None) -> Decision:
+    """Decide for a domain that runs on the target."""
+    if source is None:
+        return Finished(on_target=True)
+    if source.state is DomainState.RUNNING:
+        return Failed(_ON_BOTH)
+    return Operation.UNDEFINE_ON_SOURCE  # the migration should have removed it
 
 
-def _gone(mark: DomainMark, here: Seen | None, there: Seen | None, *, now: datetime) -> Next:
-    """Return what is next for a machine that its host does not run any more, and its target not yet."""
-    if there is not None and there.active:
-        if now < (mark.asked or now) + SETTLING or there.job is not None:
-            return Running(now + LOOK_AGAIN)
-        return Unknown("its target holds it paused: see why there, then resume it (virsh resume)")
-    if here is None and there is None:
-        return Broken("neither host has it: see what became of it, and declare where it is")
-    return Broken("it was shut down in the middle of its migration")
+def _left_source(
+    mark: DomainMark, source: DomainView | None, target: DomainView | None, *, now: datetime
+) -> Decision:
+    """Decide for a domain that does not run on the source any more, and not yet on the target."""
+    if target is not None and target.active:
+        if now < (mark.asked or now) + SETTLING or target.job is not None:
+            return Running(now + CHECK_AGAIN)
+        return Unknown(_HELD_BY_TARGET)
+    if source is None and target is None:
+        return Failed(_ON_NEITHER)
+    return Failed("it was shut down during its migration")
 
 
-def stopping(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
-    """Have it shut down, and power it off if it does not in time. An evicted domain stays defined."""
-    match sight.here:
+def stopping(mark: DomainMark, view: StepView, *, now: datetime, options: LibvirtOptions) -> Decision:
+    """Shut the guest down; power it off after the timeout. An evicted domain stays defined."""
+    match view.source:
         case None if mark.work is Work.TERMINATE:
             return Finished()
         case None:
-            return Broken("its host does not have it any more")
-        case Seen(state=DomainState.OFF) if mark.work is Work.TERMINATE and options.destroy:
-            return Act.UNDEFINE_HERE
-        case Seen(state=DomainState.OFF):
+            return Failed(_ABSENT)
+        case DomainView(state=DomainState.OFF) if mark.work is Work.TERMINATE and options.destroy:
+            return Operation.UNDEFINE_ON_SOURCE
+        case DomainView(state=DomainState.OFF):
             return Finished()
-        case Seen():
-            return _going_down(mark, now=now, options=options)
+        case DomainView():
+            return _shutting_down(mark, now=now, options=options)
 
 
-def _going_down(mark: DomainMark, *, now: datetime, options: LibvirtOptions) -> Next:
+def _shutting_down(mark: DomainMark, *, now: datetime, options: LibvirtOptions) -> Decision:
     if mark.asked is None:
-        return Act.SHUT_DOWN
+        return Operation.SHUT_DOWN
     late = mark.asked + options.shutdown_for
-    return Act.POWER_OFF if now >= late else Running(min(late, now + LOOK_AGAIN))
+    return Operation.POWER_OFF if now >= late else Running(min(late, now + CHECK_AGAIN))
 
 
-def rebooting(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
-    """Reboot it. Its agent's word is the proof; without one, that libvirt has run it anew from being off."""
-    here = sight.here
-    if here is None:
-        return Broken("its host does not have it any more")
-    if not here.active:
-        return Act.START_HERE
-    run_anew = mark.run is not None and here.run != mark.run
-    booted = sight.boot not in ("", mark.boot)
-    if run_anew or (mark.boot and booted):
+def rebooting(mark: DomainMark, view: StepView, *, now: datetime, options: LibvirtOptions) -> Decision:
+    """Reboot the guest. Proof is a new boot id, or without an agent, a new run of the domain."""
+    source = view.source
+    if source is None:
+        return Failed(_ABSENT)
+    if not source.active:
+        return Operation.START_ON_SOURCE
+    new_run = mark.run is not None and source.run != mark.run
+    new_boot = mark.boot and view.boot not in ("", mark.boot)
+    if new_run or new_boot:
         return Finished(since=mark.asked)
-    return (
-        _booting(mark, now=now, options=options) if mark.boot else _going_down(mark, now=now, options=options)
-    )
-
-
-def _booting(mark: DomainMark, *, now: datetime, options: LibvirtOptions) -> Next:
+    if not mark.boot:
+        return _shutting_down(mark, now=now, options=options)
     if mark.asked is None:
-        return Act.REBOOT
+        return Operation.REBOOT
     late = (mark.forced or mark.asked) + options.reboot_for
     if now < late:
-        return Running(min(late, now + LOOK_AGAIN))
+        return Running(min(late, now + CHECK_AGAIN))
     if mark.forced is None:
-        return Act.RESET
+        return Operation.RESET
     span = format_span(options.reboot_for)
-    return Broken(f"it was reset, and its agent has not said within {span} that it is up: see its console")
+    return Failed(f"it was reset, and its guest agent has not answered within {span}: see its console")
 
 
-def moving(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
-    """Shut it down, define it there, undefine it here, and only then start it there."""
-    here, there = sight.here, sight.there
+def moving(mark: DomainMark, view: StepView, *, now: datetime, options: LibvirtOptions) -> Decision:
+    """Shut down, define on the target, undefine on the source, and only then start on the target."""
+    source, target = view.source, view.target
     if mark.back:
-        return _going_back(mark, here, there)
-    if there is not None and (there.mark is None or there.mark.id != mark.id):
-        return Broken("its target has a domain with its UUID already: undefine that (virsh undefine)")
-    if there is not None and there.active:
-        up_by = (mark.started or now) + options.reboot_for
-        awaited = bool(mark.boot) and not sight.boot and now < up_by
-        return _settled(mark, here, there, look_at=min(up_by, now + LOOK_AGAIN) if awaited else None)
-    if here is not None and here.active:
-        return _going_down(mark, now=now, options=options)
-    if there is None:
-        if here is None:
-            return Broken("neither host has it: see what became of it, and declare where it is")
-        return Act.DEFINE_THERE
-    return Act.START_THERE if here is None else Act.UNDEFINE_HERE
+        return _going_back(mark, source, target)
+    if target is not None and (target.mark is None or target.mark.id != mark.id):
+        return Failed("its target has another domain with its UUID: undefine that domain (virsh undefine)")
+    if target is not None and target.active:
+        return _moved(mark, view, target, now=now, options=options)
+    if source is not None and source.active:
+        return _shutting_down(mark, now=now, options=options)
+    if target is None:
+        return Failed(_ON_NEITHER) if source is None else Operation.DEFINE_ON_TARGET
+    return Operation.START_ON_TARGET if source is None else Operation.UNDEFINE_ON_SOURCE
 
 
-def _settled(mark: DomainMark, here: Seen | None, there: Seen, *, look_at: datetime | None) -> Next:
-    """Return what is next for a machine that runs where it was to go; until its agent answers it is away."""
-    if here is not None and here.active:
-        return Broken("it runs on both hosts: power it off on one of them (virsh destroy), then retry")
-    if here is not None:
-        return Act.UNDEFINE_HERE
-    if there.state is DomainState.PAUSED:
-        return Unknown("its target holds it paused: see why there, then resume it (virsh resume)")
-    return Running(look_at) if look_at is not None else Finished(there=True, since=mark.asked)
+def _moved(
+    mark: DomainMark, view: StepView, target: DomainView, *, now: datetime, options: LibvirtOptions
+) -> Decision:
+    """Decide for a domain that the target runs; the interruption lasts until the guest agent answers."""
+    if view.source is not None:
+        return Failed(_ON_BOTH) if view.source.active else Operation.UNDEFINE_ON_SOURCE
+    if target.state is DomainState.PAUSED:
+        return Unknown(_HELD_BY_TARGET)
+    up_by = (mark.started or now) + options.reboot_for
+    if mark.boot and not view.boot and now < up_by:
+        return Running(min(up_by, now + CHECK_AGAIN))
+    return Finished(on_target=True, since=mark.asked)
 
 
-def _going_back(mark: DomainMark, here: Seen | None, there: Seen | None) -> Next:
-    """Bring it back to where it was: its target does not take it."""
-    if there is not None and there.active:
-        return Broken(f"{mark.back}; it runs there all the same: declare where it is")
-    if here is None:
-        return Act.DEFINE_HERE
-    if there is not None and there.mark is not None and there.mark.id == mark.id:
-        return Act.UNDEFINE_THERE
-    return Broken(f"{mark.back}; it runs where it was") if here.active else Act.START_HERE
+def _going_back(mark: DomainMark, source: DomainView | None, target: DomainView | None) -> Decision:
+    """Return the machine to the source, because the target has refused it."""
+    if target is not None and target.active:
+        return Failed(f"{mark.back}; it runs there all the same: declare where it is")
+    if source is None:
+        return Operation.DEFINE_ON_SOURCE
+    if target is not None and target.mark is not None and target.mark.id == mark.id:
+        return Operation.UNDEFINE_ON_TARGET
+    return Failed(f"{mark.back}; it runs on its source again") if source.active else Operation.START_ON_SOURCE
 
 
-def starting(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
-    """Run it where it is to be."""
-    match sight.there:
+def starting(mark: DomainMark, view: StepView, *, now: datetime, options: LibvirtOptions) -> Decision:
+    """Start the domain on the target."""
+    match view.target:
         case None:
-            return Act.DEFINE_THERE if mark.work is Work.RECOVER else Broken("its host does not have it")
-        case Seen(state=DomainState.PAUSED) if now < mark.begun + SETTLING:
-            return Running(now + LOOK_AGAIN)  # its host may just be starting it, or restoring its memory
-        case Seen(state=DomainState.PAUSED):
-            return Broken("it is paused, by other hands: resume it (virsh resume), then retry")
-        case Seen(state=DomainState.RUNNING):
-            return Finished(there=True)
-        case Seen():
-            return Act.START_THERE
+            return Operation.DEFINE_ON_TARGET if mark.work is Work.RECOVER else Failed(_ABSENT)
+        case DomainView(state=DomainState.PAUSED) if now < mark.begun + SETTLING:
+            return Running(now + CHECK_AGAIN)  # the host may be starting it or restoring its memory
+        case DomainView(state=DomainState.PAUSED):
+            return Failed(_PAUSED)
+        case DomainView(state=DomainState.RUNNING):
+            return Finished(on_target=True)
+        case DomainView():
+            return Operation.START_ON_TARGET
 
 
-def recovering(mark: DomainMark, sight: DomainSight, *, now: datetime, options: LibvirtOptions) -> Next:
-    """Run it elsewhere: its host has failed, and is fenced."""
-    if sight.here is not None and sight.here.active:
-        return Broken("its host still runs it, though that is said to be fenced: fence it, then retry")
-    if sight.here is not None and sight.there is not None and not sight.there.active:
-        return Act.UNDEFINE_HERE  # a host that is back may start what it knows, and it would run on both
-    return starting(mark, sight, now=now, options=options)
+def recovering(mark: DomainMark, view: StepView, *, now: datetime, options: LibvirtOptions) -> Decision:
+    """Start the domain on the target, because its host has failed and is fenced."""
+    source, target = view.source, view.target
+    if source is not None and source.active:
+        return Failed("its failed host still runs it although it is marked as fenced: fence it, then retry")
+    if source is not None and target is not None and not target.active:
+        # A host that comes back may start its domains, and then the machine would run twice.
+        return Operation.UNDEFINE_ON_SOURCE
+    return starting(mark, view, now=now, options=options)
 
 
-Decide: TypeAlias = Callable[..., Next]
-
-_DECIDING: dict[Work, Decide] = {
+_DECIDERS: dict[Work, Decide] = {
     Work.REBOOT: rebooting,
     Work.REDEPLOY: moving,
     Work.EVICT: stopping,

@@ -1,8 +1,7 @@
-"""Domain XML: whose a domain is, which disks it has, and what of it stays with its host.
+"""Domain XML: the manager of a domain, its disks, the devices that cannot move, and forewarn's metadata.
 
-A domain that was made in place of one on a host that could not be reached has a note of that host in its
-metadata, which goes with it wherever it moves. So a domain of the same UUID without such a note is the one
-that was left.
+A domain that was recovered from an unreachable host stores a note of that host in its metadata. The note
+moves with the domain. So another domain with the same UUID and without the note is stale.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,66 +10,71 @@ from ipaddress import ip_address
 from xml.etree import ElementTree
 
 from forewarn.core.basic_types import HostName
-from forewarn.drivers.libvirt.sights import MARK_NAMESPACE, MARK_PREFIX, DomainMark, mark_as_xml, read_mark
+from forewarn.drivers.libvirt.domain_view import (
+    MARK_NAMESPACE,
+    MARK_PREFIX,
+    DomainMark,
+    mark_as_xml,
+    read_mark,
+)
 
-# What its owner says of a machine: `<forewarn:machine xmlns:forewarn="urn:forewarn:machine:1">`.
+# The owner's metadata of a machine: `<forewarn:machine xmlns:forewarn="urn:forewarn:machine:1">`.
 MACHINE_NAMESPACE = "urn:forewarn:machine:1"
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
 
-# Those who manage domains themselves, by the namespace of what they leave in metadata.
+# Other managers of domains, by the namespace of their metadata.
 MANAGERS = {
     "http://openstack.org/xmlns/libvirt/nova/": "OpenStack's nova",
     "http://ovirt.org/vm/": "oVirt",
     "http://kubevirt.io": "KubeVirt",
 }
-# Kinds of disk sources that a host reaches over the network, wherever it is.
-_OVER_THE_NETWORK = frozenset({"network", "nvme-of"})
-# What every host calls itself.
-_THE_HOST_ITSELF = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
-LEFT_NAMESPACE = "urn:forewarn:left-behind:1"
-LEFT_PREFIX = "forewarn-left"
+# Disk sources that every host reaches over the network.
+_NETWORK_SOURCES = frozenset({"network", "nvme-of"})
+_LOCALHOST = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
+STALE_NAMESPACE = "urn:forewarn:left-behind:1"
+STALE_PREFIX = "forewarn-left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """A disk, or another file that a domain cannot run without."""
+    """A disk, or another file that a domain needs."""
 
-    name: str  # as its domain calls it: vda
-    path: str | None = None  # on its host
-    pool: str | None = None  # of a disk that is a volume
+    name: str  # such as vda
+    path: str | None = None  # on the host
+    pool: str | None = None  # of a volume
     volume: str | None = None
-    network: bool = False  # reached over the network, and the same wherever it is reached from
-    served_by_host: str | None = None  # where its own host serves it: another host would find another there
-    ephemeral: bool = False  # made anew where the machine comes to
-    capacity: int | None = None  # of an ephemeral one, in bytes, if its owner says so
+    network: bool = False  # the same network storage from every host
+    served_by_host: str | None = None  # the local socket or address if the host itself serves the disk
+    ephemeral: bool = False  # created empty on the target of a move
+    capacity: int | None = None  # of an ephemeral disk, in bytes, if declared
     format: str = "raw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What the XML of a domain says that the driver goes by."""
+    """The parts of a domain's XML that the driver uses."""
 
     manager: str | None
     disks: tuple[Disk, ...]
-    stays: tuple[str, ...]  # what it has that cannot leave its host
-    has_agent: bool  # the guest agent is connected, as far as libvirt knows
+    immovable: tuple[str, ...]  # devices that cannot leave the host
+    has_agent: bool  # the guest agent is connected
 
 
 def read(xml: str) -> Definition:
-    """Read the XML of a domain, as libvirt gives it."""
+    """Parse the XML of a domain."""
     root = _parsed(xml)
     declared = root.iterfind(f"metadata/{{{MACHINE_NAMESPACE}}}machine/{{{MACHINE_NAMESPACE}}}ephemeral")
     ephemeral = {each.get("disk", ""): each.get("capacity", "") for each in declared}
     return Definition(
         manager=_manager(root),
         disks=tuple(_disks(root, ephemeral)),
-        stays=tuple(_stays(root)),
+        immovable=tuple(_immovable(root)),
         has_agent=any(_is_agent(channel) for channel in root.iterfind("devices/channel")),
     )
 
 
 def with_mark(xml: str, mark: DomainMark) -> str:
-    """Return the XML of a domain with another mark in it."""
+    """Return the XML of a domain with a new mark."""
     ElementTree.register_namespace(MARK_PREFIX, MARK_NAMESPACE)
     root = _parsed(xml)
     metadata = root.find("metadata")
@@ -108,7 +112,7 @@ def _disks(root: ElementTree.Element, ephemeral: Mapping[str, str]) -> Iterator[
         if source is None or target is None:
             continue  # a drive without a medium
         name = target.get("dev", "?")
-        said = ephemeral.get(name, "")
+        capacity = ephemeral.get(name, "")
         yield Disk(
             name=name,
             path=_path(source),
@@ -117,20 +121,20 @@ def _disks(root: ElementTree.Element, ephemeral: Mapping[str, str]) -> Iterator[
             network=_is_shared(disk.get("type"), source),
             served_by_host=_served_by_host(source),
             ephemeral=name in ephemeral,
-            capacity=int(said) if said.isdecimal() else None,
+            capacity=int(capacity) if capacity.isdecimal() else None,
             format="raw" if driver is None else driver.get("type", "raw"),
         )
-        # What an image adds to is as needed as the image.
+        # A domain needs the backing files of its images too.
         for backing in disk.iter("backingStore"):
             below = backing.find("source")
             if below is not None:
                 yield Disk(
-                    name=f"{name}, which adds to",
+                    name=f"{name}, backing file",
                     path=_path(below),
                     network=_is_shared(backing.get("type"), below),
                     served_by_host=_served_by_host(below),
                 )
-    # What firmware a host has is its own, and found again by each; what a guest keeps in it is not.
+    # Each host has its own firmware, but the variables that a guest stores in NVRAM are the domain's.
     for tag in ("nvram", "kernel", "initrd", "dtb"):
         element = root.find(f"os/{tag}")
         if element is not None and element.text:
@@ -142,16 +146,16 @@ def _path(source: ElementTree.Element) -> str | None:
 
 
 def _is_shared(kind: str | None, source: ElementTree.Element) -> bool:
-    return kind in _OVER_THE_NETWORK and _served_by_host(source) is None
+    return kind in _NETWORK_SOURCES and _served_by_host(source) is None
 
 
 def _served_by_host(source: ElementTree.Element) -> str | None:
-    """Return where a host serves a disk itself: by a socket of its own, or at an address that is its own."""
+    """Return the local socket or loopback address at which the host itself serves a disk."""
     for host in source.iterfind("host"):
         name = host.get("name", "")
         if host.get("transport") == "unix":
             return host.get("socket", "a socket")
-        if name.rstrip(".").lower() in _THE_HOST_ITSELF or _is_loopback(name):
+        if name.rstrip(".").lower() in _LOCALHOST or _is_loopback(name):
             return name
     return None
 
@@ -163,7 +167,7 @@ def _is_loopback(name: str) -> bool:
         return False
 
 
-def _stays(root: ElementTree.Element) -> Iterator[str]:
+def _immovable(root: ElementTree.Element) -> Iterator[str]:
     if any(tpm.get("type") == "emulator" for tpm in root.iterfind("devices/tpm/backend")):
         yield "an emulated TPM"
     if root.find("devices/hostdev") is not None:
@@ -177,16 +181,16 @@ def _is_agent(channel: ElementTree.Element) -> bool:
     return target is not None and target.get("name") == AGENT_CHANNEL and target.get("state") == "connected"
 
 
-def left_on_as_xml(hosts: Iterable[HostName]) -> str:
-    """Write the hosts as the element that libvirt keeps; libvirt adds the namespace."""
+def stale_on_as_xml(hosts: Iterable[HostName]) -> str:
+    """Write the note of stale domains as a metadata element; libvirt adds the namespace."""
     root = ElementTree.Element("left-behind")
     for host in sorted(hosts):
         ElementTree.SubElement(root, "on", {"host": host})
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def read_left_on(xml: str) -> frozenset[HostName]:
-    """Read the hosts of a note as libvirt gives it back; none from what is no note."""
+def read_stale_on(xml: str) -> frozenset[HostName]:
+    """Read the hosts of a note; return none if it is no note."""
     try:
         root = ElementTree.fromstring(xml)  # noqa: S314 - libvirt has parsed it before
     except ElementTree.ParseError:

@@ -1,76 +1,91 @@
-"""A domain of one host, as the driver sees and treats it."""
+"""A libvirt domain on one host."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.basic_types import HostName
 from forewarn.drivers.libvirt import definitions
 from forewarn.drivers.libvirt.definitions import (
-    LEFT_NAMESPACE,
-    LEFT_PREFIX,
+    STALE_NAMESPACE,
+    STALE_PREFIX,
     Definition,
-    left_on_as_xml,
-    read_left_on,
+    read_stale_on,
+    stale_on_as_xml,
 )
-from forewarn.drivers.libvirt.library import Declined, boot_of
-from forewarn.drivers.libvirt.sights import (
+from forewarn.drivers.libvirt.domain_view import (
     MARK_NAMESPACE,
     MARK_PREFIX,
     DomainJob,
     DomainMark,
     DomainState,
-    Seen,
+    DomainView,
     mark_as_xml,
     read_mark,
 )
+from forewarn.drivers.libvirt.library import LibvirtRefused, boot_of
 
-Asking: TypeAlias = Callable[[], AbstractContextManager[None]]
-# VIR_DOMAIN_PAUSED_STARTING_UP: where a machine comes to, before it runs.
+T = TypeVar("T")
+ConvertErrors: TypeAlias = Callable[[], AbstractContextManager[None]]
+# VIR_DOMAIN_PAUSED_STARTING_UP: an incoming domain before it runs.
 _STARTING_UP = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """How a machine migrates."""
+    """How a domain migrates."""
 
-    peer: str  # how its libvirt reaches the other
-    uri: str | None = None  # where its memory is sent; None: as the other says
-    bandwidth: int = 0  # MiB/s; 0: as libvirt does by itself
+    peer: str  # the URI of the target's libvirt
+    uri: str | None = None  # the destination of the memory; None: the target chooses
+    bandwidth: int = 0  # MiB/s; 0: libvirt's default
     auto_converge: bool = True
     unsafe: bool = False
-    disks: tuple[str, ...] = ()  # that are copied
+    disks: tuple[str, ...] = ()  # disks to copy
 
 
 class Domain:
-    """A domain; every call may raise NoAnswer or Declined."""
+    """A domain; every call may raise NoLibvirtAnswer or LibvirtRefused."""
 
-    def __init__(self, library: Any, domain: Any, *, asking: Asking) -> None:
-        """Take libvirt's domain, and what turns libvirt's errors into those two."""
+    def __init__(self, library: Any, domain: Any, *, converted: ConvertErrors) -> None:
+        """Take libvirt's domain, and the context manager that converts its errors."""
         self._library = library
-        self._asking = asking
+        self._converted = converted
         self._domain = domain
+
+    def _call(self, call: Callable[..., T], *args: Any) -> T:
+        with self._converted():
+            return call(*args)
+
+    def _call_unless(self, codes: tuple[int, ...], call: Callable[..., T], *args: Any) -> T | None:
+        """Return the result of a call; None if it fails with one of these error codes."""
+        with self._converted():
+            try:
+                return call(*args)
+            except self._library.libvirtError as error:
+                if error.get_error_code() not in codes:
+                    raise
+                return None
 
     @property
     def uuid(self) -> str:
-        """What it is known by."""
+        """The domain's UUID."""
         return str(self._domain.UUIDString())
 
-    # What is seen of it
+    # Reading
 
-    def seen(self) -> Seen:
-        """Return what it is doing."""
-        with self._asking():
+    def view(self) -> DomainView:
+        """Return the state of the domain."""
+        with self._converted():
             state, reason = self._domain.state()
             active = bool(self._domain.isActive())
             persistent = bool(self._domain.isPersistent())
         if not active:
-            return Seen(state=DomainState.OFF, mark=self.mark(), persistent=persistent)
+            return DomainView(state=DomainState.OFF, mark=self.mark(), persistent=persistent)
         library = self._library
-        # One that is about to go off still runs; one that has crashed is held until somebody looks.
+        # A domain that shuts down still runs. A crashed one is kept for a person to look at.
         runs = state in (library.VIR_DOMAIN_RUNNING, library.VIR_DOMAIN_BLOCKED, library.VIR_DOMAIN_SHUTDOWN)
-        return Seen(
+        return DomainView(
             state=DomainState.RUNNING if runs else DomainState.PAUSED,
             run=self._domain.ID(),
             mark=self.mark(),
@@ -80,42 +95,35 @@ class Domain:
         )
 
     def mark(self) -> DomainMark | None:
-        """Return the mark in its metadata."""
+        """Return the mark in the metadata."""
         xml = self._metadata(MARK_NAMESPACE)
         return None if xml is None else read_mark(xml)
 
-    def left_on(self) -> frozenset[HostName]:
-        """Return the hosts on which it was left behind when it was recovered here, as its metadata says."""
-        xml = self._metadata(LEFT_NAMESPACE)
-        return frozenset() if xml is None else read_left_on(xml)
+    def stale_on(self) -> frozenset[HostName]:
+        """Return the hosts that may have a stale domain of this machine, from the metadata."""
+        xml = self._metadata(STALE_NAMESPACE)
+        return frozenset() if xml is None else read_stale_on(xml)
 
     def _metadata(self, namespace: str) -> str | None:
         library = self._library
-        flags = library.VIR_DOMAIN_AFFECT_CURRENT
-        with self._asking():
-            try:
-                return str(self._domain.metadata(library.VIR_DOMAIN_METADATA_ELEMENT, namespace, flags))
-            except library.libvirtError as error:
-                if error.get_error_code() == library.VIR_ERR_NO_DOMAIN_METADATA:
-                    return None
-                raise
+        return self._call_unless(
+            (library.VIR_ERR_NO_DOMAIN_METADATA,),
+            self._domain.metadata,
+            library.VIR_DOMAIN_METADATA_ELEMENT,
+            namespace,
+            library.VIR_DOMAIN_AFFECT_CURRENT,
+        )
 
     def job(self) -> DomainJob | None:
-        """Return the migration that it is leaving by."""
+        """Return the outgoing migration."""
         library = self._library
-        with self._asking():
-            try:
-                stats = self._domain.jobStats()
-            except library.libvirtError as error:
-                # All else says nothing of its job.
-                if error.get_error_code() in (
-                    library.VIR_ERR_OPERATION_UNSUPPORTED,  # this is where it goes to
-                    library.VIR_ERR_OPERATION_INVALID,  # it has just gone off
-                    library.VIR_ERR_NO_SUPPORT,
-                ):
-                    return None
-                raise
-        if stats.get("type", 0) == library.VIR_DOMAIN_JOB_NONE:
+        no_job = (
+            library.VIR_ERR_OPERATION_UNSUPPORTED,  # an incoming migration
+            library.VIR_ERR_OPERATION_INVALID,  # the domain has just stopped
+            library.VIR_ERR_NO_SUPPORT,
+        )
+        stats = self._call_unless(no_job, self._domain.jobStats)
+        if stats is None or stats.get("type", 0) == library.VIR_DOMAIN_JOB_NONE:
             return None
         if stats.get("operation") != library.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT:
             return None
@@ -125,33 +133,24 @@ class Domain:
         return DomainJob(progress=min(max(1 - remaining / total, 0.0), 1.0))
 
     def definition(self, *, inactive: bool = False) -> Definition:
-        """Return what its XML says."""
+        """Return the parsed XML."""
         return definitions.read(self.xml(inactive=inactive))
 
     def xml(self, *, inactive: bool) -> str:
-        """Return its XML, as it is or as it will be when it is started, with its secrets."""
-        library = self._library
-        kind = library.VIR_DOMAIN_XML_INACTIVE if inactive else 0
-        with self._asking():
-            return str(self._domain.XMLDesc(library.VIR_DOMAIN_XML_SECURE | kind))
+        """Return the XML of the running domain, or of its next start, with secrets."""
+        flags = self._library.VIR_DOMAIN_XML_INACTIVE if inactive else 0
+        return str(self._call(self._domain.XMLDesc, self._library.VIR_DOMAIN_XML_SECURE | flags))
 
     def boot(self) -> str:
-        """Return what the guest agent calls this boot; "" if it does not say."""
+        """Return the guest's boot id, or "" if the guest agent does not answer."""
         return boot_of(self._library, self._domain)
 
-    def is_known(self) -> bool:
-        """Return whether its host still has it."""
-        with self._asking():
-            try:
-                self._domain.state()
-            except self._library.libvirtError as error:
-                if error.get_error_code() == self._library.VIR_ERR_NO_DOMAIN:
-                    return False
-                raise
-        return True
+    def exists(self) -> bool:
+        """Return whether the host still has the domain."""
+        return self._call_unless((self._library.VIR_ERR_NO_DOMAIN,), self._domain.state) is not None
 
     def addresses(self, *, by_agent: bool) -> Mapping[str, tuple[str, ...]]:
-        """Return its addresses by MAC, as the guest agent or libvirt's own leases have them; or none."""
+        """Return the addresses by MAC, from the guest agent or from libvirt's DHCP leases."""
         library = self._library
         source = (
             library.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT
@@ -161,30 +160,23 @@ class Domain:
         try:
             found = self._domain.interfaceAddresses(source)
         except library.libvirtError:
-            return {}  # it boots, hangs, or has no such network: nothing is known now
+            return {}  # the guest boots or hangs, or libvirt does not manage its network
         by_mac: dict[str, tuple[str, ...]] = {}
         for each in found.values():
-            mac, told = (each.get("hwaddr") or "").lower(), each.get("addrs") or ()
-            by_mac[mac] = (*by_mac.get(mac, ()), *(str(one["addr"]) for one in told))
+            mac, addresses = (each.get("hwaddr") or "").lower(), each.get("addrs") or ()
+            by_mac[mac] = (*by_mac.get(mac, ()), *(str(one["addr"]) for one in addresses))
         return by_mac
 
     def snapshots(self) -> int:
-        """Return how many snapshots it has."""
-        with self._asking():
-            try:
-                return int(self._domain.snapshotNum())
-            except self._library.libvirtError as error:
-                if error.get_error_code() == self._library.VIR_ERR_NO_SUPPORT:
-                    return 0
-                raise
+        """Count the snapshots."""
+        return self._call_unless((self._library.VIR_ERR_NO_SUPPORT,), self._domain.snapshotNum) or 0
 
     def has_saved_memory(self) -> bool:
-        """Return whether it was saved, to go on from there when it is started."""
-        with self._asking():
-            return bool(self._domain.hasManagedSaveImage())
+        """Return whether the domain resumes from saved memory at its next start."""
+        return bool(self._call(self._domain.hasManagedSaveImage))
 
     def downtime(self) -> float | None:
-        """Return the seconds that it stood still in the migration by which it came; None: not known."""
+        """Return the downtime of the migration by which the domain came, in seconds, if known."""
         library = self._library
         flags = library.VIR_DOMAIN_JOB_STATS_COMPLETED | library.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED
         try:
@@ -193,20 +185,20 @@ class Domain:
             return None
         return None if downtime is None else downtime / 1000
 
-    # What is done to it
+    # Writing
 
     def write(self, mark: DomainMark) -> None:
-        """Leave a mark, in what it is now and in what it will be when it is started again."""
+        """Store a mark in the metadata, both live and persistent."""
         self._write_metadata(mark_as_xml(mark), prefix=MARK_PREFIX, namespace=MARK_NAMESPACE)
 
-    def write_left_on(self, hosts: frozenset[HostName]) -> None:
-        """Note on which hosts it was left behind; on none: nothing is noted."""
-        xml = left_on_as_xml(hosts) if hosts else None
-        self._write_metadata(xml, prefix=LEFT_PREFIX, namespace=LEFT_NAMESPACE)
+    def write_stale_on(self, hosts: frozenset[HostName]) -> None:
+        """Store the hosts that may have a stale domain of this machine."""
+        xml = stale_on_as_xml(hosts) if hosts else None
+        self._write_metadata(xml, prefix=STALE_PREFIX, namespace=STALE_NAMESPACE)
 
     def _write_metadata(self, xml: str | None, *, prefix: str, namespace: str) -> None:
         library = self._library
-        with self._asking():
+        with self._converted():
             flags = 0
             if self._domain.isActive():
                 flags |= library.VIR_DOMAIN_AFFECT_LIVE
@@ -214,72 +206,69 @@ class Domain:
                 flags |= library.VIR_DOMAIN_AFFECT_CONFIG
             self._domain.setMetadata(library.VIR_DOMAIN_METADATA_ELEMENT, xml, prefix, namespace, flags)
 
-    def keep_from_starting(self) -> None:
-        """Have its host not start it by itself, when that starts."""
-        with self._asking():
+    def disable_autostart(self) -> None:
+        """Keep the host from starting the domain at boot."""
+        with self._converted():
             if self._domain.isPersistent():
                 self._domain.setAutostart(0)
 
     def suspend(self) -> None:
-        """Stop its processors."""
-        with self._asking():
-            self._domain.suspend()
+        """Pause the domain's processors."""
+        self._call(self._domain.suspend)
 
     def resume(self) -> None:
-        """Let its processors go on."""
-        with self._asking():
-            self._domain.resume()
+        """Resume the domain's processors."""
+        self._call(self._domain.resume)
 
     def press_power_button(self) -> None:
-        """Tell the guest by ACPI to shut down; whether it does is another matter."""
-        library = self._library
-        with self._asking():
-            try:
-                self._domain.shutdownFlags(library.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN)
-            except library.libvirtError as error:
-                if error.get_error_code() not in (library.VIR_ERR_NO_SUPPORT, library.VIR_ERR_INVALID_ARG):
-                    raise
-                self._domain.shutdown()
+        """Ask the guest by ACPI to shut down; the guest may ignore it."""
+        self._call_with_fallback(
+            self._domain.shutdownFlags,
+            self._library.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN,
+            fallback=self._domain.shutdown,
+        )
 
     def shut_down_by_agent(self) -> None:
-        """Have the guest agent shut down; returns when the guest is down, or after a minute."""
-        with self._asking():
-            self._domain.shutdownFlags(self._library.VIR_DOMAIN_SHUTDOWN_GUEST_AGENT)
+        """Shut down through the guest agent; returns when the guest is off, or after a minute."""
+        self._call(self._domain.shutdownFlags, self._library.VIR_DOMAIN_SHUTDOWN_GUEST_AGENT)
 
     def reboot_by_agent(self) -> None:
-        """Have the guest agent reboot; returns when the guest goes down, or after a minute."""
-        with self._asking():
-            self._domain.reboot(self._library.VIR_DOMAIN_REBOOT_GUEST_AGENT)
+        """Reboot through the guest agent; returns when the guest goes down, or after a minute."""
+        self._call(self._domain.reboot, self._library.VIR_DOMAIN_REBOOT_GUEST_AGENT)
 
     def reset(self) -> None:
-        """Reset it as by the button."""
-        with self._asking():
-            self._domain.reset()
+        """Reset the domain as the reset button does."""
+        self._call(self._domain.reset)
 
     def power_off(self) -> None:
-        """Switch it off."""
-        with self._asking():
-            self._domain.destroy()
+        """Power the domain off."""
+        self._call(self._domain.destroy)
 
     def start(self) -> None:
-        """Switch it on."""
-        with self._asking():
-            self._domain.create()
+        """Start the domain."""
+        self._call(self._domain.create)
 
     def undefine(self) -> None:
-        """Forget it; its disks and the firmware's variables stay."""
+        """Undefine the domain; keep its disks and firmware variables."""
         library = self._library
         keep = library.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM | library.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
-        with self._asking():
+        self._call_with_fallback(self._domain.undefineFlags, keep, fallback=self._domain.undefine)
+
+    def _call_with_fallback(
+        self, call: Callable[[int], object], flags: int, *, fallback: Callable[[], object]
+    ) -> None:
+        """Call with flags; if the hypervisor does not support them, call the fallback."""
+        with self._converted():
             try:
-                self._domain.undefineFlags(keep)
-            except library.libvirtError as error:
-                if error.get_error_code() not in (library.VIR_ERR_NO_SUPPORT, library.VIR_ERR_INVALID_ARG):
+                call(flags)
+            except self._library.libvirtError as error:
+                unsupported = (self._library.VIR_ERR_NO_SUPPORT, self._library.VIR_ERR_INVALID_ARG)
+                if error.get_error_code() not in unsupported:
                     raise
-                self._domain.undefine()
+                fallback()
 
     def migrate(self, route: Route) -> None:
-        """Migrate it while it runs; its libvirt does it, also if this process dies. Returns at the end."""
+        """Migrate the running domain; libvirt goes on even if this process dies. Returns at the end."""
         library = self._library
         flags = (
             library.VIR_MIGRATE_LIVE
@@ -300,13 +289,9 @@ class Domain:
         if route.disks:
             flags |= library.VIR_MIGRATE_NON_SHARED_DISK
             params[library.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = list(route.disks)
-        with self._asking():
-            self._domain.migrateToURI3(route.peer, params, flags)
+        self._call(self._domain.migrateToURI3, route.peer, params, flags)
 
     def abort(self) -> None:
-        """Break its migration off."""
-        try:
-            with self._asking():
-                self._domain.abortJob()
-        except Declined:
-            pass  # it has just ended
+        """Abort the migration; it may just have ended."""
+        with suppress(LibvirtRefused):
+            self._call(self._domain.abortJob)

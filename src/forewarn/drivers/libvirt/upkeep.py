@@ -1,8 +1,9 @@
-"""What is looked after whenever a host is reached: copies of definitions, and what was left behind there.
+"""Upkeep of hosts while they are reachable: copy definitions and remove stale domains.
 
-A host that cannot be reached keeps the domains of its machines, and may start them by itself when it comes
-back. The domain that was made elsewhere notes where that may be (`definitions.py`). Whenever a host is
-reached, what was left on it is powered off and undefined, but never while it might be the machine's only one.
+An unreachable host keeps the domains of its machines and may start them when it comes back. forewarn may have
+recovered the machines on other hosts by then. A recovered domain notes where a stale one may be
+(`definitions.py`). When that host is reachable again, the driver powers the stale domain off and undefines
+it, but never while it might be the machine's only domain.
 """
 
 import logging
@@ -14,104 +15,93 @@ from contextlib import AbstractContextManager
 from forewarn.core.basic_types import HostName
 from forewarn.core.model.host import Host
 from forewarn.drivers.libvirt import disks
-from forewarn.drivers.libvirt.connections import Connections
+from forewarn.drivers.libvirt.domain_view import DomainState, DomainView
 from forewarn.drivers.libvirt.domains import Domain
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
-from forewarn.drivers.libvirt.kept import LeftBehind
-from forewarn.drivers.libvirt.library import Declined, NoLibvirtAnswer
-from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.places import Tools
-from forewarn.drivers.libvirt.sights import DomainState, Seen
+from forewarn.drivers.libvirt.library import LibvirtRefused, NoLibvirtAnswer
+from forewarn.drivers.libvirt.step_hosts import LibvirtContext
 
 log = logging.getLogger(__name__)
 
-# How often all domains of a host are looked through, in seconds.
-LOOK_EVERY = 600.0
-# For what is to be done, in seconds: a host has only a little longer to answer that it is reached.
+# The interval at which the driver looks at all domains of a host, in seconds.
+SCAN_EVERY = 600.0
+# The longest wait for upkeep, in seconds: the caller must soon report the host as reachable.
 WAIT = 2.0
 
 
 class Upkeep:
-    """Looks after hosts, each time one is reached."""
+    """Does the upkeep of hosts."""
 
-    def __init__(self, tools: Tools, *, alone: Callable[[str], AbstractContextManager[bool]]) -> None:
-        """Take what keeps calls about one machine, or the upkeep of one host, apart."""
-        self._tools = tools
-        self._alone = alone
+    def __init__(
+        self, context: LibvirtContext, *, exclusive: Callable[[str], AbstractContextManager[bool]]
+    ) -> None:
+        """Take a context manager that excludes concurrent work on one machine or host."""
+        self._context = context
+        self._exclusive = exclusive
         self._lock = threading.Lock()
-        self._looked_at: dict[HostName, float] = {}  # of each host the thread at work there has it
-        # Domains that there was news of, and when; guarded by the lock.
+        self._scanned_at: dict[HostName, float] = {}  # owned by the thread that works on the host
+        # Domains with events, and when; guarded by the lock.
         self._changed: dict[str, float] = {}
 
     def changed(self, uuid: str) -> None:
-        """Take note that something has happened to a domain: its definition may have changed."""
-        if self._tools.kept.kept:
+        """Record an event of a domain, whose definition may have changed."""
+        if self._context.copies.enabled:
             with self._lock:
                 self._changed[uuid] = time.monotonic()
 
-    def look_after(self, hypervisor: Hypervisor, host: Host) -> None:
-        """Do what is to be done on a host, unless that is under way; what takes long goes on by itself.
-
-        Whether the host is reached is not told by this.
-        """
+    def run(self, hypervisor: Hypervisor, host: Host) -> None:
+        """Do the upkeep of a host; long upkeep goes on in the background."""
         name = f"forewarn-libvirt-upkeep-{host.name}"
         thread = threading.Thread(target=self._run, args=(hypervisor, host), name=name, daemon=True)
         try:
             thread.start()
         except RuntimeError as error:  # the process may have no more threads
-            log.info("%s is looked after later: %s", host.name, error)
+            log.info("the upkeep of %s is postponed: %s", host.name, error)
             return
         thread.join(WAIT)
 
     def _run(self, hypervisor: Hypervisor, host: Host) -> None:
-        with self._alone(f"upkeep of {host.name}") as alone:
-            if not alone:
+        with self._exclusive(f"upkeep of {host.name}") as exclusive:
+            if not exclusive:
                 return
             try:
-                self._look_after(hypervisor, host)
-            except (NoLibvirtAnswer, Declined) as error:
-                log.info("%s is looked after later: %s", host.name, error)
+                self._do(hypervisor, host)
+            except (NoLibvirtAnswer, LibvirtRefused) as error:
+                log.info("the upkeep of %s is postponed: %s", host.name, error)
             except Exception:
-                log.exception("%s could not be looked after", host.name)
+                log.exception("the upkeep of %s failed", host.name)
 
-    def _look_after(self, hypervisor: Hypervisor, host: Host) -> None:
+    def _do(self, hypervisor: Hypervisor, host: Host) -> None:
         now = time.monotonic()
-        looks_through = now - self._looked_at.get(host.name, -LOOK_EVERY) >= LOOK_EVERY
-        if looks_through:
-            self._read_notes(hypervisor, host)
-        clear_up(
-            hypervisor,
-            self._tools.left,
-            connections=self._tools.connections,
-            options=self._tools.options,
-            alone=self._alone,
-        )
-        if looks_through:
+        scans = now - self._scanned_at.get(host.name, -SCAN_EVERY) >= SCAN_EVERY
+        if scans:
+            for domain in hypervisor.domains():
+                try:
+                    self._context.stale.note(domain.uuid, domain.stale_on(), current_host=host)
+                except LibvirtRefused as error:
+                    log.info("%s does not return the note of %s: %s", host.name, domain.uuid, error)
+        self._remove_stale(hypervisor)
+        if scans:
             self._copy_all(hypervisor)
-            self._looked_at[host.name] = now
+            self._scanned_at[host.name] = now
         else:
             self._copy_changed(hypervisor, now)
 
-    def _read_notes(self, hypervisor: Hypervisor, host: Host) -> None:
-        for domain in hypervisor.domains():
-            try:
-                self._tools.left.note(domain.uuid, domain.left_on(), instead=host)
-            except Declined as error:
-                log.info("%s does not tell what %s left behind: %s", host.name, domain.uuid, error)
+    # Copies of definitions
 
     def _copy_all(self, hypervisor: Hypervisor) -> None:
-        if not self._tools.kept.kept:
+        copies = self._context.copies
+        if not copies.enabled:
             return
         domains = hypervisor.domains()
         for domain in domains:
             self._copy(domain, hypervisor)
-        known = [domain.uuid for domain in domains]
-        self._tools.kept.prune(hypervisor.host, known, now=self._tools.now())
+        copies.prune(hypervisor.host, [domain.uuid for domain in domains], now=self._context.now())
 
     def _copy_changed(self, hypervisor: Hypervisor, now: float) -> None:
         with self._lock:
-            # Of what no host has any more there is nothing to copy.
-            self._changed = {uuid: at for uuid, at in self._changed.items() if now - at < LOOK_EVERY}
+            # Forget domains that no host has any more.
+            self._changed = {uuid: at for uuid, at in self._changed.items() if now - at < SCAN_EVERY}
             changed = dict(self._changed)
         for uuid, at in changed.items():
             domain = hypervisor.find(uuid)
@@ -121,83 +111,73 @@ class Upkeep:
                         del self._changed[uuid]
 
     def _copy(self, domain: Domain, hypervisor: Hypervisor) -> bool:
-        """Copy a definition; return whether it is copied. One that is in the middle of a migration is not."""
-        if domain.uuid in self._tools.left.of(hypervisor.host):
-            return False  # what counts is elsewhere
+        """Copy the definition of a domain, unless the domain is stale or migrating; return success."""
+        if domain.uuid in self._context.stale.of(hypervisor.host):
+            return False
         try:
-            seen = domain.seen()
-            if seen.migrating or not seen.persistent:
+            view = domain.view()
+            if view.migrating or not view.persistent:
                 return False
-            self._tools.kept.keep(domain.uuid, domain.xml(inactive=True), host=hypervisor.host)
-        except (Declined, OSError) as error:
-            log.warning("the definition of %s is not copied: %s", domain.uuid, error)
+            self._context.copies.write(domain.uuid, domain.xml(inactive=True), host=hypervisor.host)
+        except (LibvirtRefused, OSError) as error:
+            log.warning("cannot copy the definition of %s: %s", domain.uuid, error)
             return False
         return True
 
+    # Stale domains
 
-def clear_up(
-    hypervisor: Hypervisor,
-    left: LeftBehind,
-    *,
-    connections: Connections,
-    options: LibvirtOptions,
-    alone: Callable[[str], AbstractContextManager[bool]],
-) -> None:
-    """Clear away what was left on a host that can be reached; what cannot be now is tried again later."""
-    for uuid, host in left.of(hypervisor.host).items():
-        with alone(uuid) as may:
-            if not may:
-                continue
-            try:
-                instead = connections.get(host)
-                noted = _settle(uuid, hypervisor, instead, options)
-            except (NoLibvirtAnswer, Declined) as error:
-                log.info("%s keeps what is left there of %s: %s", hypervisor.host, uuid, error)
-            else:
-                left.note(uuid, noted, instead=host)
+    def _remove_stale(self, hypervisor: Hypervisor) -> None:
+        """Remove the stale domains of a reachable host; retry later where that is not possible."""
+        for uuid, current_host in self._context.stale.of(hypervisor.host).items():
+            with self._exclusive(uuid) as exclusive:
+                if not exclusive:
+                    continue
+                try:
+                    stale_on = self._settle(uuid, hypervisor, current_host)
+                except (NoLibvirtAnswer, LibvirtRefused) as error:
+                    log.info("%s keeps the stale domain %s: %s", hypervisor.host, uuid, error)
+                else:
+                    self._context.stale.note(uuid, stale_on, current_host=current_host)
+
+    def _settle(self, uuid: str, old: Hypervisor, current_host: Host) -> frozenset[HostName]:
+        """Remove a stale domain if that is safe; return the hosts that may still have one."""
+        new = self._context.connections.get(current_host)
+        current = new.find(uuid)
+        if current is None:
+            return frozenset()  # it has moved; the next scan of its host finds it
+        stale_on = current.stale_on()
+        if old.host not in stale_on:
+            return stale_on
+        stale = old.find(uuid)
+        if (
+            stale is not None and old.host not in stale.stale_on()
+        ):  # with the note, it is the recovered domain
+            stale.disable_autostart()
+            if not is_superseded(stale.view(), current.view()):
+                return stale_on
+            self._remove(stale, current, old, new)
+        stale_on -= {old.host}
+        current.write_stale_on(stale_on)
+        return stale_on
+
+    def _remove(self, stale: Domain, current: Domain, old: Hypervisor, new: Hypervisor) -> None:
+        view = stale.view()
+        shared = self._context.options.shared_paths
+        unused = disks.recreated(current.definition(inactive=True), old, new, shared=shared)
+        if view.active:
+            log.warning(
+                "%s runs %s, which was recovered on %s: powering it off", old.host, stale.uuid, new.host
+            )
+            stale.power_off()
+        if view.persistent:  # a transient domain is gone when it is off
+            stale.undefine()
+        disks.delete(unused, on=old)
+        log.info("removed stale domain %s from %s; it was recovered on %s", stale.uuid, old.host, new.host)
 
 
-def _settle(
-    uuid: str, left_on: Hypervisor, instead: Hypervisor, options: LibvirtOptions
-) -> frozenset[HostName]:
-    """Clear one domain away if that can be done; return the hosts on which it may be left all the same."""
-    kept = instead.find(uuid)
-    if kept is None:
-        return frozenset()  # it has moved: it is found again where it is
-    noted = kept.left_on()
-    if left_on.host not in noted:
-        return noted
-    left = left_on.find(uuid)
-    if left is not None and left_on.host not in left.left_on():  # one that has come back here has the note
-        left.keep_from_starting()
-        if not is_superseded(left.seen(), kept.seen()):
-            return noted
-        _clear(left, kept, left_on, instead, options)
-    noted -= {left_on.host}
-    kept.write_left_on(noted)
-    return noted
-
-
-def is_superseded(left: Seen, kept: Seen) -> bool:
-    """Return whether a domain that was left can go: the one that was made instead is sure to stay."""
-    moving = kept.job is not None or kept.migrating or left.job is not None or left.migrating
-    if moving or not kept.persistent:
+def is_superseded(stale: DomainView, current: DomainView) -> bool:
+    """Return whether a stale domain may be removed, because the recovered domain is sure to stay."""
+    moving = current.job is not None or current.migrating or stale.job is not None or stale.migrating
+    if moving or not current.persistent:
         return False
-    return kept.state is DomainState.RUNNING or not left.active
-
-
-def _clear(
-    left: Domain, kept: Domain, left_on: Hypervisor, instead: Hypervisor, options: LibvirtOptions
-) -> None:
-    seen = left.seen()
-    definition = kept.definition(inactive=True)
-    unused = disks.made_anew(definition, left_on, instead, shared=options.shared_paths)
-    if seen.active:
-        log.warning(
-            "%s runs %s, which was recovered on %s: it is powered off", left_on.host, left.uuid, instead.host
-        )
-        left.power_off()
-    if seen.persistent:  # else it went with its power
-        left.undefine()
-    disks.delete(unused, on=left_on)
-    log.info("%s has forgotten %s, which was recovered on %s", left_on.host, left.uuid, instead.host)
+    return current.state is DomainState.RUNNING or not stale.active

@@ -1,7 +1,7 @@
-"""nova's API, as far as the driver needs it: the one module that knows openstacksdk.
+"""A client of nova's API; the only module that uses openstacksdk.
 
-Requests go through the SDK's own connection, which knows clouds.yaml, keystone and the catalogue; their
-bodies are nova's own, at one microversion, so that every answer means the same in every cloud.
+The SDK's connection reads clouds.yaml and finds nova through keystone. The requests use nova's own bodies
+and one microversion, so that an answer means the same in every cloud.
 """
 
 import importlib.util
@@ -14,23 +14,23 @@ from typing import Any
 
 from forewarn.drivers.driver_setup import UnusableDriver
 from forewarn.drivers.openstack.options import OpenStackOptions
-from forewarn.drivers.openstack.sights import Migration, Server, ServerAction
+from forewarn.drivers.openstack.server_view import Migration, Server, ServerAction
 
-# Of nova's Train, 2019. Moves to a named host are checked by the scheduler, and none is forced (2.30, 2.68);
-# queued migrations can be aborted (2.65); an evacuated machine runs as before (until 2.94).
+# nova Train, 2019. The scheduler checks moves to a named host, and none is forced (2.30, 2.68). Queued
+# migrations can be aborted (2.65). An evacuated server keeps its power state (until 2.94).
 MICROVERSION = "2.79"
-WITH_DETAILS = "2.84"  # of Ussuri: actions say what was wrong
+WITH_DETAILS = "2.84"  # nova Ussuri: events of actions have details
 OK, BAD_REQUEST, NOT_FOUND, NOT_ACCEPTABLE, CONFLICT, SERVER_ERROR = 200, 400, 404, 406, 409, 500
-# Answers that say nothing of the request itself: of who asks, of how often, of what nova is or is not.
-_SAYS_NOTHING = frozenset({401, NOT_ACCEPTABLE, 408, 413, 429})
+# Statuses about the client or the rate, which do not answer the request itself.
+_NO_ANSWER = frozenset({401, NOT_ACCEPTABLE, 408, 413, 429})
 
 
-class NoAnswerError(Exception):
-    """The cloud cannot be asked now: whether it has heard the request is not known."""
+class NoNovaAnswer(Exception):
+    """The cloud does not answer; it may or may not have received the request."""
 
 
-class RefusedError(Exception):
-    """nova has heard the request and will not do it."""
+class NovaRefused(Exception):
+    """nova has refused the request."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -39,12 +39,12 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeService:
-    """The nova-compute of a host."""
+    """The nova-compute service of a host."""
 
     id: str
     host: str
     enabled: bool
-    reason: str  # why it is disabled
+    reason: str  # why the service is disabled
     up: bool
     forced_down: bool
     zone: str = ""
@@ -54,90 +54,90 @@ def check_installed() -> None:
     """Raise UnusableDriver if openstacksdk is missing."""
     if importlib.util.find_spec("openstack") is None:
         raise UnusableDriver(
-            "openstacksdk is not installed: pip install 'forewarn[openstack]', and start the server again"
+            "openstacksdk is not installed: pip install 'forewarn[openstack]', and restart the server"
         )
 
 
 class ComputeApi:
-    """Calls of nova; from any thread."""
+    """Calls of nova; any thread may use it."""
 
     def __init__(self, options: OpenStackOptions) -> None:
         self._options = options
         self._lock = threading.Lock()
-        self._connection: Any = None  # made with the lock held, once; requests need no lock
+        self._connection: Any = None  # created once with the lock held; requests need no lock
 
     def user(self) -> str | None:
-        """Return who asks, by keystone's id; None if there is no keystone."""
+        """Return keystone's id of this client's user; None without keystone."""
         try:
-            found: str | None = self._connected().session.get_user_id()
+            user: str | None = self._connected().session.get_user_id()
         except _sdk_errors() as error:
-            raise NoAnswerError(f"the cloud cannot be asked: {_one_line(error)}") from error
-        return found
+            raise NoNovaAnswer(f"the cloud does not answer: {_one_line(error)}") from error
+        return user
 
     # Servers
 
     def server(self, id_: str, *, now: datetime) -> tuple[Server | None, datetime]:
-        """Return a server, None if there is none; and nova's time, if it says that, else ours."""
-        answer = self._call("GET", f"/servers/{id_}", but=(NOT_FOUND,))
-        if answer.status_code == NOT_FOUND and not _is_novas(answer):
-            # A proxy, or a wrong path, knows nothing of servers: none is gone because of that.
-            raise NoAnswerError("what answers with 404 is not nova: see the endpoint in the catalogue")
-        found = None if answer.status_code == NOT_FOUND else Server.read(answer.json()["server"])
-        said = answer.headers.get("Date")
-        return found, now if said is None else parsedate_to_datetime(said)
+        """Return a server or None, and nova's time; `now` if nova sends no time."""
+        answer = self._call("GET", f"/servers/{id_}", expected=(NOT_FOUND,))
+        if answer.status_code == NOT_FOUND and not _is_from_nova(answer):
+            # A proxy or a wrong path answers 404 for every server.
+            raise NoNovaAnswer("a 404 does not come from nova: check the endpoint in the service catalogue")
+        server = None if answer.status_code == NOT_FOUND else Server.read(answer.json()["server"])
+        date = answer.headers.get("Date")
+        return server, now if date is None else parsedate_to_datetime(date)
 
     def actions(self, id_: str) -> list[ServerAction]:
-        """Return what was done to a server, newest first, without how it ended; nothing, once it is gone."""
-        answer = self._call("GET", f"/servers/{id_}/os-instance-actions", but=(NOT_FOUND,))
+        """Return the actions on a server, newest first, without their events; none for a deleted server."""
+        answer = self._call("GET", f"/servers/{id_}/os-instance-actions", expected=(NOT_FOUND,))
         found = () if answer.status_code == NOT_FOUND else answer.json()["instanceActions"]
         return [ServerAction.read(each) for each in found]
 
     def action(self, id_: str, request: str) -> ServerAction:
-        """Return something that was done to a server, with how it ended, and why if nova is new enough."""
+        """Return an action with its events, and with details if nova is recent enough."""
         url = f"/servers/{id_}/os-instance-actions/{request}"
-        answer = self._call("GET", url, microversion=WITH_DETAILS, but=(NOT_ACCEPTABLE,))
+        answer = self._call("GET", url, microversion=WITH_DETAILS, expected=(NOT_ACCEPTABLE,))
         if answer.status_code == NOT_ACCEPTABLE:
             answer = self._call("GET", url)
         return ServerAction.read(answer.json()["instanceAction"])
 
     def migrations(self, id_: str) -> list[Migration]:
-        """Return all moves of a server, newest first; its own list is empty once they are over."""
+        """Return all migrations of a server, newest first, including those that have ended."""
         answer = self._call("GET", f"/os-migrations?instance_uuid={id_}")
         found = [Migration.read(each) for each in answer.json()["migrations"]]
         return sorted(found, key=lambda move: move.id, reverse=True)
 
-    def progress(self, id_: str, migration: int) -> float | None:
-        """Return how much of a live migration is done, if nova knows."""
+    def progress(self, id_: str, migration_id: int) -> float | None:
+        """Return the progress of a live migration, if known."""
         try:
-            answer = self._call("GET", f"/servers/{id_}/migrations/{migration}")
-        except RefusedError:
-            return None  # it is over by now
-        said = answer.json()["migration"]
-        total, left = said.get("memory_total_bytes"), said.get("memory_remaining_bytes")
+            answer = self._call("GET", f"/servers/{id_}/migrations/{migration_id}")
+        except NovaRefused:
+            return None  # it has ended
+        migration = answer.json()["migration"]
+        total, left = migration.get("memory_total_bytes"), migration.get("memory_remaining_bytes")
         return None if not total or left is None else max(0.0, min(1.0, 1 - left / total))
 
     def write(self, id_: str, key: str, value: str) -> None:
-        """Write a server's metadata."""
+        """Write one key of a server's metadata."""
         self._call("PUT", f"/servers/{id_}/metadata/{key}", {"meta": {key: value}})
 
     def act(self, id_: str, body: Mapping[str, Any]) -> None:
-        """Have nova do something to a server."""
+        """Request an action on a server."""
         self._call("POST", f"/servers/{id_}/action", body)
 
     def delete(self, id_: str) -> None:
-        """Have nova delete a server."""
+        """Delete a server."""
         self._call("DELETE", f"/servers/{id_}")
 
     def abort(self, id_: str, migration: int) -> None:
-        """Have nova abort a live migration."""
+        """Abort a live migration."""
         self._call("DELETE", f"/servers/{id_}/migrations/{migration}")
 
     # Hosts
 
     def services(self, host: str | None = None) -> list[ComputeService]:
-        """Return the compute services, of all hosts or of one."""
-        which = "" if host is None else f"&host={host}"
-        answer = self._call("GET", f"/os-services?binary=nova-compute{which}")
+        """Return the compute services of one host or of all."""
+        query = "" if host is None else f"&host={host}"
+        answer = self._call("GET", f"/os-services?binary=nova-compute{query}")
         return [
             ComputeService(
                 id=f"{each['id']}",
@@ -152,27 +152,27 @@ class ComputeApi:
         ]
 
     def disable(self, service: ComputeService, reason: str) -> None:
-        """Let a host take no more servers."""
+        """Stop scheduling servers to a host."""
         self._call("PUT", f"/os-services/{service.id}", {"status": "disabled", "disabled_reason": reason})
 
     def enable(self, service: ComputeService) -> None:
-        """Let a host take servers again."""
+        """Schedule servers to a host again."""
         self._call("PUT", f"/os-services/{service.id}", {"status": "enabled"})
 
     def force_down(self, service: ComputeService) -> None:
-        """Have nova take a compute service to be down, whatever that says itself."""
+        """Mark a compute service as down, although it may report itself as up."""
         self._call("PUT", f"/os-services/{service.id}", {"forced_down": True})
 
-    # What there is
+    # Inventory
 
     def all_servers(self) -> Iterator[Mapping[str, Any]]:
-        """Yield all servers of all projects, as nova writes them."""
+        """Yield all servers of all projects as nova's JSON."""
         return self._pages("/servers/detail?all_tenants=1&limit=500", "servers")
 
     def server_groups(self) -> list[Mapping[str, Any]]:
         """Return the server groups of all projects."""
         found: list[Mapping[str, Any]] = []
-        while True:  # by offset: these have no markers
+        while True:  # nova pages server groups by offset
             url = f"/os-server-groups?all_projects=True&limit=500&offset={len(found)}"
             some = self._call("GET", url).json()["server_groups"]
             found += some
@@ -185,18 +185,18 @@ class ComputeApi:
         return answer
 
     def project_names(self) -> Mapping[str, str]:
-        """Return the names of projects by their ids; none where there is no keystone, or it does not tell.
+        """Return the names of projects by id; none if keystone is missing or refuses.
 
-        One that is silent for a moment must not rename all projects: NoAnswerError.
+        Raises NoNovaAnswer if keystone is unreachable, so that an outage does not rename all projects.
         """
         try:
             answer = self._connected().identity.get("/projects")
-        except _silences() as error:
-            raise NoAnswerError(f"keystone cannot be asked: {_one_line(error)}") from error
+        except _outages() as error:
+            raise NoNovaAnswer(f"keystone does not answer: {_one_line(error)}") from error
         except _sdk_errors():
             return {}
-        if answer.status_code >= SERVER_ERROR or answer.status_code in _SAYS_NOTHING:
-            raise NoAnswerError(f"keystone answers with {answer.status_code}: {_message(answer)}")
+        if answer.status_code >= SERVER_ERROR or answer.status_code in _NO_ANSWER:
+            raise NoNovaAnswer(f"keystone answers with {answer.status_code}: {_message(answer)}")
         found = answer.json()["projects"] if answer.status_code == OK else ()
         return {each["id"]: each["name"] for each in found}
 
@@ -218,25 +218,26 @@ class ComputeApi:
         body: Mapping[str, Any] | None = None,
         *,
         microversion: str = MICROVERSION,
-        but: Collection[int] = (),
+        expected: Collection[int] = (),
     ) -> Any:
-        """Send a request; `but` are refusals that are answers too."""
-        # What a cache of clouds.yaml remembers is no word of nova's.
-        given: dict[str, Any] = {"microversion": microversion, "raise_exc": False, "skip_cache": True}
-        given |= {} if body is None else {"json": body}
+        """Send a request; raise NovaRefused for an error status that is not expected."""
+        # `skip_cache`: clouds.yaml may configure a cache, which would return old answers.
+        options: dict[str, Any] = {"microversion": microversion, "raise_exc": False, "skip_cache": True}
+        if body is not None:
+            options["json"] = body
         try:
-            answer = self._connected().compute.request(url, method, **given)
+            answer = self._connected().compute.request(url, method, **options)
         except _sdk_errors() as error:
-            raise NoAnswerError(f"the cloud cannot be asked: {_one_line(error)}") from error
-        if answer.status_code < BAD_REQUEST or answer.status_code in but:
+            raise NoNovaAnswer(f"the cloud does not answer: {_one_line(error)}") from error
+        if answer.status_code < BAD_REQUEST or answer.status_code in expected:
             return answer
         why = _message(answer)
-        if answer.status_code >= SERVER_ERROR or answer.status_code in _SAYS_NOTHING:
-            raise NoAnswerError(f"nova answers with {answer.status_code}: {why}")
-        raise RefusedError(answer.status_code, why)
+        if answer.status_code >= SERVER_ERROR or answer.status_code in _NO_ANSWER:
+            raise NoNovaAnswer(f"nova answers with {answer.status_code}: {why}")
+        raise NovaRefused(answer.status_code, why)
 
     def _connected(self) -> Any:
-        """Return the connection, made when it is first needed; keystone is asked by it."""
+        """Return the connection, created on first use; it authenticates with keystone."""
         import openstack
 
         with self._lock:
@@ -251,22 +252,22 @@ class ComputeApi:
 
 
 def _sdk_errors() -> tuple[type[Exception], ...]:
-    """Return what openstacksdk raises when a cloud cannot be asked, or is not set up rightly."""
+    """Return the errors of openstacksdk for an unreachable or misconfigured cloud."""
     from keystoneauth1.exceptions import ClientException
     from openstack.exceptions import SDKException
 
     return ClientException, SDKException, OSError
 
 
-def _silences() -> tuple[type[Exception], ...]:
-    """Return what openstacksdk raises when what it asks does not answer now."""
+def _outages() -> tuple[type[Exception], ...]:
+    """Return the errors of openstacksdk for a service that does not answer now."""
     from keystoneauth1.exceptions import ConnectFailure, HttpServerError, RetriableConnectionFailure
 
     return ConnectFailure, RetriableConnectionFailure, HttpServerError
 
 
-def _is_novas(answer: Any) -> bool:
-    """Return whether nova itself says that there is nothing: `{"itemNotFound": {"message": …}}`."""
+def _is_from_nova(answer: Any) -> bool:
+    """Return whether nova sent a 404: `{"itemNotFound": {"message": …}}`."""
     try:
         return "itemNotFound" in answer.json()
     except (ValueError, TypeError):
@@ -274,10 +275,9 @@ def _is_novas(answer: Any) -> bool:
 
 
 def _message(answer: Any) -> str:
-    """Return what nova says of a refusal: `{"conflictingRequest": {"message": …}}`."""
+    """Return nova's message of an error: `{"conflictingRequest": {"message": …}}`."""
     try:
-        said = next(iter(answer.json().values()))
-        return f"{said['message']}"
+        return f"{next(iter(answer.json().values()))['message']}"
     except (ValueError, TypeError, KeyError, AttributeError, StopIteration):
         return f"{answer.reason or 'no reason'}"
 

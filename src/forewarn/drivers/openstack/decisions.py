@@ -1,7 +1,7 @@
-"""What is next for a step, from what was seen of its server since its mark: pure, so that all can be tried.
+"""Decide the next request of a step from the view of its server: pure functions.
 
-The driver looks, decides, sends what is to be sent, and looks again later. Nothing is decided by what it
-remembers of an earlier look, so that a crash between any two of them changes nothing.
+The driver looks, decides, sends a request, and looks again later. Decisions use nova's records and the mark
+only, so a crash between two calls changes nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,38 +10,45 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from forewarn.control.driver import DriverTask
-from forewarn.core.basic_types import Work
+from forewarn.control.driver import Done, DriverTask, Failed
+from forewarn.core.basic_types import HostName, Work
 from forewarn.drivers.openstack.options import OpenStackOptions
-from forewarn.drivers.openstack.sights import How, Mark, Server, ServerAction, Sight
+from forewarn.drivers.openstack.server_view import (
+    Server,
+    ServerAction,
+    ServerMark,
+    ServerOperation,
+    ServerView,
+)
 
-Body: TypeAlias = Mapping[str, Any]
-_USUALLY: Mapping[Work, How] = {
-    Work.FREEZE: How.PAUSE,
-    Work.REDEPLOY: How.COLD,
-    Work.REBOOT: How.REBOOT,
-    Work.EVICT: How.STOP,
-    Work.TERMINATE: How.STOP,
-    Work.START: How.START,
-    Work.RECOVER: How.EVACUATE,
+_OPERATIONS: Mapping[Work, ServerOperation] = {
+    Work.FREEZE: ServerOperation.PAUSE,
+    Work.REDEPLOY: ServerOperation.COLD,
+    Work.REBOOT: ServerOperation.REBOOT,
+    Work.EVICT: ServerOperation.STOP,
+    Work.TERMINATE: ServerOperation.STOP,
+    Work.START: ServerOperation.START,
+    Work.RECOVER: ServerOperation.EVACUATE,
 }
-# How often a step is looked at: after a tenth of the time that it has taken, within these bounds.
+_NEED_ACTIVE = frozenset({ServerOperation.PAUSE, ServerOperation.REBOOT, ServerOperation.LIVE})
+_MOVES = frozenset({ServerOperation.LIVE, ServerOperation.COLD, ServerOperation.EVACUATE})
+# The next check comes after a tenth of the time that the step has taken, within these bounds.
 SOONEST, LATEST = timedelta(seconds=1), timedelta(seconds=10)
 
 
-class Once(StrEnum):
-    """Requests that change a machine again if they are made again."""
+class UniqueRequest(StrEnum):
+    """Requests that must not be repeated, because each one disturbs the machine."""
 
-    FIRST = "first"  # what a step begins with
-    HARDER = "harder"  # what is tried if that does not help
+    FIRST = "first"  # the first request of a step
+    FORCED = "forced"  # the second try by force
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Have nova do something to the server: an action of its API; None deletes it."""
+    """Send a server action to nova; without a body, delete the server."""
 
-    body: Body | None
-    once: Once | None = Once.FIRST  # None: nova refuses it once it is done, so that it may be made again
+    body: Mapping[str, Any] | None
+    unique: UniqueRequest | None = UniqueRequest.FIRST  # None: idempotent, because nova refuses a repetition
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,227 +56,213 @@ class Wait:
     """Look again later."""
 
     progress: float | None = None
-    until: datetime | None = None  # by nova's clock; None: as soon as is usual
+    until: datetime | None = None  # by nova's clock; None: at the usual pace
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The step is done."""
-
-    host: str | None = None
-    impact: float | None = None
+ServerDecision: TypeAlias = Send | Wait | Done | Failed
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """The step has failed."""
-
-    why: str
-
-
-Next: TypeAlias = Send | Wait | Finished | Broken
-Decide: TypeAlias = Callable[[Mark, Sight, Server, OpenStackOptions], Next]
-
-
-def how(task: DriverTask, server: Server, options: OpenStackOptions) -> How:
-    """Choose what nova is asked to do; a machine that is off moves without being disturbed, so never live."""
+def operation_of(task: DriverTask, server: Server, options: OpenStackOptions) -> ServerOperation:
+    """Choose nova's operation; a stopped server moves by cold migration, which does not disturb it."""
     if task.work is Work.FREEZE and task.moves:
-        return How.COLD if server.status == "SHUTOFF" else How.LIVE
+        return ServerOperation.COLD if server.status == "SHUTOFF" else ServerOperation.LIVE
     if task.work is Work.TERMINATE and options.destroy:
-        return How.DELETE
-    return _USUALLY[task.work]
+        return ServerOperation.DELETE
+    return _OPERATIONS[task.work]
 
 
-def beforehand(task: DriverTask, what: How, server: Server) -> Next | None:
-    """Return what can be said before anything is begun; None: it is to be begun."""
-    if server.status == "ERROR" and what not in (How.DELETE, How.EVACUATE):
-        said = f": {server.fault}" if server.fault else ""
-        return Broken(
-            f"nova has it in status ERROR{said}; repair it (openstack server set --state), then retry"
+def early_answer(task: DriverTask, operation: ServerOperation, server: Server) -> Done | Failed | None:
+    """Return the answer of a step that need not or cannot begin; None if it can."""
+    if server.status == "ERROR" and operation not in (ServerOperation.DELETE, ServerOperation.EVACUATE):
+        fault = f": {server.fault}" if server.fault else ""
+        return Failed(
+            f"its server is in status ERROR{fault}; repair it (openstack server set --state), then retry"
         )
-    match what:
-        case How.STOP if server.status == "SHUTOFF":
-            return Finished()
-        case How.START if server.status == "ACTIVE":
-            return Finished(host=server.host)
-        case How.PAUSE | How.REBOOT | How.LIVE if server.status != "ACTIVE":
-            return Broken(f"its server is {server.status}, not ACTIVE: see why, then retry")
-        case How.LIVE | How.COLD | How.EVACUATE if _is_there(task, server):
-            return Finished(host=server.host)
-        case _:
-            return None
+    if operation is ServerOperation.STOP and server.status == "SHUTOFF":
+        return Done()
+    if operation is ServerOperation.START and server.status == "ACTIVE":
+        return _done(server)
+    if operation in _NEED_ACTIVE and server.status != "ACTIVE":
+        return Failed(f"its server is {server.status}, not ACTIVE: find out why, then retry")
+    return _done(server) if operation in _MOVES and _has_moved(task, server) else None
 
 
-def _is_there(task: DriverTask, server: Server) -> bool:
-    """Return whether other hands have moved it already."""
+def _has_moved(task: DriverTask, server: Server) -> bool:
+    """Return whether the server has already moved, outside forewarn."""
     if server.status not in ("ACTIVE", "SHUTOFF") or server.host is None or task.source is None:
         return False
     return server.host == task.target.name if task.target is not None else server.host != task.source.name
 
 
-def decide(mark: Mark, sight: Sight, options: OpenStackOptions) -> Next:
-    """Return what is next for a step that was begun."""
-    server = sight.server
+def decide(mark: ServerMark, view: ServerView, options: OpenStackOptions) -> ServerDecision:
+    """Decide the next request of a step that has begun."""
+    server = view.server
     if server is None:
-        return Finished() if mark.how is How.DELETE else Broken("nova has no such server any more")
-    return _DECIDING[mark.how](mark, sight, server, options)
+        return (
+            Done() if mark.how is ServerOperation.DELETE else Failed("nova does not have its server any more")
+        )
+    return _DECIDERS[mark.how](mark, view, server, options)
 
 
 # Moves
 
 
-def _live(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions) -> Next:
-    asked = sight.last("live-migration")
-    if asked is None:
-        return Send({"os-migrateLive": {"host": sight.target, "block_migration": "auto"}})
-    move = sight.migration("live-migration")
-    match move.status if move is not None else None:
+def _live(mark: ServerMark, view: ServerView, server: Server, options: OpenStackOptions) -> ServerDecision:
+    action = view.last("live-migration")
+    if action is None:
+        return Send({"os-migrateLive": {"host": view.target, "block_migration": "auto"}})
+    match view.migration_status("live-migration"):
         case None:
-            return _dropped(asked, server)
+            return _without_record(action, server)
         case "completed":
-            return Finished(host=server.host) if server.idle else Wait(progress=1.0)
+            return _done(server) if server.idle else Wait(progress=1.0)
         case "cancelled":
-            return Broken("its live migration was aborted")
+            return Failed("its live migration was aborted")
         case "error" | "failed":
-            return Broken(f"its live migration failed{_said(server, asked)}") if server.idle else Wait()
+            return _failed_when_idle("its live migration failed", server, action)
         case _:
-            return Wait(progress=sight.progress)
+            return Wait(progress=view.progress)
 
 
-def _cold(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions) -> Next:
-    asked = sight.last("migrate")
-    if asked is None:
-        host = {} if sight.target is None else {"host": sight.target}
-        return Send({"migrate": host or None})
-    move = sight.migration("migration", "resize")
-    match move.status if move is not None else None:
+def _cold(mark: ServerMark, view: ServerView, server: Server, options: OpenStackOptions) -> ServerDecision:
+    action = view.last("migrate")
+    if action is None:
+        return Send({"migrate": None if view.target is None else {"host": view.target}})
+    match view.migration_status("migration", "resize"):
         case None:
-            return _dropped(asked, server)
+            return _without_record(action, server)
         case "finished" if server.idle and server.status == "VERIFY_RESIZE":
-            return Send({"confirmResize": None}, once=None)
+            return Send({"confirmResize": None}, unique=None)
         case "confirmed":
             settled = server.idle and server.status != "VERIFY_RESIZE"
-            return Finished(host=server.host) if settled else Wait()
+            return _done(server) if settled else Wait()
         case "reverted":
-            return Broken("its migration was reverted, by other hands")
+            return Failed("its migration was reverted, and not by forewarn")
         case "error" | "failed":
-            return Broken(f"its migration failed{_said(server, asked)}") if server.idle else Wait()
+            return _failed_when_idle("its migration failed", server, action)
         case _:
             return Wait()
 
 
-def _evacuate(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions) -> Next:
-    asked = sight.last("evacuate")
-    if asked is None:
-        return Send({"evacuate": {} if sight.target is None else {"host": sight.target}})
-    move = sight.migration("evacuation")
-    match move.status if move is not None else None:
+def _evacuate(
+    mark: ServerMark, view: ServerView, server: Server, options: OpenStackOptions
+) -> ServerDecision:
+    action = view.last("evacuate")
+    if action is None:
+        return Send({"evacuate": {} if view.target is None else {"host": view.target}})
+    match view.migration_status("evacuation"):
         case None:
-            return _dropped(asked, server)
+            return _without_record(action, server)
         case "done" | "completed":
-            return Finished(host=server.host) if server.idle else Wait()
+            return _done(server) if server.idle else Wait()
         case "error" | "failed":
-            return Broken(f"its evacuation failed{_said(server, asked)}") if server.idle else Wait()
+            return _failed_when_idle("its evacuation failed", server, action)
         case _:
             return Wait()
 
 
-def _dropped(asked: ServerAction, server: Server) -> Next:
-    """Return what is next for a move that nova was asked for and has no record of."""
-    if server.idle and asked.failed:
-        return Broken(f"nova could not even begin{_said(server, asked)}")
-    return Wait()
+def _without_record(action: ServerAction, server: Server) -> ServerDecision:
+    """Decide for a move that has an action in nova but no migration record."""
+    return _failed_when_idle("nova could not begin", server, action) if action.failed else Wait()
 
 
-# What happens where it is
+# Operations on the server's host
 
 
-def _pause(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions) -> Next:
-    paused, resumed = sight.last("pause"), sight.last("unpause")
+def _pause(mark: ServerMark, view: ServerView, server: Server, options: OpenStackOptions) -> ServerDecision:
+    paused, resumed = view.last("pause"), view.last("unpause")
     if paused is None:
         return Send({"pause": None})
     if paused.failed:
-        return Broken(f"it could not be paused{_said(server, paused)}")
+        return _failed("nova could not pause it", server, paused)
     if resumed is None:
         if not server.idle or server.status != "PAUSED":
             return Wait()
-        over = (paused.finished or sight.now) + options.freeze_for
-        return Send({"unpause": None}, once=None) if sight.now >= over else Wait(until=over)
+        over = (paused.finished or view.now) + options.freeze_for
+        return Send({"unpause": None}, unique=None) if view.now >= over else Wait(until=over)
     if resumed.failed:
-        return Broken(f"it is paused, and could not be let run again{_said(server, resumed)}")
+        return _failed("it is paused, and nova could not resume it", server, resumed)
     if not server.idle or resumed.finished is None:
         return Wait()
-    # nova writes down when it was through with both.
-    away = None if paused.finished is None else (resumed.finished - paused.finished).total_seconds()
-    return Finished(impact=away)
+    # nova records the end of both actions.
+    impact = None if paused.finished is None else (resumed.finished - paused.finished).total_seconds()
+    return Done(impact=impact)
 
 
-def _reboot(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions) -> Next:
-    asked = sight.last("reboot")
-    if asked is None:
+def _reboot(mark: ServerMark, view: ServerView, server: Server, options: OpenStackOptions) -> ServerDecision:
+    action = view.last("reboot")
+    if action is None:
         return Send({"reboot": {"type": "SOFT"}})
-    # A soft one may yet end well after a hard one was asked for, which fails then.
-    if sight.succeeded("reboot") and server.idle and server.status == "ACTIVE":
-        return Finished()
-    is_soft = sight.count("reboot") == 1
-    late = sight.now >= (asked.started or mark.at) + options.reboot_for
-    if is_soft and (late or (asked.failed and server.idle)):
-        return Send({"reboot": {"type": "HARD"}}, once=Once.HARDER)
-    if asked.failed and server.idle:
-        return Broken(f"it could not be rebooted{_said(server, asked)}")
-    return Wait()
+    # A soft reboot may succeed after the hard reboot was requested, which fails then.
+    if view.succeeded("reboot") and server.idle and server.status == "ACTIVE":
+        return Done()
+    is_soft = view.count("reboot") == 1
+    late = view.now >= (action.started or mark.at) + options.reboot_for
+    if is_soft and (late or (action.failed and server.idle)):
+        return Send({"reboot": {"type": "HARD"}}, unique=UniqueRequest.FORCED)
+    return _failed_when_idle("nova could not reboot it", server, action) if action.failed else Wait()
 
 
-def _stop(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions) -> Next:
-    asked = sight.last("stop")
+def _stop(mark: ServerMark, view: ServerView, server: Server, options: OpenStackOptions) -> ServerDecision:
+    action = view.last("stop")
     if server.idle and server.status == "SHUTOFF":
-        return Finished()
-    if asked is None:
+        return Done()
+    if action is None:
         return Send({"os-stop": None})
-    if not server.idle or asked.finished is None:
+    if not server.idle or action.finished is None:
         return Wait()
-    if asked.failed:
-        return Broken(f"it could not be stopped{_said(server, asked)}")
-    return Broken(f"it was stopped, and is {server.status} again: other hands have started it")
+    if action.failed:
+        return _failed("nova could not stop it", server, action)
+    return Failed(f"it was stopped and is {server.status} again: it was started outside forewarn")
 
 
-def _start(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions) -> Next:
-    asked = sight.last("start")
+def _start(mark: ServerMark, view: ServerView, server: Server, options: OpenStackOptions) -> ServerDecision:
+    action = view.last("start")
     if server.idle and server.status == "ACTIVE":
-        return Finished(host=server.host)
-    if asked is None:
+        return _done(server)
+    if action is None:
         return Send({"os-start": None})
-    if server.idle and asked.finished is not None:
-        return Broken(f"it could not be started, and is {server.status}{_said(server, asked)}")
+    if server.idle and action.finished is not None:
+        return _failed(f"nova could not start it, and it is {server.status}", server, action)
     return Wait()
 
 
-def _delete(mark: Mark, sight: Sight, server: Server, options: OpenStackOptions) -> Next:
-    asked = sight.last("delete")
-    if asked is None:
+def _delete(mark: ServerMark, view: ServerView, server: Server, options: OpenStackOptions) -> ServerDecision:
+    action = view.last("delete")
+    if action is None:
         return Send(None)
-    if server.idle and asked.failed:
-        return Broken(f"it could not be deleted{_said(server, asked)}")
-    return Finished() if server.status in ("DELETED", "SOFT_DELETED") else Wait()
+    if server.idle and action.failed:
+        return _failed("nova could not delete it", server, action)
+    return Done() if server.status in ("DELETED", "SOFT_DELETED") else Wait()
 
 
-_DECIDING: Mapping[How, Decide] = {
-    How.LIVE: _live,
-    How.COLD: _cold,
-    How.EVACUATE: _evacuate,
-    How.PAUSE: _pause,
-    How.REBOOT: _reboot,
-    How.STOP: _stop,
-    How.START: _start,
-    How.DELETE: _delete,
+_DECIDERS: Mapping[
+    ServerOperation, Callable[[ServerMark, ServerView, Server, OpenStackOptions], ServerDecision]
+] = {
+    ServerOperation.LIVE: _live,
+    ServerOperation.COLD: _cold,
+    ServerOperation.EVACUATE: _evacuate,
+    ServerOperation.PAUSE: _pause,
+    ServerOperation.REBOOT: _reboot,
+    ServerOperation.STOP: _stop,
+    ServerOperation.START: _start,
+    ServerOperation.DELETE: _delete,
 }
 
 
-def _said(server: Server, asked: ServerAction) -> str:
-    why = server.fault or asked.why
-    return f": {why}" if why else ""
+def _done(server: Server) -> Done:
+    return Done(host=None if server.host is None else HostName(server.host))
 
 
-def pace(mark: Mark, now: datetime) -> timedelta:
-    """Return when to look at a step again, from now on."""
+def _failed_when_idle(text: str, server: Server, action: ServerAction) -> Failed | Wait:
+    return _failed(text, server, action) if server.idle else Wait()
+
+
+def _failed(text: str, server: Server, action: ServerAction) -> Failed:
+    why = server.fault or action.why
+    return Failed(f"{text}: {why}" if why else text)
+
+
+def pace(mark: ServerMark, now: datetime) -> timedelta:
+    """Return the time until the next check."""
     return min(max((now - mark.at) / 10, SOONEST), LATEST)

@@ -1,4 +1,4 @@
-"""The port: which attempts may be carried out, and what it means that a cloud does not answer, or refuses."""
+"""The OpenStack driver: steps of machines through `ServerSteps`, and tasks on hosts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,27 +25,27 @@ from forewarn.drivers.openstack.attempts import ServerAttempts
 from forewarn.drivers.openstack.compute_api import (
     ComputeApi,
     ComputeService,
-    NoAnswerError,
-    RefusedError,
+    NoNovaAnswer,
+    NovaRefused,
     check_installed,
 )
 from forewarn.drivers.openstack.options import OpenStackOptions
 from forewarn.drivers.openstack.server_steps import ServerSteps
 
-# Nova itself takes a minute to see that a compute service is down.
+# nova itself takes a minute to detect that a compute service is down.
 REACH_EVERY = timedelta(seconds=30)
-DOWN = "its compute service is down, as nova says"
+DOWN = "nova reports its compute service as down"
 
 
 def make(setup: DriverSetup) -> "OpenStackDriver":
-    """Make the driver as it is set; the cloud is first asked when there is something to do."""
+    """Create the driver from its options; it connects to the cloud on the first call."""
     options = setup.read(OpenStackOptions())
     check_installed()
     return OpenStackDriver(options, ComputeApi(options), ServerAttempts(setup.monotonic))
 
 
 class OpenStackDriver:
-    """Has nova do the work of steps."""
+    """Carries out steps with nova."""
 
     cordons = True
     chooses_hosts = True
@@ -62,75 +62,75 @@ class OpenStackDriver:
     # Steps
 
     def begin(self, task: DriverTask) -> Begun:
-        """Begin a step; what nova refuses has failed, what it does not answer is not known."""
+        """Begin a step; a refusal is Failed, and no answer is Unknown."""
         if (refused := self._attempts.refusal(task)) is not None:
             return refused
         try:
-            begun = (
-                self._servers.begin(task) if task.machine is not None else begin_host_task(self._api, task)
-            )
-        except NoAnswerError as error:
+            if task.machine is None:
+                return begin_host_task(self._api, task)
+            answer = self._servers.begin(task)
+        except NoNovaAnswer as error:
             return Unknown(f"{error}")
-        except RefusedError as error:
+        except NovaRefused as error:
             return Failed(f"nova refuses: {error}")
-        return Unknown("nova has not begun") if isinstance(begun, NotBegun) else begun
+        return Unknown("nova has not begun") if isinstance(answer, NotBegun) else answer
 
     def check(self, task: DriverTask) -> Checked:
-        """Look what has become of a step, and go on with it."""
+        """Check a step and continue it."""
         if (refused := self._attempts.refusal(task)) is not None:
             return refused
         try:
             if task.machine is None:
                 return check_host_task(self._api, task)
             return self._servers.check(task)
-        except (NoAnswerError, RefusedError) as error:
+        except (NoNovaAnswer, NovaRefused) as error:
             return Unknown(f"{error}")
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
-        """Call a step off; what is done to a host is done at once, and not called back."""
+        """Cancel a step of a machine; a task on a host takes effect at once."""
         if task.machine is None:
             return TooLate()
         try:
             return self._servers.cancel(task)
-        except (NoAnswerError, RefusedError) as error:
+        except (NoNovaAnswer, NovaRefused) as error:
             return Unknown(f"{error}")
 
     # Hosts
 
     def precheck(self, task: DriverTask) -> str | Unknown | None:
-        """Return why a machine could not go to a host that it is told to go to, if nova says so."""
+        """Return why the target host cannot take a machine, if nova reports a reason."""
         target = task.target
         if target is None:
             return None
         try:
             service = _service_of(self._api, target)
-        except NoAnswerError as error:
+        except NoNovaAnswer as error:
             return Unknown(f"{error}")
-        except RefusedError:
-            return None  # `begin` says what is wrong
+        except NovaRefused:
+            return None  # `begin` will report the refusal
         if service is None:
             return _unknown_host(target)
         if not service.enabled:
-            return f"nova has its compute service disabled: {service.reason or 'without a reason'}"
+            return f"its compute service is disabled in nova: {service.reason or 'without a reason'}"
         return None if service.up else DOWN
 
     def reach(self, host: Host) -> str | None:
-        """Return why a host cannot be worked on now: nova's word for its compute service."""
+        """Return why a host is unreachable, from the state of its compute service."""
         try:
             service = _service_of(self._api, host)
-        except (NoAnswerError, RefusedError) as error:
+        except (NoNovaAnswer, NovaRefused) as error:
             return f"{error}"
         if service is None:
             return _unknown_host(host)
         return None if service.up else DOWN
 
     def inventory(self, hosts: Sequence[Host]) -> FoundFleet:
-        """Return the servers, hosts and server groups of the cloud."""
-        return inventory.found(self._api, self._networks)
+        """List the servers, hosts and server groups of the cloud."""
+        return inventory.list_cloud(self._api, self._networks)
 
 
-def begin_host_task(api: ComputeApi, task: DriverTask) -> Checked:
-    """Have the compute service of a host changed, and see that it was."""
+def begin_host_task(api: ComputeApi, task: DriverTask) -> Begun:
+    """Change the compute service of a host and verify the change."""
     service = _service_of(api, task.source)
     if service is None:
         return Failed(_unknown_host(task.source))
@@ -142,11 +142,11 @@ def begin_host_task(api: ComputeApi, task: DriverTask) -> Checked:
         case HostTask.FENCE if not service.forced_down:
             api.force_down(service)
     answer = check_host_task(api, task)
-    return Unknown("nova was asked, and does not show it yet") if isinstance(answer, NotBegun) else answer
+    return Unknown("nova does not show the change yet") if isinstance(answer, NotBegun) else answer
 
 
 def check_host_task(api: ComputeApi, task: DriverTask) -> Checked:
-    """Return whether the compute service is what it is to be."""
+    """Return Done if the compute service has the wanted state."""
     service = _service_of(api, task.source)
     if service is None:
         return Failed(_unknown_host(task.source))
@@ -158,12 +158,12 @@ def check_host_task(api: ComputeApi, task: DriverTask) -> Checked:
         case HostTask.FENCE:
             done = service.forced_down and not service.up
         case _:
-            return Failed(f"nova does no {task.task} of hosts: set a hook for it in [hooks], then retry")
+            return Failed(f"nova cannot {task.task} hosts: set a hook for it in [hooks], then retry")
     return Done() if done else NotBegun()
 
 
 def reason_of(task: DriverTask) -> str:
-    """Return the reason by which a service that this order has disabled is recognised."""
+    """Return the reason that marks a service as disabled by this order."""
     return f"forewarn: order {task.order}"
 
 
@@ -173,4 +173,4 @@ def _service_of(api: ComputeApi, host: Host | None) -> ComputeService | None:
 
 def _unknown_host(host: Host | None) -> str:
     name = "no host" if host is None else host.name
-    return f"nova has no compute service on {name}: hosts have to be called as nova calls them"
+    return f"nova has no compute service on {name}: declare the host by its name in nova"

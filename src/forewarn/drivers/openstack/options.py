@@ -1,4 +1,4 @@
-"""What the settings may say of the driver: `[drivers.openstack]`."""
+"""The options of the OpenStack driver: `[drivers.openstack]`."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,17 +8,17 @@ from forewarn.drivers.driver_setup import CallOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenStackOptions(CallOptions):
-    """Which cloud it is, and how its machines are treated."""
+    """The cloud, and how its machines are treated."""
 
-    cloud: str = ""  # as clouds.yaml names it; "": as the environment says (OS_CLOUD, OS_AUTH_URL, …)
-    region: str = ""  # "": the cloud's only one
-    addresses: tuple[str, ...] = ()  # the networks whose addresses are imported, in this order; (): all
-    freeze_for: timedelta = timedelta(seconds=2)  # how long a machine that stays is paused
-    # nova itself waits two minutes for a guest that was asked to reboot, and then resets it.
-    reboot_for: timedelta = timedelta(minutes=3)  # for a soft reboot; then it is a hard one
-    destroy: bool = False  # whether Terminate deletes the server; else it is stopped
-    fences: bool = True  # whether forcing a compute service down fences its host
-    answer_for: timedelta = timedelta(seconds=20)  # for the cloud to answer one request
+    cloud: str = ""  # its name in clouds.yaml; "": from the environment (OS_CLOUD, OS_AUTH_URL, …)
+    region: str = ""  # "": the only region
+    addresses: tuple[str, ...] = ()  # networks whose addresses are imported, in this order; (): all
+    freeze_for: timedelta = timedelta(seconds=2)  # how long a frozen machine is paused
+    # nova waits two minutes for a guest to reboot before it resets the guest.
+    reboot_for: timedelta = timedelta(minutes=3)  # then a hard reboot follows a soft one
+    destroy: bool = False  # Terminate deletes the server; otherwise it stops the server
+    fences: bool = True  # forcing a compute service down counts as a fence
+    answer_for: timedelta = timedelta(seconds=20)  # timeout of a request
 
     def __post_init__(self) -> None:
         CallOptions.__post_init__(self)  # super() does not work in a class with slots

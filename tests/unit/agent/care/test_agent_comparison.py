@@ -143,7 +143,7 @@ def test_an_endpoint_that_is_silent_confirms_no_end() -> None:
 
 def test_an_event_that_no_longer_names_this_machine_is_left_at_once() -> None:
     left = Watch(event()).see(document(event(resources=("web-1",)))).leave
-    assert left == {"A": "web-0 is no longer named in it"}
+    assert left == {"A": "it no longer names web-0"}
 
 
 def test_an_event_that_a_machine_was_restarted_for_is_left_at_once() -> None:

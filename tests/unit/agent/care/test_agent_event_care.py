@@ -243,7 +243,10 @@ def test_a_handler_that_always_asks_to_be_tried_again_ends_with_its_time_and_the
         await harness.show(event())
         assert [attempt for _, _, attempt in stubborn.calls] == [1, 2, 3]
         assert other.calls == [(PREPARE, "A", 1)]
-        assert "drain: prepare failed: not yet, and its 50 s are over before another try" in harness.said
+        assert (
+            "drain: prepare failed: not yet, and another try would be after its timeout of 50 s"
+            in harness.said
+        )
         assert harness.endpoint.approved == ["A"]
         await harness.stop()
 
@@ -262,7 +265,10 @@ def test_a_restart_gives_a_handler_no_more_time_than_it_has(tmp_path: Path) -> N
         harness.start()
         await harness.show(event())
         assert does.calls == [(PREPARE, "A", 1), (PREPARE, "A", 2)]
-        assert "drain: prepare failed: not yet, and its 50 s are over before another try" in harness.said
+        assert (
+            "drain: prepare failed: not yet, and another try would be after its timeout of 50 s"
+            in harness.said
+        )
         await harness.stop()
 
     play(main())
@@ -299,7 +305,7 @@ def test_an_event_of_an_unknown_status_is_prepared_for_at_once_and_never_approve
         await harness.show(odd)
         assert early.calls == late.calls == [(PREPARE, "A", 1)]
         assert harness.endpoint.approved == []
-        assert any("the status 'Pondered' is not known" in line for line in harness.warned)
+        assert any("the status 'Pondered' is unknown" in line for line in harness.warned)
         assert harness.context.metrics.counted("unreadable", "status") == 1
         await harness.show(odd)
         assert len(early.calls) == 1
@@ -337,9 +343,8 @@ def test_an_event_that_cannot_be_read_is_logged_and_counted_once_and_not_taken_f
         for _ in range(2):
             await harness.show(other, unreadable=[odd])
         assert does.calls == [(PREPARE, "A", 1), (PREPARE, "B", 1)]
-        assert [line for line in harness.warned if "cannot be read" in line] == [
-            "an event cannot be read, and the others are followed without it: "
-            "NotBefore is 'tomorrow', not a time"
+        assert [line for line in harness.warned if "unreadable" in line] == [
+            "skipped an unreadable event: NotBefore is 'tomorrow', not a time"
         ]
         assert harness.context.metrics.counted("unreadable", "event") == 1
         await harness.show(other)
@@ -374,7 +379,7 @@ def test_a_handler_that_takes_too_long_is_ended(tmp_path: Path) -> None:
         harness.start()
         await harness.show(event())
         assert does.running == 0
-        assert any("it was not done within 0 s, and was ended" in line for line in harness.said)
+        assert any("it did not finish within 0 s and was stopped" in line for line in harness.said)
         await harness.stop()
 
     play(main())
@@ -762,8 +767,8 @@ def test_a_handler_that_left_the_config_is_told_of(tmp_path: Path) -> None:
         harness.watcher.reload(AgentHarness(tmp_path).config)
         await harness.show()
         assert any("drain: recover failed: it is no longer in the config" in line for line in harness.warned)
-        assert "the event is done with, but drain could not recover" in harness.warned
-        assert "recovered: the event is done with" not in harness.said
+        assert "the event is over, but drain failed to recover" in harness.warned
+        assert "recovered: the event is over" not in harness.said
         assert harness.journal.tracked_events == {}
         await harness.stop()
 
@@ -853,7 +858,7 @@ def test_an_approval_that_is_refused_is_told_once_and_sent_again_when_somebody_m
         await harness.show(event())
         assert pauses == [REFUSED_SECONDS]
         await harness.show(event(description="moved"))
-        assert harness.said.count("the approval is refused: 403: no") == 1
+        assert harness.said.count("the endpoint refused the approval: 403: no") == 1
         harness.endpoint.fault = None
         await harness.show(event(description="moved again"))
         assert harness.endpoint.approved == ["A"]
@@ -900,7 +905,7 @@ def test_a_recovery_that_has_to_be_tried_again_keeps_no_other_from_coming_back(t
         await settled()
         assert mail.calls[-1] == (RECOVER, "A", 2)
         assert harness.journal.tracked_events == {}
-        assert "recovered: the event is done with" in harness.said
+        assert "recovered: the event is over" in harness.said
         await harness.stop()
 
     play(main())
@@ -956,11 +961,12 @@ def test_a_recovery_is_given_up_in_the_end_over_restarts_too(
         harness.now += timedelta(seconds=2)
         harness.watcher.reload(harness.config)
         await settled()
-        assert f"drain: recover failed: away, and the {seconds} s for that are over" in " ".join(
-            harness.warned
+        assert (
+            f"drain: recover failed: away, and another try would be after its limit of {seconds} s"
+            in " ".join(harness.warned)
         )
-        assert "the event is done with, but drain could not recover" in harness.warned
-        assert "recovered: the event is done with" not in harness.said
+        assert "the event is over, but drain failed to recover" in harness.warned
+        assert "recovered: the event is over" not in harness.said
         assert harness.journal.tracked_events == {}
         await harness.stop()
 
@@ -1064,7 +1070,7 @@ def test_a_dry_run_removes_nothing_that_programs_of_another_agent_have_left(tmp_
         left.touch()
         await harness.show(event())
         await harness.show()
-        assert "recovered: the event is done with" in harness.said
+        assert "recovered: the event is over" in harness.said
         assert left.exists()
         await harness.stop()
 

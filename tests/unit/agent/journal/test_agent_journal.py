@@ -148,7 +148,7 @@ def test_the_journal_of_another_machine_is_set_aside(tmp_path: Path) -> None:
     other = opened(path, vm_id="another", said=said)
     other.close()
     assert other.tracked_events == {}
-    assert "is of another machine" in said[0]
+    assert "belongs to another machine" in said[0]
     kept = tmp_path / f"agent.journal.{VM_ID}"
     assert read(kept.read_bytes())[0] == VM_ID
 
@@ -287,7 +287,7 @@ def test_no_field_of_an_entry_keeps_a_journal_from_being_read(rubbish: str) -> N
 @pytest.mark.parametrize("rubbish", ["1e400", "0", "-1", "4294967296", "true", '"7"'])
 def test_a_process_that_cannot_be_is_not_looked_for(rubbish: str) -> None:
     line = spoilt(as_json(ProgramRunning(**SHARE, pid=77, started="")), "pid", rubbish)
-    with pytest.raises(ValueError, match="no entry of a journal"):
+    with pytest.raises(ValueError, match="invalid journal entry"):
         from_json(json.loads(line))
 
 
@@ -298,7 +298,7 @@ def test_no_field_of_its_head_keeps_a_journal_from_being_read(field: str, rubbis
     whole = lines(spoilt(head, field, rubbish)) + WRITTEN
     machine_of(whole)
     if field == "journal" and rubbish in ("9" * 400, "-1", "0"):
-        with pytest.raises(Invalid, match="move it away"):
+        with pytest.raises(Invalid, match="move the journal away"):
             read(whole)
     else:
         read(whole)

@@ -57,7 +57,7 @@ def test_the_config_of_the_design_is_read() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "# forewarn agent\n"])
 def test_what_holds_nothing_is_no_config(text: str) -> None:
-    assert "is no config: it has neither [agent] nor [[handlers]]" in refusal(text)
+    assert "is not a config: it has neither [agent] nor [[handlers]]" in refusal(text)
 
 
 def test_an_empty_table_is_a_config() -> None:
@@ -83,7 +83,7 @@ def test_what_is_no_url_is_said_at_once(text: str, wrong: str) -> None:
 
 def test_a_process_is_started_by_a_command_as_any_program() -> None:
     text = '[[handlers]]\nname = "a"\nkind = "process"\npid-file = "/run/a"\nstart = ["a\\u0000b"]\n'
-    assert 'start: expected a list of texts, as ["/etc/forewarn/drain", "--now"]' in refusal(text)
+    assert 'start: expected a list of texts, such as ["/etc/forewarn/drain", "--now"]' in refusal(text)
 
 
 def test_filters_are_read() -> None:
@@ -116,7 +116,7 @@ HANDLER = '\n[[handlers]]\nname = "a"\nkind = "log"\n\n[[handlers]]\nname = "b"\
         ("[agnt]\nx = 1", "line 1: agnt: there is no such field; did you mean agent?"),
         (
             '[agent]\nlisten = "8171"',
-            'line 2: agent.listen: expected HOST:PORT, as 127.0.0.1:8171, got "8171"',
+            'line 2: agent.listen: expected HOST:PORT, such as 127.0.0.1:8171, got "8171"',
         ),
         (
             "[agent]\nendpoint = 7",
@@ -130,7 +130,7 @@ HANDLER = '\n[[handlers]]\nname = "a"\nkind = "log"\n\n[[handlers]]\nname = "b"\
             HANDLER + 'kind = "log"\ntimeot = 3',
             'line 9: handlers[1] "b": timeot: there is no such field; did you mean timeout?',
         ),
-        (HANDLER + "timeout = 3", 'line 6: handlers[1] "b": kind: expected it, but it is missing'),
+        (HANDLER + "timeout = 3", 'line 6: handlers[1] "b": kind: it is missing'),
         (
             HANDLER + 'kind = "exce"',
             'line 8: handlers[1] "b": kind: expected one of exec, webhook, haproxy, process, notify, log',
@@ -145,19 +145,19 @@ HANDLER = '\n[[handlers]]\nname = "a"\nkind = "log"\n\n[[handlers]]\nname = "b"\
         ),
         (
             HANDLER.replace('"b"', '"a"') + 'kind = "log"',
-            "line 7: handlers[1] \"a\": name: another handler is called 'a' already",
+            "line 7: handlers[1] \"a\": name: another handler already has the name 'a'",
         ),
         (
             HANDLER + 'kind = "exec"',
-            'line 6: handlers[1] "b": prepare: expected a command there, in recover or in hooks,',
+            'line 6: handlers[1] "b": expected a command in prepare or recover, or a folder in hooks',
         ),
         (
             HANDLER + 'kind = "exec"\nprepare = "/etc/drain"',
-            'line 9: handlers[1] "b": prepare: expected a list of texts, as ["/etc/forewarn/drain", "--now"]',
+            'line 9: handlers[1] "b": prepare: expected a list of texts, such as ["/etc/forewarn/drain", ',
         ),
         (
             HANDLER + 'kind = "webhook"\nurl = "http://a/${typ}"',
-            'line 9: handlers[1] "b": url: ${typ} is not known; expected one of id, type, ',
+            'line 9: handlers[1] "b": url: ${typ} is unknown; expected one of id, type, ',
         ),
         (
             HANDLER + 'kind = "webhook"\nheaders = { A = "${env:TOKEN}" }\nurl = "http://a"',
@@ -165,7 +165,7 @@ HANDLER = '\n[[handlers]]\nname = "a"\nkind = "log"\n\n[[handlers]]\nname = "b"\
         ),
         (HANDLER + 'kind = "notify"', 'handlers[1] "b": expected either to (mail addresses) or url'),
         (HANDLER + 'kind = "process"', 'handlers[1] "b": expected either unit or pid-file'),
-        ("handlers = 3", "line 1: handlers: expected a list, as [[handlers]] before each handler, got 3"),
+        ("handlers = 3", "line 1: handlers: expected a list such as [[handlers]] before each handler, got 3"),
     ],
 )
 def test_a_bad_config_names_line_field_and_what_was_expected(text: str, said: str) -> None:
@@ -187,11 +187,15 @@ def test_a_field_inside_a_line_is_found_by_what_is_around_it() -> None:
 
 def test_a_table_that_there_is_not_is_refused_with_its_line() -> None:
     assert refusal('[agent]\n\n[[handler]]\nname = "a"').startswith("agent.toml line 3: handler: ")
-    assert "line 1: handlers: expected a list, as [[handlers]] before each handler" in refusal("[handlers]\n")
+    assert "line 1: handlers: expected a list such as [[handlers]] before each handler" in refusal(
+        "[handlers]\n"
+    )
 
 
 def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match=r"agent.toml cannot be read: No such file or directory\nSay where"):
+    with pytest.raises(
+        Invalid, match=r"agent.toml cannot be read: No such file or directory\nGive the agent's config"
+    ):
         load(tmp_path / "agent.toml")
 
 
@@ -296,7 +300,7 @@ def test_people_are_notified_of_failures_unless_the_config_chooses_otherwise() -
 
 def test_a_variable_is_not_both_shown_and_secret() -> None:
     said = refusal(exec_with('environment = {A = "shown"}\nsecrets = {A = "hush-hush"}'))
-    assert "secrets: expected A there or in environment, got both" in said
+    assert "secrets: A is also in environment: remove one of them" in said
     assert "hush" not in said
 
 
@@ -309,7 +313,7 @@ def test_every_recipe_is_sound(name: str) -> None:
 
 
 def test_an_unknown_recipe_is_named() -> None:
-    with pytest.raises(NotFound, match="recipe 'cake' does not exist: there is checkpoint, haproxy"):
+    with pytest.raises(NotFound, match="recipe 'cake' does not exist; expected one of checkpoint, haproxy"):
         recipe.text("cake")
 
 
@@ -323,10 +327,9 @@ def test_hooks_become_a_handler_each(tmp_path: Path) -> None:
     assert [handler.timeout for handler in config.handlers] == [9, 9]
     assert config.handlers[0].does.describe(Side.RECOVER) == f"runs {tmp_path}/10-drain recover"
     assert config.remarks == (
-        f"hooks: {tmp_path}/30-off is left out: it is not executable: `chmod +x {tmp_path}/30-off`",
-        f"hooks: {tmp_path}/40-old.bak is left out: its name is that of a copy, "
-        "as editors and package managers leave them",
-        f"hooks: {tmp_path}/50-folder is left out: it is no file",
+        f"hooks: {tmp_path}/30-off is skipped: it is not executable: `chmod +x {tmp_path}/30-off`",
+        f"hooks: {tmp_path}/40-old.bak is skipped: its name is that of a backup copy",
+        f"hooks: {tmp_path}/50-folder is skipped: it is not a file",
     )
 
 
@@ -338,9 +341,7 @@ def test_a_folder_with_nothing_to_run_is_refused(tmp_path: Path, name: str) -> N
     (tmp_path / name).write_text("#!/bin/sh\n")
     (tmp_path / name).chmod(0o755)
     said = refusal(f'[[handlers]]\nname = "hooks"\nkind = "exec"\nhooks = "{tmp_path}"\n')
-    assert (
-        f"hooks: expected programs in {tmp_path}, but there is none: {tmp_path}/{name} is left out:" in said
-    )
+    assert f"hooks: there is no program in {tmp_path}: {tmp_path}/{name} is skipped:" in said
 
 
 @pytest.mark.parametrize("name", ["duration", "seconds-left"])
@@ -366,7 +367,7 @@ def test_a_pid_file_that_is_not_there_is_told_of(tmp_path: Path) -> None:
     table = '[[handlers]]\nname = "app"\nkind = "process"\npid-file = "{}"\n'
     path = tmp_path / "app.pid"
     assert read(table.format(path)).remarks == (
-        f"app: {path} does not exist: it does not run now, or the name is wrong",
+        f"app: {path} does not exist: the program is not running, or the path is wrong",
     )
     path.touch()
     assert read(table.format(path)).remarks == ()
@@ -379,7 +380,7 @@ def test_what_it_would_do_is_said_in_words() -> None:
     assert (freeze.type, freeze.prepare, freeze.recover) == (EventType.FREEZE, (), ())
     assert freeze.approve == "at once, if it names this machine alone"
     assert reboot.prepare == (
-        "drain: runs /etc/forewarn/drain (at most 300 s; a failure keeps it from being approved)",
+        "drain: runs /etc/forewarn/drain (at most 300 s; a failure prevents the approval)",
     )
     assert reboot.approve == "once all of these are ready, if it names this machine alone"
     assert reboot.recover == ("drain: runs /etc/forewarn/undrain",)
@@ -405,7 +406,7 @@ def test_a_handler_for_what_the_agent_is_not_told_of_is_remarked_on() -> None:
     config = read(HINTED.format(version="2020-07-01"))
     assert EventType.SPOT_REBALANCE_RECOMMENDATION not in {each.type for each in explain(config)}
     assert config.remarks == (
-        'shift: the agent is told of a SpotRebalanceRecommendation only with `api-version = "2024-07-09"`',
+        'shift: the agent sees a SpotRebalanceRecommendation only with `api-version = "2024-07-09"`',
     )
 
 
@@ -417,5 +418,5 @@ def test_types_for_which_the_same_is_done_are_told_of_together() -> None:
     # Its timeout is 300 s.
     assert (
         short_notice_warning(drained)
-        == "Preempt may come 30 s after its notice: what takes longer is not waited for"
+        == "Preempt may come 30 s after its notice: it does not wait for handlers that take longer"
     )

@@ -168,9 +168,9 @@ def test_an_event_whose_preparation_failed_is_not_called_prepared(
 
 def test_why_a_prepared_event_is_not_approved_is_told() -> None:
     state = agent_with(event())
-    state.watcher = Watcher(informed=True, held="the config says never")  # type: ignore[assignment]
+    state.watcher = Watcher(informed=True, held='the config has approve = "never"')  # type: ignore[assignment]
     (shown,) = json.loads(state.pages()["/status"]().content)["events"]
-    assert (shown["doing"], shown["not_approved"]) == ("prepared", "the config says never")
+    assert (shown["doing"], shown["not_approved"]) == ("prepared", 'the config has approve = "never"')
     assert shown["next"] == "let it start early with `forewarn guest approve A`"
     state.journal.tracked_events = replay([TakenUp(event=event(status="Pondered"), at=NOW)])
     (shown,) = json.loads(state.pages()["/status"]().content)["events"]

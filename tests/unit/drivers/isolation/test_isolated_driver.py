@@ -7,7 +7,7 @@ from forewarn.control import driver
 from forewarn.drivers.isolation.isolated_driver import OFFERED_METHODS, OFFERED_NOTES, OFFERED_VALUES
 
 # What the server asks of a driver before it gives it a process, or of forewarn's own that have none.
-ASKED_OTHERWISE = {driver.Driver, driver.InOwnWords, driver.LoadingNativeCode}
+ASKED_OTHERWISE = {driver.Driver, driver.TrustedText, driver.LoadingNativeCode}
 
 
 def test_everything_that_a_driver_may_offer_is_passed_on() -> None:

@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
 
 @pytest.mark.parametrize("body", [packed(Runs()), packed(pickle.loads), packed((Runs(),))])
 def test_nothing_is_called_that_is_no_part_of_an_answer(body: bytes) -> None:
-    with pytest.raises(pickle.UnpicklingError, match="is no part of an answer"):
+    with pytest.raises(pickle.UnpicklingError, match="is not allowed in an answer"):
         read_answer(body)
 
 
@@ -101,7 +101,7 @@ def test_messages_of_the_drivers_end_have_no_classes_at_all(
 ) -> None:
     ours, theirs = ends
     theirs.sendall(framed(("answer", 1, Done())))
-    with pytest.raises(pickle.UnpicklingError, match="Done is no part of an answer"):
+    with pytest.raises(pickle.UnpicklingError, match="Done is not allowed in an answer"):
         Received(ours).next()
 
 
@@ -109,7 +109,7 @@ def test_messages_of_the_drivers_end_have_no_classes_at_all(
 def test_what_is_no_message_is_refused(ends: tuple[socket.socket, socket.socket], message: Any) -> None:
     ours, theirs = ends
     theirs.sendall(framed(message))
-    with pytest.raises(pickle.UnpicklingError, match="a message is a tuple"):
+    with pytest.raises(pickle.UnpicklingError, match="expected a message"):
         Received(ours).next()
 
 

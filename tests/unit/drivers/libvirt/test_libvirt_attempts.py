@@ -23,23 +23,24 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
 from forewarn.drivers.libvirt import decisions
-from forewarn.drivers.libvirt.acts import Acts
 from forewarn.drivers.libvirt.attempts import DomainAttempt
-from forewarn.drivers.libvirt.decisions import Act
+from forewarn.drivers.libvirt.background_calls import BackgroundCalls
+from forewarn.drivers.libvirt.decisions import Operation
+from forewarn.drivers.libvirt.definition_copies import DefinitionCopies
 from forewarn.drivers.libvirt.definitions import Definition
-from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
-from forewarn.drivers.libvirt.library import Declined, NoLibvirtAnswer
-from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.places import Places, Tools
-from forewarn.drivers.libvirt.sights import (
+from forewarn.drivers.libvirt.domain_view import (
     AttemptEnd,
+    BackgroundCall,
     DomainMark,
-    DomainSight,
     DomainState,
-    LongCall,
-    Seen,
+    DomainView,
+    StepView,
     new_mark,
 )
+from forewarn.drivers.libvirt.library import LibvirtRefused, NoLibvirtAnswer
+from forewarn.drivers.libvirt.operations import Operations
+from forewarn.drivers.libvirt.options import LibvirtOptions
+from forewarn.drivers.libvirt.step_hosts import LibvirtContext, StaleDomains, StepHosts
 from tests.helpers.programs.no_thread import no_thread
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -64,16 +65,16 @@ TASK = DriverTask(
     now=NOON,
     driver="libvirt",
 )
-RUNS = Seen(state=DomainState.RUNNING, mark=replace(new_mark(TASK, now=NOON), asked=NOON))
+RUNS = DomainView(state=DomainState.RUNNING, mark=replace(new_mark(TASK, now=NOON), asked=NOON))
 HELD = replace(RUNS, state=DomainState.PAUSED, migrating=True)
 
 
 class Domain:
     """A host and its domain, which is seen as a test says, at last always the same."""
 
-    def __init__(self, host: HostName, *seen: Seen | None) -> None:
+    def __init__(self, host: HostName, *seen: DomainView | None) -> None:
         self.host = host
-        self.seen_next: Sequence[Seen | None] = seen
+        self.seen_next: Sequence[DomainView | None] = seen
         self.written: list[DomainMark] = []
 
     def find(self, _uuid: str) -> "Domain | None":
@@ -82,10 +83,10 @@ class Domain:
         self._turn()
         return None
 
-    def seen(self) -> Seen | None:
+    def view(self) -> DomainView | None:
         return self._turn()
 
-    def _turn(self) -> Seen | None:
+    def _turn(self) -> DomainView | None:
         now, *later = self.seen_next
         self.seen_next = later or self.seen_next
         return now
@@ -94,7 +95,7 @@ class Domain:
         self.written.append(mark)
 
     def definition(self, *, inactive: bool = False) -> Definition:
-        return Definition(manager=None, disks=(), stays=(), has_agent=False)
+        return Definition(manager=None, disks=(), immovable=(), has_agent=False)
 
     def downtime(self) -> float:
         return 0.3
@@ -110,12 +111,12 @@ class Connections:
 
 def checked(here: Domain, there: Domain) -> object:
     connections: Any = Connections(here, there)
-    tools = Tools(
+    tools = LibvirtContext(
         connections=connections,
         options=LibvirtOptions(),
-        calls=LongCalls(ended=lambda _: None),
-        kept=KeptDefinitions(""),
-        left=LeftBehind(),
+        calls=BackgroundCalls(ended=lambda _: None),
+        copies=DefinitionCopies(""),
+        stale=StaleDomains(),
         now=lambda: NOON,
     )
     return DomainAttempt(TASK, WEB, tools).check()
@@ -152,33 +153,33 @@ class Migrating(Domain):
     def is_alive(self) -> bool:
         return self.alive
 
-    def ask(self) -> None:
+    def ping(self) -> None:
         if self.silent:
             raise NoLibvirtAnswer(f"{self.host}: client socket is closed", host=self.host)
 
-    error: Exception = Declined("operation failed: Lost connection to destination host")
+    error: Exception = LibvirtRefused("operation failed: Lost connection to destination host")
 
     @property
     def hypervisor(self) -> "Migrating":
         return self
 
 
-def broken_off(here: Migrating, there: Migrating) -> LongCall:
+def broken_off(here: Migrating, there: Migrating) -> BackgroundCall:
     """Have a migration break off; return what is known of the call then."""
     connections: Any = Connections(here, there)
     connections.open_another = connections.get
     ended = threading.Event()
-    tools = Tools(
+    tools = LibvirtContext(
         connections=connections,
         options=LibvirtOptions(),
-        calls=LongCalls(ended=lambda _: ended.set()),
-        kept=KeptDefinitions(""),
-        left=LeftBehind(),
+        calls=BackgroundCalls(ended=lambda _: ended.set()),
+        copies=DefinitionCopies(""),
+        stale=StaleDomains(),
         now=lambda: NOON,
     )
-    places = Places(TASK, WEB, tools)
-    places.look()
-    Acts(places, tools).do(Act.MIGRATE, replace(new_mark(TASK, now=NOON)))
+    places = StepHosts(TASK, WEB, tools)
+    places.view()
+    Operations(places, tools).run(Operation.MIGRATE, replace(new_mark(TASK, now=NOON)))
     assert ended.wait(60)
     call = tools.calls.of(TASK.id)
     assert call is not None
@@ -187,32 +188,35 @@ def broken_off(here: Migrating, there: Migrating) -> LongCall:
 
 @pytest.mark.parametrize(
     "error",
-    [Declined("Lost connection to destination host"), NoLibvirtAnswer("kvm01: cannot connect to kvm02")],
+    [
+        LibvirtRefused("Lost connection to destination host"),
+        NoLibvirtAnswer("kvm01: cannot connect to kvm02"),
+    ],
 )
 def test_a_migration_whose_target_was_away_has_not_failed(error: Exception) -> None:
     here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
     here.error, there.silent = error, True
     call = broken_off(here, there)
-    assert call == LongCall(running=False)
+    assert call == BackgroundCall(running=False)
     late = NOON + timedelta(hours=5)
-    sight = DomainSight(here=RUNS, call=call)
+    sight = StepView(source=RUNS, call=call)
     assert RUNS.mark is not None
-    assert decisions.migrating(RUNS.mark, sight, now=late, options=LibvirtOptions()) is Act.MIGRATE
+    assert decisions.migrating(RUNS.mark, sight, now=late, options=LibvirtOptions()) is Operation.MIGRATE
 
 
 @pytest.mark.parametrize(
-    "error", [Declined("the CPU is too old"), NoLibvirtAnswer("cannot connect to kvm02")]
+    "error", [LibvirtRefused("the CPU is too old"), NoLibvirtAnswer("cannot connect to kvm02")]
 )
 def test_a_migration_whose_target_was_there_all_the_time_has_failed(error: Exception) -> None:
     here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
     here.error = error
-    assert broken_off(here, there) == LongCall(running=False, error=str(error))
+    assert broken_off(here, there) == BackgroundCall(running=False, error=str(error))
 
 
 def test_a_migration_whose_source_was_away_has_not_failed() -> None:
     here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
     here.alive = False
-    assert broken_off(here, there) == LongCall(running=False)
+    assert broken_off(here, there) == BackgroundCall(running=False)
 
 
 def test_a_migration_that_is_begun_again_has_its_time_again() -> None:
@@ -223,7 +227,7 @@ def test_a_migration_that_is_begun_again_has_its_time_again() -> None:
 
 
 def test_a_call_for_which_no_thread_can_be_started_is_not_under_way() -> None:
-    calls = LongCalls(ended=lambda _: None)
+    calls = BackgroundCalls(ended=lambda _: None)
     attempt = AttemptId(OrderId("O"), "u", 1)
     with no_thread(), pytest.raises(RuntimeError, match="can't start new thread"):
         calls.begin(attempt, lambda: None)

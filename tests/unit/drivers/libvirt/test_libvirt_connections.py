@@ -77,7 +77,7 @@ class Library:
 def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
     made = Library()
     monkeypatch.setattr(connections, "load", lambda: made)
-    monkeypatch.setattr(connections, "keep_running", lambda _: None)
+    monkeypatch.setattr(connections, "start_event_loop", lambda _: None)
     yield made
     made.answers.set()
 

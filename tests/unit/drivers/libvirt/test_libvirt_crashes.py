@@ -22,13 +22,14 @@ from forewarn.core.basic_types import (
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.drivers.libvirt.attempts import DomainAttempt
+from forewarn.drivers.libvirt.background_calls import BackgroundCalls
+from forewarn.drivers.libvirt.definition_copies import DefinitionCopies
 from forewarn.drivers.libvirt.definitions import Definition, Disk
+from forewarn.drivers.libvirt.domain_view import DomainJob, DomainMark, DomainState, DomainView
 from forewarn.drivers.libvirt.hypervisor import Pool, Volume
-from forewarn.drivers.libvirt.kept import KeptDefinitions, LeftBehind, LongCalls
-from forewarn.drivers.libvirt.library import Gone
+from forewarn.drivers.libvirt.library import NoSuchDomain
 from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.places import Tools
-from forewarn.drivers.libvirt.sights import DomainJob, DomainMark, DomainState, Seen
+from forewarn.drivers.libvirt.step_hosts import LibvirtContext, StaleDomains
 from forewarn.drivers.libvirt.upkeep import is_superseded
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -89,14 +90,14 @@ class World:
     def get(self, host: Host) -> "FakeHypervisor":
         return self.hosts[host.name]
 
-    def tools(self) -> Tools:
+    def tools(self) -> LibvirtContext:
         connections: Any = self
-        return Tools(
+        return LibvirtContext(
             connections=connections,
             options=OPTIONS,
-            calls=LongCalls(ended=lambda _: None),
-            kept=KeptDefinitions(""),
-            left=LeftBehind(),
+            calls=BackgroundCalls(ended=lambda _: None),
+            copies=DefinitionCopies(""),
+            stale=StaleDomains(),
             now=lambda: self.now,
         )
 
@@ -130,7 +131,7 @@ class FakeHypervisor:
     def volume(self, path: str) -> Volume | None:
         return Volume(path=path, capacity=1) if path in self.files else None
 
-    def make(self, volume: Volume) -> None:
+    def create(self, volume: Volume) -> None:
         self.world.happens(f"make on {self.host}", lambda: self.files.add(volume.path))
 
     def delete(self, path: str) -> None:
@@ -143,18 +144,20 @@ class FakeDomain:
     def __init__(self, on: FakeHypervisor, state: DomainState, *, mark: DomainMark | None = None) -> None:
         self.on, self.state, self.marked = on, state, mark
 
-    def seen(self) -> Seen:
+    def view(self) -> DomainView:
         if self.on.domain is not self:
-            raise Gone("it is gone")
-        return Seen(state=self.state, run=None if self.state is DomainState.OFF else 7, mark=self.marked)
+            raise NoSuchDomain("it is gone")
+        return DomainView(
+            state=self.state, run=None if self.state is DomainState.OFF else 7, mark=self.marked
+        )
 
     def write(self, mark: DomainMark) -> None:
         if self.on.domain is not self:
-            raise Gone("it is gone")
+            raise NoSuchDomain("it is gone")
         self.on.world.happens("mark", lambda: setattr(self, "marked", mark))
 
     def definition(self, *, inactive: bool = False) -> Definition:
-        return Definition(manager=None, disks=(EPHEMERAL,), stays=(), has_agent=False)
+        return Definition(manager=None, disks=(EPHEMERAL,), immovable=(), has_agent=False)
 
     def xml(self, *, inactive: bool) -> str:
         return (
@@ -264,7 +267,7 @@ def test_a_move_is_ended_wherever_the_server_is_killed_and_its_disks_outlive_its
 
 
 RUNS, PAUSED, OFF = (
-    Seen(state=state) for state in (DomainState.RUNNING, DomainState.PAUSED, DomainState.OFF)
+    DomainView(state=state) for state in (DomainState.RUNNING, DomainState.PAUSED, DomainState.OFF)
 )
 
 
@@ -282,6 +285,6 @@ RUNS, PAUSED, OFF = (
     ],
 )
 def test_what_was_left_behind_goes_only_if_the_other_is_sure_to_stay(
-    left: Seen, kept: Seen, goes: bool
+    left: DomainView, kept: DomainView, goes: bool
 ) -> None:
     assert is_superseded(left, kept) == goes

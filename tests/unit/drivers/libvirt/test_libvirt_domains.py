@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from forewarn.core.basic_types import HostName
+from forewarn.drivers.libvirt.domain_view import DomainJob
 from forewarn.drivers.libvirt.domains import Domain
-from forewarn.drivers.libvirt.library import Declined, Gone, NoLibvirtAnswer, asking
-from forewarn.drivers.libvirt.sights import DomainJob
+from forewarn.drivers.libvirt.library import LibvirtRefused, NoLibvirtAnswer, NoSuchDomain, converted_errors
 
 
 class LibvirtError(Exception):
@@ -54,9 +54,9 @@ def job(said: Any) -> DomainJob | None:
     domain = Migrated(said)
 
     def asked() -> AbstractContextManager[None]:
-        return asking(library, HostName("kvm04"), domain)
+        return converted_errors(library, HostName("kvm04"), domain)
 
-    return Domain(library, domain, asking=asked).job()
+    return Domain(library, domain, converted=asked).job()
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_a_domain_that_is_leaving_says_how_far_it_is() -> None:
     [
         (Library.VIR_ERR_RPC, NoLibvirtAnswer),
         (Library.VIR_ERR_OPERATION_TIMEOUT, NoLibvirtAnswer),
-        (Library.VIR_ERR_NO_DOMAIN, Gone),
-        (Library.VIR_ERR_INTERNAL_ERROR, Declined),
+        (Library.VIR_ERR_NO_DOMAIN, NoSuchDomain),
+        (Library.VIR_ERR_INTERNAL_ERROR, LibvirtRefused),
     ],
 )
 def test_an_error_that_says_nothing_of_a_job_is_not_taken_for_none(

@@ -12,9 +12,9 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.drivers.libvirt.connections import Connections
 from forewarn.drivers.libvirt.domains import Domain
-from forewarn.drivers.libvirt.driver import ASK_AGAIN, LibvirtDriver
+from forewarn.drivers.libvirt.driver import CHECK_AGAIN, LibvirtDriver
 from forewarn.drivers.libvirt.options import LibvirtOptions
-from forewarn.drivers.libvirt.places import Tools
+from forewarn.drivers.libvirt.step_hosts import LibvirtContext
 from tests.unit.drivers.libvirt.test_libvirt_attempts import TASK
 from tests.unit.slices import machine
 
@@ -28,7 +28,7 @@ class Held:
 
     at_work, goes_on = threading.Event(), threading.Event()
 
-    def __init__(self, task: DriverTask, machine: Machine, tools: Tools) -> None:
+    def __init__(self, task: DriverTask, machine: Machine, tools: LibvirtContext) -> None:
         self._waits = task is TASK
 
     def check(self) -> Checked:
@@ -47,7 +47,9 @@ def test_a_second_call_about_a_machine_is_answered_at_once_and_others_go_on(
     with ThreadPoolExecutor() as threads:
         first = threads.submit(driver.check, TASK)
         assert Held.at_work.wait(PATIENCE)
-        assert driver.check(TASK) == Unknown("it is being seen to already", TASK.now + ASK_AGAIN)
+        assert driver.check(TASK) == Unknown(
+            "an earlier call for this machine has not returned", TASK.now + CHECK_AGAIN
+        )
         assert driver.check(OTHER) == Running(None)
         Held.goes_on.set()
         assert first.result() == Running(None)
@@ -62,7 +64,7 @@ class HeldHypervisor:
         self.lists, self.goes_on = threading.Event(), threading.Event()
         self.listed = 0
 
-    def ask(self) -> None:
+    def ping(self) -> None:
         """Answer that it is there."""
 
     def domains(self) -> list[Domain]:

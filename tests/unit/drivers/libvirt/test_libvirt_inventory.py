@@ -25,7 +25,7 @@ XML = """
 """
 
 
-def said(attributes: str = "", inside: str = "", kind: str = "bridge") -> inventory.Said:
+def said(attributes: str = "", inside: str = "", kind: str = "bridge") -> inventory.DomainDeclaration:
     return inventory.read(XML.format(attributes=attributes, inside=inside, kind=kind))
 
 

@@ -13,11 +13,11 @@ from forewarn.control.driver import DriverTask, Failed
 from forewarn.core.basic_types import Work
 from forewarn.drivers.openstack import attempts
 from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, ServerAttempts
-from forewarn.drivers.openstack.decisions import Once
+from forewarn.drivers.openstack.decisions import UniqueRequest
 from tests.helpers.service.racing import at_once
 from tests.unit.drivers.openstack.test_openstack_decisions import task
 
-FIRST, HARDER = Once.FIRST, Once.HARDER
+FIRST, FORCED = UniqueRequest.FIRST, UniqueRequest.FORCED
 STEP = task(Work.REBOOT)
 
 
@@ -28,7 +28,7 @@ class Process:
         self.time = 1000.0
         self.attempts = ServerAttempts(lambda: self.time)
 
-    def sends(self, token: str, request: Once = FIRST, *, step: DriverTask = STEP) -> bool:
+    def sends(self, token: str, request: UniqueRequest = FIRST, *, step: DriverTask = STEP) -> bool:
         """Let it send something, and be answered."""
         is_sent = self.attempts.spend(step, token, request)
         if is_sent:
@@ -40,7 +40,7 @@ def test_a_token_is_good_for_each_request_once() -> None:
     process = Process()
     token = process.attempts.new_token()
     assert [process.sends(token) for _ in range(2)] == [True, False]
-    assert [process.sends(token, HARDER) for _ in range(2)] == [True, False]
+    assert [process.sends(token, FORCED) for _ in range(2)] == [True, False]
 
 
 def test_a_token_is_good_only_where_it_was_made() -> None:
@@ -86,9 +86,9 @@ def test_what_another_process_may_have_sent_is_waited_for_from_the_first_look() 
 def test_what_is_called_off_is_never_sent() -> None:
     process = Process()
     token = process.attempts.new_token()
-    assert process.attempts.call_off(STEP)
+    assert process.attempts.cancel(STEP)
     assert not process.sends(token)
-    assert process.attempts.refusal(STEP) == Failed("it was called off")
+    assert process.attempts.refusal(STEP) == Failed("the attempt was cancelled")
     other = replace(STEP, attempt=3)
     assert process.attempts.refusal(other) is None
     assert process.sends(process.attempts.new_token(), step=other)
@@ -108,8 +108,8 @@ def test_what_may_be_on_its_way_is_not_called_off(sent: Callable[[Process, str],
     token = process.attempts.new_token()
     since = process.attempts.quiet_since(STEP, token)
     sent(process, token)
-    assert not process.attempts.call_off(STEP, quiet_since=since)
-    assert not process.attempts.call_off(STEP, quiet_since=process.attempts.quiet_since(STEP, token))
+    assert not process.attempts.cancel(STEP, quiet_since=since)
+    assert not process.attempts.cancel(STEP, quiet_since=process.attempts.quiet_since(STEP, token))
 
 
 def test_what_was_sent_since_somebody_looked_is_not_called_off_however_long_ago() -> None:
@@ -118,14 +118,16 @@ def test_what_was_sent_since_somebody_looked_is_not_called_off_however_long_ago(
     looked = process.attempts.quiet_since(STEP, token)
     process.sends(token)
     process.time += 10 * ARRIVED_WITHIN
-    assert not process.attempts.call_off(STEP, quiet_since=looked)
-    assert process.attempts.call_off(STEP, quiet_since=process.attempts.quiet_since(STEP, token))
+    assert not process.attempts.cancel(STEP, quiet_since=looked)
+    assert process.attempts.cancel(STEP, quiet_since=process.attempts.quiet_since(STEP, token))
 
 
 def test_an_older_attempt_is_refused() -> None:
     process = Process()
     assert process.attempts.refusal(STEP) is None
-    assert process.attempts.refusal(replace(STEP, attempt=1)) == Failed("attempt 2 has been begun since")
+    assert process.attempts.refusal(replace(STEP, attempt=1)) == Failed(
+        "attempt 1 is outdated: attempt 2 of the step has begun"
+    )
 
 
 def test_a_token_that_is_forgotten_is_taken_for_anothers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +153,7 @@ class Met(str):
 
 def test_of_threads_that_spend_a_token_at_once_one_may_send() -> None:
     attempts = Process().attempts
-    spend = partial(attempts.spend, STEP, attempts.new_token(), cast("Once", Met(FIRST)))
+    spend = partial(attempts.spend, STEP, attempts.new_token(), cast("UniqueRequest", Met(FIRST)))
     assert sorted(at_once([spend, spend])) == [False, True]
 
 
@@ -160,6 +162,6 @@ def test_an_attempt_is_either_sent_or_called_off_by_threads_that_try_both_at_onc
         attempts, step = Process().attempts, replace(STEP, attempt=number)
         token = attempts.new_token()
         sent, called_off = at_once(
-            [partial(attempts.spend, step, token, FIRST), partial(attempts.call_off, step)]
+            [partial(attempts.spend, step, token, FIRST), partial(attempts.cancel, step)]
         )
         assert sent != called_off

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.control.driver import DriverTask
+from forewarn.control.driver import Done, DriverTask, Failed
 from forewarn.core.basic_types import (
     Action,
     GroupName,
@@ -19,19 +19,20 @@ from forewarn.core.basic_types import (
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.drivers.openstack import decisions
-from forewarn.drivers.openstack.decisions import Broken, Finished, Next, Once, Send, Wait
+from forewarn.drivers.openstack.decisions import Send, UniqueRequest, Wait
+from forewarn.drivers.openstack.decisions import ServerDecision as Decision
 from forewarn.drivers.openstack.options import OpenStackOptions
-from forewarn.drivers.openstack.sights import (
-    How,
-    Mark,
+from forewarn.drivers.openstack.server_view import (
     Migration,
     Server,
     ServerAction,
-    Sight,
+    ServerMark,
+    ServerView,
     actions_since,
     kept_mark,
     read_mark,
 )
+from forewarn.drivers.openstack.server_view import ServerOperation as Op
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -51,17 +52,17 @@ def moved(type_: str, status: str) -> tuple[Migration, ...]:
 
 
 def following(
-    how: How,
+    how: Op,
     seen: Server | None,
     *actions: ServerAction,
     moves: tuple[Migration, ...] = (),
     after: timedelta = timedelta(),
     target: str | None = None,
-) -> Next:
-    sight = Sight(
+) -> Decision:
+    sight = ServerView(
         server=seen, now=NOON + after, actions=actions, migrations=moves, progress=0.5, target=target
     )
-    return decisions.decide(Mark(order="O", attempt=1, how=how, at=NOON), sight, OPTIONS)
+    return decisions.decide(ServerMark(order="O", attempt=1, how=how, at=NOON), sight, OPTIONS)
 
 
 LIVE, COLD, GONE = asked("live-migration"), asked("migrate"), asked("evacuate")
@@ -73,34 +74,40 @@ BUSY = server(task="migrating")
     [
         ("running", BUSY, Wait(progress=0.5)),
         ("completed", BUSY, Wait(progress=1.0)),
-        ("completed", server(host="h2"), Finished(host="h2")),
+        ("completed", server(host="h2"), Done(host="h2")),
         ("error", BUSY, Wait()),
-        ("error", server(), Broken("its live migration failed: no room")),
-        ("cancelled", server(), Broken("its live migration was aborted")),
+        ("error", server(), Failed("its live migration failed: no room")),
+        ("cancelled", server(), Failed("its live migration was aborted")),
     ],
 )
-def test_a_live_migration_is_what_its_record_says(status: str, seen: Server, expected: Next) -> None:
+def test_a_live_migration_is_what_its_record_says(status: str, seen: Server, expected: Decision) -> None:
     why = asked("live-migration", failed=True, why="no room")
-    assert following(How.LIVE, seen, why, moves=moved("live-migration", status)) == expected
+    assert following(Op.LIVE, seen, why, moves=moved("live-migration", status)) == expected
 
 
 def test_nova_chooses_the_host_unless_it_is_told() -> None:
     chosen = {"host": None, "block_migration": "auto"}
-    assert following(How.LIVE, server()) == Send({"os-migrateLive": chosen})
-    assert following(How.LIVE, server(), target="h3") == Send({"os-migrateLive": {**chosen, "host": "h3"}})
-    assert following(How.COLD, server()) == Send({"migrate": None})
-    assert following(How.COLD, server(), target="h3") == Send({"migrate": {"host": "h3"}})
-    assert following(How.EVACUATE, server()) == Send({"evacuate": {}})
-    assert following(How.EVACUATE, server(), target="h3") == Send({"evacuate": {"host": "h3"}})
+    assert following(Op.LIVE, server()) == Send({"os-migrateLive": chosen})
+    assert following(Op.LIVE, server(), target="h3") == Send({"os-migrateLive": {**chosen, "host": "h3"}})
+    assert following(Op.COLD, server()) == Send({"migrate": None})
+    assert following(Op.COLD, server(), target="h3") == Send({"migrate": {"host": "h3"}})
+    assert following(Op.EVACUATE, server()) == Send({"evacuate": {}})
+    assert following(Op.EVACUATE, server(), target="h3") == Send({"evacuate": {"host": "h3"}})
 
 
-@pytest.mark.parametrize("how", [How.LIVE, How.COLD, How.EVACUATE])
-def test_a_move_that_nova_has_no_record_of_is_waited_for_unless_it_failed_before(how: How) -> None:
-    name = {How.LIVE: "live-migration", How.COLD: "migrate", How.EVACUATE: "evacuate"}[how]
+@pytest.mark.parametrize("how", [Op.LIVE, Op.COLD, Op.EVACUATE])
+def test_a_move_that_nova_has_no_record_of_is_waited_for_unless_it_failed_before(
+    how: Op,
+) -> None:
+    name = {
+        Op.LIVE: "live-migration",
+        Op.COLD: "migrate",
+        Op.EVACUATE: "evacuate",
+    }[how]
     assert following(how, BUSY, asked(name)) == Wait()
     assert following(how, server(), asked(name)) == Wait()
     broken = following(how, server(), asked(name, failed=True, why="No valid host"))
-    assert broken == Broken("nova could not even begin: No valid host")
+    assert broken == Failed("nova could not begin: No valid host")
 
 
 @pytest.mark.parametrize(
@@ -108,18 +115,18 @@ def test_a_move_that_nova_has_no_record_of_is_waited_for_unless_it_failed_before
     [
         ("pre-migrating", BUSY, Wait()),
         ("finished", server("VERIFY_RESIZE", task="resize_finish"), Wait()),
-        ("finished", server("VERIFY_RESIZE"), Send({"confirmResize": None}, once=None)),
+        ("finished", server("VERIFY_RESIZE"), Send({"confirmResize": None}, unique=None)),
         ("confirming", server("VERIFY_RESIZE"), Wait()),
         ("confirmed", server("VERIFY_RESIZE"), Wait()),
-        ("confirmed", server(host="h2"), Finished(host="h2")),
-        ("confirmed", server("SHUTOFF", host="h2"), Finished(host="h2")),
-        ("reverted", server(), Broken("its migration was reverted, by other hands")),
-        ("error", server(fault="full"), Broken("its migration failed: full")),
+        ("confirmed", server(host="h2"), Done(host="h2")),
+        ("confirmed", server("SHUTOFF", host="h2"), Done(host="h2")),
+        ("reverted", server(), Failed("its migration was reverted, and not by forewarn")),
+        ("error", server(fault="full"), Failed("its migration failed: full")),
         ("error", BUSY, Wait()),
     ],
 )
-def test_a_cold_migration_is_confirmed(status: str, seen: Server, expected: Next) -> None:
-    assert following(How.COLD, seen, COLD, moves=moved("migration", status)) == expected
+def test_a_cold_migration_is_confirmed(status: str, seen: Server, expected: Decision) -> None:
+    assert following(Op.COLD, seen, COLD, moves=moved("migration", status)) == expected
 
 
 @pytest.mark.parametrize(
@@ -127,75 +134,75 @@ def test_a_cold_migration_is_confirmed(status: str, seen: Server, expected: Next
     [
         ("accepted", BUSY, Wait()),
         ("done", BUSY, Wait()),
-        ("done", server(host="h2"), Finished(host="h2")),
-        ("failed", server("ERROR", fault="no image"), Broken("its evacuation failed: no image")),
+        ("done", server(host="h2"), Done(host="h2")),
+        ("failed", server("ERROR", fault="no image"), Failed("its evacuation failed: no image")),
     ],
 )
-def test_an_evacuated_server_is_where_nova_says(status: str, seen: Server, expected: Next) -> None:
-    assert following(How.EVACUATE, seen, GONE, moves=moved("evacuation", status)) == expected
+def test_an_evacuated_server_is_where_nova_says(status: str, seen: Server, expected: Decision) -> None:
+    assert following(Op.EVACUATE, seen, GONE, moves=moved("evacuation", status)) == expected
 
 
 def test_a_server_is_paused_and_let_run_again_after_a_while() -> None:
     paused, there = asked("pause", ended=NOON), server("PAUSED")
-    assert following(How.PAUSE, server()) == Send({"pause": None})
-    assert following(How.PAUSE, server(task="pausing"), asked("pause")) == Wait()
-    assert following(How.PAUSE, there, paused, after=SECOND) == Wait(until=NOON + 2 * SECOND)
-    assert following(How.PAUSE, there, paused, after=2 * SECOND) == Send({"unpause": None}, once=None)
-    assert following(How.PAUSE, there, asked("unpause"), paused) == Wait()
+    assert following(Op.PAUSE, server()) == Send({"pause": None})
+    assert following(Op.PAUSE, server(task="pausing"), asked("pause")) == Wait()
+    assert following(Op.PAUSE, there, paused, after=SECOND) == Wait(until=NOON + 2 * SECOND)
+    assert following(Op.PAUSE, there, paused, after=2 * SECOND) == Send({"unpause": None}, unique=None)
+    assert following(Op.PAUSE, there, asked("unpause"), paused) == Wait()
     resumed = asked("unpause", ended=NOON + 3 * SECOND)
-    assert following(How.PAUSE, server(), resumed, paused) == Finished(impact=3.0)
+    assert following(Op.PAUSE, server(), resumed, paused) == Done(impact=3.0)
 
 
 def test_a_server_that_cannot_be_paused_or_let_run_again_has_failed() -> None:
-    broken = following(How.PAUSE, server(), asked("pause", failed=True, why="no"))
-    assert broken == Broken("it could not be paused: no")
-    stuck = following(How.PAUSE, server("PAUSED"), asked("unpause", failed=True), asked("pause", ended=NOON))
-    assert stuck == Broken("it is paused, and could not be let run again")
+    broken = following(Op.PAUSE, server(), asked("pause", failed=True, why="no"))
+    assert broken == Failed("nova could not pause it: no")
+    stuck = following(Op.PAUSE, server("PAUSED"), asked("unpause", failed=True), asked("pause", ended=NOON))
+    assert stuck == Failed("it is paused, and nova could not resume it")
 
 
 def test_a_reboot_is_soft_and_then_hard_once_it_takes_too_long() -> None:
     soft, done = asked("reboot"), asked("reboot", ended=NOON)
-    assert following(How.REBOOT, server()) == Send({"reboot": {"type": "SOFT"}})
-    assert following(How.REBOOT, server(task="rebooting"), soft, after=59 * SECOND) == Wait()
-    hard = Send({"reboot": {"type": "HARD"}}, once=Once.HARDER)
-    assert following(How.REBOOT, server(task="rebooting"), soft, after=60 * SECOND) == hard
-    assert following(How.REBOOT, server(), asked("reboot", failed=True)) == hard
-    assert following(How.REBOOT, server(task="rebooting_hard"), soft, soft, after=90 * SECOND) == Wait()
-    assert following(How.REBOOT, server(), done) == Finished()
-    assert following(How.REBOOT, server(), asked("reboot", failed=True), done) == Finished()
+    assert following(Op.REBOOT, server()) == Send({"reboot": {"type": "SOFT"}})
+    assert following(Op.REBOOT, server(task="rebooting"), soft, after=59 * SECOND) == Wait()
+    hard = Send({"reboot": {"type": "HARD"}}, unique=UniqueRequest.FORCED)
+    assert following(Op.REBOOT, server(task="rebooting"), soft, after=60 * SECOND) == hard
+    assert following(Op.REBOOT, server(), asked("reboot", failed=True)) == hard
+    assert following(Op.REBOOT, server(task="rebooting_hard"), soft, soft, after=90 * SECOND) == Wait()
+    assert following(Op.REBOOT, server(), done) == Done()
+    assert following(Op.REBOOT, server(), asked("reboot", failed=True), done) == Done()
     begun_late = replace(soft, started=NOON + 30 * SECOND)
-    assert following(How.REBOOT, server(task="rebooting"), begun_late, after=60 * SECOND) == Wait()
+    assert following(Op.REBOOT, server(task="rebooting"), begun_late, after=60 * SECOND) == Wait()
     failed = asked("reboot", failed=True, why="dead")
-    assert following(How.REBOOT, server(), failed, failed) == Broken("it could not be rebooted: dead")
+    assert following(Op.REBOOT, server(), failed, failed) == Failed("nova could not reboot it: dead")
 
 
 def test_a_server_is_stopped() -> None:
     ended = asked("stop", ended=NOON)
-    assert following(How.STOP, server()) == Send({"os-stop": None})
-    assert following(How.STOP, server(task="powering-off"), asked("stop")) == Wait()
-    assert following(How.STOP, server("SHUTOFF"), ended) == Finished()
-    again = Broken("it was stopped, and is ACTIVE again: other hands have started it")
-    assert following(How.STOP, server(), ended) == again
+    assert following(Op.STOP, server()) == Send({"os-stop": None})
+    assert following(Op.STOP, server(task="powering-off"), asked("stop")) == Wait()
+    assert following(Op.STOP, server("SHUTOFF"), ended) == Done()
+    again = Failed("it was stopped and is ACTIVE again: it was started outside forewarn")
+    assert following(Op.STOP, server(), ended) == again
     failed = asked("stop", ended=NOON, failed=True)
-    assert following(How.STOP, server(), failed) == Broken("it could not be stopped")
+    assert following(Op.STOP, server(), failed) == Failed("nova could not stop it")
 
 
 def test_a_server_is_started_where_it_is() -> None:
     off = server("SHUTOFF")
-    assert following(How.START, off) == Send({"os-start": None})
-    assert following(How.START, off, asked("start")) == Wait()
-    assert following(How.START, server(), asked("start", ended=NOON)) == Finished(host="h1")
-    broken = Broken("it could not be started, and is SHUTOFF")
-    assert following(How.START, off, asked("start", ended=NOON, failed=True)) == broken
+    assert following(Op.START, off) == Send({"os-start": None})
+    assert following(Op.START, off, asked("start")) == Wait()
+    assert following(Op.START, server(), asked("start", ended=NOON)) == Done(host="h1")
+    broken = Failed("nova could not start it, and it is SHUTOFF")
+    assert following(Op.START, off, asked("start", ended=NOON, failed=True)) == broken
 
 
 def test_a_server_is_deleted_once_nova_does_not_know_it() -> None:
-    assert following(How.DELETE, server()) == Send(None)
-    assert following(How.DELETE, server(task="deleting"), asked("delete")) == Wait()
-    assert following(How.DELETE, None, asked("delete")) == Finished()
-    assert following(How.DELETE, server("SOFT_DELETED"), asked("delete")) == Finished()
-    assert following(How.DELETE, server(), asked("delete", failed=True)) == Broken("it could not be deleted")
-    assert following(How.STOP, None) == Broken("nova has no such server any more")
+    assert following(Op.DELETE, server()) == Send(None)
+    assert following(Op.DELETE, server(task="deleting"), asked("delete")) == Wait()
+    assert following(Op.DELETE, None, asked("delete")) == Done()
+    assert following(Op.DELETE, server("SOFT_DELETED"), asked("delete")) == Done()
+    assert following(Op.DELETE, server(), asked("delete", failed=True)) == Failed("nova could not delete it")
+    assert following(Op.STOP, None) == Failed("nova does not have its server any more")
 
 
 # Before anything is begun
@@ -227,52 +234,52 @@ def task(work: Work, *, moves: bool = False, target: str | None = None) -> Drive
 @pytest.mark.parametrize(
     ("work", "moves", "status", "how"),
     [
-        (Work.FREEZE, False, "ACTIVE", How.PAUSE),
-        (Work.FREEZE, True, "ACTIVE", How.LIVE),
-        (Work.FREEZE, True, "SHUTOFF", How.COLD),
-        (Work.REDEPLOY, True, "ACTIVE", How.COLD),
-        (Work.REBOOT, False, "ACTIVE", How.REBOOT),
-        (Work.EVICT, False, "ACTIVE", How.STOP),
-        (Work.TERMINATE, False, "ACTIVE", How.STOP),
-        (Work.START, True, "SHUTOFF", How.START),
-        (Work.RECOVER, True, "ACTIVE", How.EVACUATE),
+        (Work.FREEZE, False, "ACTIVE", Op.PAUSE),
+        (Work.FREEZE, True, "ACTIVE", Op.LIVE),
+        (Work.FREEZE, True, "SHUTOFF", Op.COLD),
+        (Work.REDEPLOY, True, "ACTIVE", Op.COLD),
+        (Work.REBOOT, False, "ACTIVE", Op.REBOOT),
+        (Work.EVICT, False, "ACTIVE", Op.STOP),
+        (Work.TERMINATE, False, "ACTIVE", Op.STOP),
+        (Work.START, True, "SHUTOFF", Op.START),
+        (Work.RECOVER, True, "ACTIVE", Op.EVACUATE),
     ],
 )
-def test_each_work_is_something_that_nova_does(work: Work, moves: bool, status: str, how: How) -> None:
-    assert decisions.how(task(work, moves=moves), server(status), OPTIONS) is how
+def test_each_work_is_something_that_nova_does(work: Work, moves: bool, status: str, how: Op) -> None:
+    assert decisions.operation_of(task(work, moves=moves), server(status), OPTIONS) is how
 
 
 def test_a_server_is_deleted_only_if_that_is_set() -> None:
     destroying = OpenStackOptions(destroy=True)
-    assert decisions.how(task(Work.TERMINATE), server(), destroying) is How.DELETE
+    assert decisions.operation_of(task(Work.TERMINATE), server(), destroying) is Op.DELETE
 
 
 @pytest.mark.parametrize(
     ("work", "seen", "known"),
     [
-        (task(Work.EVICT), server("SHUTOFF"), Finished()),
-        (task(Work.START, moves=True), server(), Finished(host="h1")),
+        (task(Work.EVICT), server("SHUTOFF"), Done()),
+        (task(Work.START, moves=True), server(), Done(host="h1")),
         (task(Work.FREEZE, moves=True), server(), None),
-        (task(Work.FREEZE, moves=True), server(host="h2"), Finished(host="h2")),
+        (task(Work.FREEZE, moves=True), server(host="h2"), Done(host="h2")),
         (task(Work.REDEPLOY, moves=True, target="h3"), server(host="h2"), None),
-        (task(Work.REDEPLOY, moves=True, target="h3"), server(host="h3"), Finished(host="h3")),
+        (task(Work.REDEPLOY, moves=True, target="h3"), server(host="h3"), Done(host="h3")),
         (
             task(Work.REBOOT),
             server("SHUTOFF"),
-            Broken("its server is SHUTOFF, not ACTIVE: see why, then retry"),
+            Failed("its server is SHUTOFF, not ACTIVE: find out why, then retry"),
         ),
         (task(Work.RECOVER, moves=True), server("ERROR"), None),
         (
             task(Work.REDEPLOY, moves=True),
             server("ERROR", fault="burnt"),
-            Broken(
-                "nova has it in status ERROR: burnt; repair it (openstack server set --state), then retry"
+            Failed(
+                "its server is in status ERROR: burnt; repair it (openstack server set --state), then retry"
             ),
         ),
     ],
 )
-def test_what_is_there_already_is_not_begun(work: DriverTask, seen: Server, known: Next | None) -> None:
-    assert decisions.beforehand(work, decisions.how(work, seen, OPTIONS), seen) == known
+def test_what_is_there_already_is_not_begun(work: DriverTask, seen: Server, known: Decision | None) -> None:
+    assert decisions.early_answer(work, decisions.operation_of(work, seen, OPTIONS), seen) == known
 
 
 # Marks
@@ -280,10 +287,10 @@ def test_what_is_there_already_is_not_begun(work: DriverTask, seen: Server, know
 
 def test_a_mark_is_read_as_it_was_written_and_its_note_fits_into_metadata() -> None:
     guid = "0" * 36
-    mark = Mark(
+    mark = ServerMark(
         order=guid,
         attempt=12,
-        how=How.LIVE,
+        how=Op.LIVE,
         at=NOON,
         after=f"req-{guid}",
         migration=10**9,
@@ -297,8 +304,8 @@ def test_a_mark_is_read_as_it_was_written_and_its_note_fits_into_metadata() -> N
 
 def test_a_mark_of_an_earlier_version_is_read_and_has_no_token() -> None:
     written = "order=O attempt=2 how=reboot at=2026-11-16T12:00:00+00:00 after=req-1 migration=3"
-    assert read_mark(written) == Mark(
-        order="O", attempt=2, how=How.REBOOT, at=NOON, after="req-1", migration=3
+    assert read_mark(written) == ServerMark(
+        order="O", attempt=2, how=Op.REBOOT, at=NOON, after="req-1", migration=3
     )
 
 
@@ -310,7 +317,7 @@ def test_what_nobody_of_ours_has_written_is_no_mark(text: str) -> None:
 def test_a_mark_is_that_of_one_attempt() -> None:
     now = task(Work.EVICT)
     mine, later, other = (
-        Mark(order=order, attempt=attempt, how=How.STOP, at=NOON)
+        ServerMark(order=order, attempt=attempt, how=Op.STOP, at=NOON)
         for order, attempt in (("O", 2), ("O", 3), ("P", 2))
     )
     assert kept_mark(replace(now, mark=f"{mine}")) == mine
@@ -319,15 +326,15 @@ def test_a_mark_is_that_of_one_attempt() -> None:
 
 def test_what_was_done_before_the_mark_does_not_count() -> None:
     known = [asked("reboot"), asked("pause"), asked("create")]
-    after = Mark(order="O", attempt=1, how=How.STOP, at=NOON, after="req-pause")
+    after = ServerMark(order="O", attempt=1, how=Op.STOP, at=NOON, after="req-pause")
     assert [each.name for each in actions_since(after, known)] == ["reboot"]
-    never = Mark(order="O", attempt=1, how=How.STOP, at=NOON)
+    never = ServerMark(order="O", attempt=1, how=Op.STOP, at=NOON)
     assert len(actions_since(never, known)) == 3
 
 
 def test_what_others_have_asked_for_since_is_not_the_steps_work() -> None:
     mine, theirs = (replace(asked("reboot"), request=user, user=user) for user in ("forewarn", "tenant"))
-    mark = Mark(order="O", attempt=1, how=How.REBOOT, at=NOON)
+    mark = ServerMark(order="O", attempt=1, how=Op.REBOOT, at=NOON)
     assert actions_since(mark, [theirs, mine], user="forewarn") == (mine,)
     assert actions_since(mark, [theirs, mine], user=None) == (theirs, mine)
     begun_by_another = replace(mark, user="tenant")  # the driver was given another user since
@@ -344,6 +351,6 @@ def test_an_action_has_ended_once_all_of_it_has() -> None:
 
 
 def test_a_step_is_looked_at_less_often_the_longer_it_takes() -> None:
-    mark = Mark(order="O", attempt=1, how=How.LIVE, at=NOON)
+    mark = ServerMark(order="O", attempt=1, how=Op.LIVE, at=NOON)
     paces = [decisions.pace(mark, NOON + timedelta(seconds=each)) for each in (0, 50, 1000)]
     assert paces == [SECOND, 5 * SECOND, 10 * SECOND]

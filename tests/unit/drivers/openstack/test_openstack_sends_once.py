@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from forewarn.control.driver import Cancelled, Checked, Done, Failed, NotBegun, Running
 from forewarn.core.basic_types import Work
 from forewarn.drivers.openstack.attempts import ARRIVED_WITHIN, ServerAttempts
-from forewarn.drivers.openstack.compute_api import ComputeApi, NoAnswerError
+from forewarn.drivers.openstack.compute_api import ComputeApi, NoNovaAnswer
 from forewarn.drivers.openstack.options import OpenStackOptions
 from forewarn.drivers.openstack.server_steps import ServerSteps
-from forewarn.drivers.openstack.sights import Migration, Server, ServerAction
+from forewarn.drivers.openstack.server_view import Migration, Server, ServerAction
 from tests.unit.drivers.openstack.test_openstack_decisions import NOON, task
 
 HEARD, DROPPED = 0.0, None
@@ -67,7 +67,7 @@ class Cloud:
         if self.kills:
             raise Killed
         if not self.answers:
-            raise NoAnswerError("nobody answers")
+            raise NoNovaAnswer("nobody answers")
 
 
 class Engine:
@@ -90,7 +90,7 @@ class Engine:
             answer = self.steps.cancel(self.task) if cancels else self.steps.check(self.task)
             if isinstance(answer, NotBegun):
                 answer = self.steps.begin(self.task)
-        except NoAnswerError:
+        except NoNovaAnswer:
             return
         except Killed:
             self.start()

@@ -8,8 +8,8 @@ import pytest
 from forewarn.core.basic_types import HostName, OrderId, Work
 from forewarn.drivers.libvirt import definitions
 from forewarn.drivers.libvirt.definitions import Disk
+from forewarn.drivers.libvirt.domain_view import AttemptEnd, DomainMark, mark_as_xml, read_mark
 from forewarn.drivers.libvirt.library import boot_id
-from forewarn.drivers.libvirt.sights import AttemptEnd, DomainMark, mark_as_xml, read_mark
 
 MARK = DomainMark(
     order=OrderId("0A"),
@@ -94,7 +94,7 @@ def test_all_that_a_machine_cannot_run_without_is_a_disk() -> None:
         Disk(name="vda", network=True),
         Disk(name="vdb", path="/srv/b.qcow2", ephemeral=True, capacity=1048576, format="qcow2"),
         Disk(name="vdc", path="/srv/c.qcow2"),
-        Disk(name="vdc, which adds to", path="/srv/base.raw"),
+        Disk(name="vdc, backing file", path="/srv/base.raw"),
         Disk(name="vdd", pool="p", volume="v"),
         Disk(name="nvram", path="/var/lib/n.fd"),
         Disk(name="kernel", path="/boot/k"),
@@ -115,15 +115,15 @@ def test_another_manager_is_known_by_what_it_leaves(metadata: str, manager: str 
 
 
 @pytest.mark.parametrize(
-    ("devices", "stays"),
+    ("devices", "immovable"),
     [
         ("", ()),
         ("<tpm><backend type='emulator'/></tpm>", ("an emulated TPM",)),
         ("<hostdev/><filesystem/>", ("a device of its host", "a directory of its host")),
     ],
 )
-def test_what_cannot_leave_a_host_is_named(devices: str, stays: tuple[str, ...]) -> None:
-    assert definition(devices=devices).stays == stays
+def test_what_cannot_leave_a_host_is_named(devices: str, immovable: tuple[str, ...]) -> None:
+    assert definition(devices=devices).immovable == immovable
 
 
 @pytest.mark.parametrize(("state", "has_agent"), [("connected", True), ("disconnected", False)])
