@@ -109,7 +109,7 @@ def test_status_says_what_an_agent_that_was_killed_has_left_prepared(
         assert (
             "The agent does not run: this machine is still prepared for Reboot. Start the agent" in ran.stdout
         )
-        assert re.search(r"drain  prepare  begun .+ ago, its end is not written down", ran.stdout)
+        assert re.search(r"drain  prepare  started .+ ago, no end recorded", ran.stdout)
         told = run(tmp_path, "agent", "status", "--config", agent.config, "--json")
         assert (told.returncode, json.loads(told.stdout)["running"]) == (3, False)
         (tmp_path / "go").touch()  # the hook outlives its agent

@@ -38,7 +38,7 @@ def face(monkeypatch: pytest.MonkeyPatch) -> Iterator[Face]:
 
 
 def url_of(face: Face) -> str:
-    host, port = face.server.addresses[0]
+    host, port = face.server.listeners.addresses[0]
     return f"http://{host}:{port}"
 
 
@@ -269,7 +269,7 @@ def test_a_watch_whose_endpoint_is_away_says_when_it_last_knew(face: Face) -> No
 @pytest.mark.usefixtures("started_anew")  # it is known by its command line
 def test_a_process_that_is_connected_is_named(face: Face, tmp_path: Path) -> None:
     command = [FOREWARN, "guest", "watch", "--endpoint", url_of(face)]
-    host, port = face.server.addresses[0]
+    host, port = face.server.listeners.addresses[0]
     with ending(started(command, tmp_path)) as process:
         assert process.stdout is not None
         assert process.stderr is not None
