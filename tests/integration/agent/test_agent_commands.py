@@ -90,7 +90,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("mine")
     refused = run(tmp_path, "agent", "init", "mine.toml")
     assert refused.returncode == 1
-    assert "mine.toml cannot be written: File exists; --force writes over it" in refused.stderr
+    assert "mine.toml exists; --force overwrites it" in refused.stderr
     assert (tmp_path / "mine.toml").read_text() == "mine"
     assert run(tmp_path, "agent", "init", "mine.toml", "--force").returncode == 0
 
@@ -98,7 +98,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     refused = run(tmp_path, "agent", "init", "etc/mine.toml")
     assert refused.returncode == 1
-    assert "etc/mine.toml cannot be written: there is no folder etc" in refused.stderr
+    assert "etc/mine.toml cannot be written: folder etc does not exist" in refused.stderr
 
 
 def test_the_recipes_are_listed(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_options_before_a_command_that_takes_none_are_not_lost_in_silence(
 ) -> None:
     ran = run(tmp_path, "agent", *words)
     assert ran.returncode == 2
-    assert "give options after the command" in re.sub(r"[│\n ]+", " ", ran.stderr)
+    assert "put options after the command" in re.sub(r"[│\n ]+", " ", ran.stderr)
 
 
 def test_a_config_may_stand_before_the_command(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_rehearsal_in_which_nothing_is_half_way_does_not_say_that_the_agent_wa
     path = write(tmp_path, CONFIG.partition("[[handlers]]")[0])
     ran = run(tmp_path, "agent", "rehearse", "user-restart", "--speed", "600", "--config", path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "The agent was not killed: no handler had begun" in ran.stdout
+    assert "The agent was not killed, because no handler had started" in ran.stdout
     assert "With the agent killed" not in ran.stdout
 
 
@@ -295,7 +295,7 @@ def test_a_rehearsal_in_which_a_handler_fails_says_so(tmp_path: Path) -> None:
     assert "web-0: drain could not prepare: exit code 4" in ran.stdout
     undo = f"web-0: drain could not recover: exit code 4. Undo it by hand: its recovery runs {tmp_path}/hook"
     assert undo in ran.stdout
-    assert "Not as it should be." in ran.stdout
+    assert "Not as expected." in ran.stdout
 
 
 def test_what_a_rehearsal_leaves_behind_is_named_with_how_to_undo_it() -> None:
@@ -425,7 +425,7 @@ def test_without_the_server_a_rehearsal_says_what_is_missing(tmp_path: Path) -> 
     environment = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3] / 'src'}"}
     ran = run(tmp_path, "agent", "rehearse", "redeploy", "--config", path, environment=environment)
     assert ran.returncode == 1
-    assert "the server is not installed (uvloop is missing)" in ran.stderr
+    assert "the server, which is not installed (uvloop is missing)" in ran.stderr
     assert "pip install 'forewarn[server]'" in ran.stderr
 
 

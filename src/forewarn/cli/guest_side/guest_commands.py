@@ -41,7 +41,11 @@ def _pass_on(ctx: click.Context, _: click.Parameter, endpoint: str | None) -> No
 ENDPOINT = _endpoint()
 MACHINE = option("--machine", "NAME", "The name of this machine. Default: from the endpoint.")
 IDS = argument(
-    "ids", "[EVENT]...", "The ids, or how they begin. Without ids, the command asks for each event.", nargs=-1
+    "ids",
+    "[EVENT]...",
+    "The ids, or how they begin. Without ids, the command asks for each event.",
+    nargs=-1,
+    shell_complete=None,  # a machine cannot reach the operator API
 )
 YES = flag("--yes -y", "Approve all events without asking.")
 CLEAR = flag("--clear", "Wait until no event of this machine is listed.")

@@ -66,9 +66,7 @@ def event_table(client: "GuestClient") -> "terminal.ItemTable[Event]":
     return terminal.ItemTable(
         columns={
             "EVENT": lambda event: terminal.short(event.id),
-            "TYPE": lambda event: event.type,
-            "STATUS": lambda event: event.status,
-            "MACHINES": lambda event: event.resources,
+            **terminal.columns("TYPE STATUS MACHINES=resources"),
             "STARTS": lambda event: starts(event, client),
             "LASTS": lambda event: event.duration and format_span_briefly(event.duration.total_seconds()),
             "SOURCE": lambda event: event.source,
