@@ -25,7 +25,7 @@ LOCK, RELEASED = threading.Lock(), threading.Event()
 
 
 class Behaviour:
-    """ServerOperation the hypervisors behave; of all of them."""
+    """The behaviour of all hypervisors."""
 
     live_migration = 0.0  # how many seconds each takes
     live_migration_fails = False

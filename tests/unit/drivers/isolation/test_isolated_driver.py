@@ -1,4 +1,4 @@
-"""A driver in a process of its own offers all that it would offer in the server."""
+"""An isolated driver has the same optional members as the driver itself."""
 
 import inspect
 from typing import Protocol
@@ -6,11 +6,11 @@ from typing import Protocol
 from forewarn.control import driver
 from forewarn.drivers.isolation.isolated_driver import OFFERED_METHODS, OFFERED_NOTES, OFFERED_VALUES
 
-# What the server asks of a driver before it gives it a process, or of forewarn's own that have none.
+# Members that the server reads before it isolates a driver, or only on its own drivers.
 ASKED_OTHERWISE = {driver.Driver, driver.InOwnWords, driver.LoadingNativeCode}
 
 
-def test_everything_that_a_driver_may_offer_is_passed_on() -> None:
+def test_every_optional_member_is_forwarded() -> None:
     offers = {
         name
         for _, each in inspect.getmembers(driver, inspect.isclass)
