@@ -10,7 +10,7 @@ from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineNam
 from forewarn.core.draft import Draft
 from forewarn.core.guests import listening
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
-from forewarn.server.wiring import OpenedService, drivers_of, new_id, open_service
+from forewarn.server.wiring import PreparedServer, drivers_of, new_id, prepare_server
 
 HOSTS, SETS, SET_SIZE, ALONE = 5, 4, 20, 20
 SIMULATION = FleetDefaults(driver="simulated")
@@ -97,10 +97,10 @@ def toml(spec: FleetSpec) -> str:
     return "\n".join([*parts, ""])
 
 
-def open_settings(database: Path, *, clock: str = "system") -> OpenedService:
+def open_settings(database: Path, *, clock: str = "system") -> PreparedServer:
     """Open a store as a server would."""
     settings = Settings(database=f"sqlite:///{database}", clock=clock)
-    return open_service(settings, drivers_of(settings))
+    return prepare_server(settings, drivers_of(settings))
 
 
 def make_store(database: Path, spec: FleetSpec, *, enabled: bool) -> None:
@@ -126,7 +126,7 @@ def _machine(number: int) -> MachineSpec:
     )
 
 
-def _enable_all(opened: OpenedService) -> None:
+def _enable_all(opened: PreparedServer) -> None:
     """Enable every group in one transaction: one by one, as guests do it, takes a disk's time for each."""
     with opened.store.batch() as batch, batch.savepoint() as tx:
         draft = Draft(tx.rules.everything(), now=opened.clock.now(), new_id=new_id)

@@ -15,7 +15,7 @@ MANY = 1_000_000
 class NightDriver:
     """Moves machines, of which a share fails, and works on hosts, of which some never come back."""
 
-    in_own_words = True
+    trusted_text = True
     limits = None  # it answers at once
     fences = True
 

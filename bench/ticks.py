@@ -14,7 +14,7 @@ from bench.report import Row
 from bench.workplace import Workplace
 from forewarn.clock import ManualClock, monotonic
 from forewarn.control.engine.driver_calls import DriverCall
-from forewarn.control.interfaces import LastPolls, SentSoFar
+from forewarn.control.interfaces import LastPolls, UntakenNotices
 from forewarn.control.webhook_use_cases import WebhookTerms
 from forewarn.core.basic_types import Action, GroupName, MachineId
 from forewarn.core.model.order import AttemptId
@@ -23,7 +23,7 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.server.control_wiring import Control, ControlInputs, wire_control
-from forewarn.server.wiring import OpenedService, new_secret
+from forewarn.server.wiring import PreparedServer, new_secret
 from forewarn.signals import Signal
 
 ROUNDS = 5
@@ -51,15 +51,15 @@ class NoGuests:
         """Know of no poll."""
         return lambda _machines: {}
 
-    def sent_so_far(self) -> SentSoFar:
+    def untaken_notices(self) -> UntakenNotices:
         """Know of nothing that was sent."""
         return lambda _event: {}
 
-    def has_sent(self) -> bool:
+    def has_notices(self) -> bool:
         """Return False: nothing was sent."""
         return False
 
-    def take_sent(self) -> Sent:
+    def take_notices(self) -> Sent:
         """Hand over nothing."""
         return {}
 
@@ -93,7 +93,7 @@ def compare(work: Workplace, *, small: Path, large: Path) -> dict[str, Any]:
     return found
 
 
-def _by_turns(cores: Mapping[str, OpenedService], action: Action) -> dict[str, list[float]]:
+def _by_turns(cores: Mapping[str, PreparedServer], action: Action) -> dict[str, list[float]]:
     """Measure all fleets by turns; the first hour, in which files are read, does not count."""
     rounds = [{name: _hour(core, action) for name, core in cores.items()} for _ in range(ROUNDS + 1)]
     return {name: [each[name] for each in rounds[1:]] for name in cores}
@@ -116,11 +116,11 @@ def _row(action: Action, rounds: Mapping[str, Sequence[float]], *, machines: int
     )
 
 
-def _control(core: OpenedService) -> Control:
+def _control(core: PreparedServer) -> Control:
     around = ControlInputs(
         guests=NoGuests(),
         endpoint=RehearsalRegistry(Board(lineage="")),
-        drivers=core.drivers.asked,
+        drivers=core.drivers.with_hooks,
         external=core.drivers.external,
         calls=NoLanes(),
         webhooks=WebhookTerms(new_secret=new_secret, changed=Signal()),
@@ -130,7 +130,7 @@ def _control(core: OpenedService) -> Control:
     return wire_control(core.context, store=core.store, around=around)
 
 
-def _hour(core: OpenedService, action: Action) -> float:
+def _hour(core: PreparedServer, action: Action) -> float:
     """Order, and let an hour pass; returns milliseconds for a tick in which something was due."""
     control, request = _control(core), OrderRequest(by="bench")
     engine, orders = control.engine, control.use_cases.orders

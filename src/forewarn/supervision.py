@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from forewarn.clock import monotonic
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.signals import Signal, waking
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from sqlalchemy import delete, insert
 from forewarn.store import tables
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.engines import create_engines
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from tests.helpers.database import stores
 
 

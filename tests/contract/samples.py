@@ -32,7 +32,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
 from forewarn.core.session_cookies import BrowserSession
 from forewarn.store.batch import Transaction
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.helpers.database.transactions import writing
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)

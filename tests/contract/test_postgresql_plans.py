@@ -9,11 +9,11 @@ from sqlalchemy import Update, text
 
 from forewarn.core.basic_types import GroupName, HostName, Source
 from forewarn.core.model.constraints import Waiting
-from forewarn.store.foreseen import Foreseen
+from forewarn.store.prefetch import Prefetch
 from forewarn.store.reads.loading import load
 from forewarn.store.reads.open_transaction import KnownMeta
 from forewarn.store.snapshots import Snapshot
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from forewarn.store.writes import saving
 from tests.contract.samples import (
     NOW,
@@ -47,7 +47,7 @@ PLANS = text("SELECT count(*) FROM pg_prepared_statements WHERE generic_plans > 
 
 QUESTIONS: dict[str, Callable[[Snapshot], object]] = {
     "what calls will ask for": lambda tx: load(
-        tx.transaction.connection, [Foreseen(machine="vm-0", answer=("alice", "key"))], KnownMeta()
+        tx.transaction.connection, [Prefetch(machine="vm-0", answer=("alice", "key"))], KnownMeta()
     ),
     "around an order": lambda tx: tx.rules.around(orders=[order_id(HERE)]),
     "around a machine that moves": lambda tx: tx.rules.around(machines=[MACHINE], room=True),

@@ -25,7 +25,7 @@ from forewarn.core.model.changes import Changes
 from forewarn.core.model.constraints import Grace
 from forewarn.core.model.project import Project
 from forewarn.store import tables
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import (
     NOW,
     SECOND,

@@ -14,7 +14,7 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.scope import Scope
 from forewarn.store.opening.schema import any_token
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import NOW, event, event_id, group, machine, order, order_id, save, save_fleet
 from tests.contract.test_store_lists import pages
 from tests.helpers.database.transactions import writing, writing_as

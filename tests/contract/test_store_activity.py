@@ -11,7 +11,7 @@ from forewarn.core.model.changes import Changes
 from forewarn.store import tables
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.engines import create_engines
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import (
     NOW,
     SECOND,
@@ -104,7 +104,7 @@ def test_machines_are_last_seen_at_the_newest_time(store: Store) -> None:
     with store.read() as snapshot:
         assert snapshot.fleet.last_seen([seen, unseen, machine_id("gone")]) == {seen: NOW}
         assert snapshot.fleet.last_seen([]) == {}
-        assert list(snapshot.rollouts.silent_machines([host("host-1").name])) == [unseen]
+        assert list(snapshot.rollouts.machines_never_seen([host("host-1").name])) == [unseen]
 
 
 def test_a_machine_that_is_gone_was_not_seen_when_it_is_back(store: Store) -> None:

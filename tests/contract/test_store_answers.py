@@ -9,7 +9,7 @@ from forewarn.core.basic_types import ProjectName
 from forewarn.core.scope import Scope
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.callers import SavedAnswer
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import NOW
 from tests.contract.test_store_access import token
 from tests.helpers.database.transactions import holding, writing

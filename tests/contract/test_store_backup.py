@@ -10,7 +10,7 @@ from forewarn.core.model.changes import Changes
 from forewarn.core.model.constraints import Grace
 from forewarn.store.opening.copying import backup
 from forewarn.store.opening.lock import hold
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from tests.contract.samples import (
     NOW,
     event,

@@ -10,7 +10,7 @@ from sqlalchemy import event
 from forewarn.core.errors import Conflict, Unavailable, Uncertain
 from forewarn.store.batch import Transaction
 from forewarn.store.saved import Saved
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import machine, save
 from tests.contract.test_store_answers import answer, find, keep
 from tests.helpers.database.statements import counted

@@ -15,7 +15,7 @@ from forewarn.store.opening.copying import backup, copy
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.lock import hold
-from forewarn.store.sql import open_store
+from forewarn.store.store import open_store
 from tests.contract.later_forewarn import upgrade_forewarn
 from tests.contract.samples import everything, machine, save_fleet, session
 from tests.helpers.database.transactions import writing

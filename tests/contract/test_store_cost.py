@@ -12,7 +12,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.store.reads.capacity import TO_CHOOSE_FROM
 from forewarn.store.snapshots import Snapshot
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from tests.contract.samples import (
     NOW,
     event,

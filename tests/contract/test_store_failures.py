@@ -16,7 +16,7 @@ from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.changes import Changes
 from forewarn.store.batch import Transaction
 from forewarn.store.opening import database, deadlines
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from tests.contract.samples import NOW, everything, group, machine, record, save, save_fleet
 from tests.helpers.database.transactions import holding, writing
 from tests.helpers.programs.process import until

@@ -6,7 +6,7 @@ import pytest
 
 from forewarn.core.basic_types import DEFAULT_PROJECT, GroupName
 from forewarn.core.feed import Delta
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from forewarn.store.writes import fleet_writes
 from tests.contract.samples import (
     NOW,

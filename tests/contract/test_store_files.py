@@ -11,7 +11,7 @@ import pytest
 
 from forewarn.store.opening.copying import backup
 from forewarn.store.opening.lock import hold
-from forewarn.store.sql import open_store
+from forewarn.store.store import open_store
 from tests.contract.samples import save_fleet
 
 

@@ -12,8 +12,8 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.slice import Slice
 from forewarn.store import tables
 from forewarn.store.batch import Transaction
-from forewarn.store.foreseen import Foreseen
-from forewarn.store.sql import Store
+from forewarn.store.prefetch import Prefetch
+from forewarn.store.store import Store
 from tests.contract.samples import (
     changes_on,
     event,
@@ -31,7 +31,7 @@ from tests.helpers.database.statements import counted
 from tests.helpers.database.transactions import writing
 
 NAMES = ("web-0", "web-1", "db-0")
-CALLS = [Foreseen(machine=name, answer=("alice", f"key-{name}")) for name in NAMES]
+CALLS = [Prefetch(machine=name, answer=("alice", f"key-{name}")) for name in NAMES]
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def around_machine(tx: Transaction, name: str) -> Slice:
 @contextmanager
 def foreseen(store: Store) -> Iterator[Transaction]:
     with store.batch() as batch:
-        batch.foresee(CALLS)
+        batch.prefetch(CALLS)
         with batch.savepoint() as tx:
             yield tx
 
@@ -98,7 +98,7 @@ def test_what_is_loaded_for_several_is_what_each_would_have_loaded(fleet: Store)
 
 def test_what_is_saved_for_several_is_written_table_by_table(fleet: Store) -> None:
     with counted(fleet) as asked, fleet.batch() as batch:
-        batch.foresee(CALLS)
+        batch.prefetch(CALLS)
         for number, name in enumerate(("web-0", "db-0")):
             with batch.savepoint() as tx:
                 announce(tx, name, number)
@@ -111,7 +111,7 @@ def test_what_is_saved_for_several_is_written_table_by_table(fleet: Store) -> No
 
 def test_one_sees_what_another_before_it_has_changed(fleet: Store) -> None:
     with fleet.batch() as batch:
-        batch.foresee(CALLS)
+        batch.prefetch(CALLS)
         with batch.savepoint() as tx:
             before = announce(tx, "web-0", 1)
         with batch.savepoint() as tx:
@@ -127,7 +127,7 @@ def test_one_sees_what_another_before_it_has_changed(fleet: Store) -> None:
 @pytest.mark.parametrize("failing", ["web-0", "db-0"])
 def test_one_that_fails_leaves_the_others(fleet: Store, failing: str) -> None:
     with fleet.batch() as batch:
-        batch.foresee(CALLS)
+        batch.prefetch(CALLS)
         for number, name in enumerate(("web-0", "db-0")):
             with suppress(LookupError), batch.savepoint() as tx:
                 announce(tx, name, number)
@@ -143,7 +143,7 @@ def test_one_that_fails_leaves_the_others(fleet: Store, failing: str) -> None:
 def test_a_group_that_somebody_else_has_changed_undoes_all(fleet: Store) -> None:
     def save_over() -> None:
         with fleet.batch() as batch:
-            batch.foresee(CALLS)
+            batch.prefetch(CALLS)
             with batch.savepoint() as tx:
                 tx.transaction.connection.execute(update(tables.groups).values(version=99))
             with batch.savepoint() as tx:

@@ -12,7 +12,7 @@ from forewarn.core.errors import Conflict
 from forewarn.store.opening.copying import backup, copy
 from forewarn.store.opening.lock import hold
 from forewarn.store.opening.schema import is_store
-from forewarn.store.sql import open_store
+from forewarn.store.store import open_store
 from tests.contract.samples import everything, machine, save, save_fleet
 
 KILLED = "killed.db"
@@ -49,7 +49,7 @@ def open_as_server(file: Path) -> None:
 
 
 def open_as_command(file: Path) -> None:
-    open_store(url_of(file), new_id=lambda: "UNUSED", as_it_is=True).close()
+    open_store(url_of(file), new_id=lambda: "UNUSED", without_migration=True).close()
 
 
 def back_up(file: Path) -> None:

@@ -23,7 +23,7 @@ from forewarn.core.filters import EventFilter, MachineFilter, OrderFilter
 from forewarn.core.model.host import HostLoad, HostResource
 from forewarn.core.model.project import Project
 from forewarn.core.scope import Scope
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import (
     NOW,
     SECOND,

@@ -9,7 +9,7 @@ from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.record import MonthlyPromises
 from forewarn.core.scope import Scope
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import NOW, event, event_id, machine_id, order, record, save, save_fleet
 from tests.helpers.database.transactions import writing
 

@@ -23,7 +23,7 @@ from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.lock import ConnectionLock, hold
 from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate, revision, revisions
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from tests.contract.later_forewarn import upgrade_forewarn
 from tests.contract.samples import everything, machine, save_fleet
 from tests.helpers.database.transactions import writing
@@ -134,7 +134,7 @@ def test_an_older_store_is_not_changed_by_what_only_reads_it(
     save_fleet(store_at_url)
     old, new = revisions()[-1], upgrade_forewarn(monkeypatch, tmp_path)
     with pytest.raises(Conflict, match=f"has schema {old}, this forewarn knows {new}: use the forewarn that"):
-        open_store(url, new_id=never, as_it_is=True)
+        open_store(url, new_id=never, without_migration=True)
     assert rows(url, "SELECT version_num FROM forewarn_schema") == [(old,)]
 
 

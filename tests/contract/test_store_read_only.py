@@ -5,7 +5,7 @@ from sqlalchemy import update
 
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.store import tables
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from tests.helpers.database.transactions import writing
 from tests.helpers.service.harness import START
 

@@ -6,7 +6,7 @@ from typing import Any
 from forewarn.core.basic_types import ProjectName
 from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.core.scope import Scope
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import NOW, SECOND
 from tests.helpers.database.transactions import writing, writing_as
 

@@ -7,7 +7,7 @@ from forewarn.core.basic_types import HostName, Work
 from forewarn.core.filters import HistoryFilter, RecordFilter
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.retention import Pruning
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import NOW, order, order_id, record, save
 from tests.helpers.database.transactions import writing
 

@@ -20,7 +20,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import NOW, SECOND, event, group, host, machine, order, order_id
 from tests.helpers.database.transactions import writing
 
@@ -142,7 +142,7 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: Store) -> None:
     )
     with store.read() as snapshot:
         survey = snapshot.rollouts.survey([ONE, HostName("nowhere")])
-        silent = snapshot.rollouts.silent_machines([ONE])
+        silent = snapshot.rollouts.machines_never_seen([ONE])
     assert set(survey.hosts) == {ONE}
     assert survey.footprints[ONE].counts == {web: {0: 2, 1: 1}}
     assert survey.footprints[ONE].stages == 2
@@ -206,8 +206,8 @@ def test_other_hosts_are_found_by_the_groups_that_they_carry(store: Store) -> No
     )
     web = [GroupName("web")]
     with store.read() as snapshot:
-        others = snapshot.rollouts.others_with(web, besides=[ONE])
-        assert snapshot.rollouts.others_with(web, besides=[ONE, TWO, HostName("worked-on")]) == {}
+        others = snapshot.rollouts.other_hosts_with(web, besides=[ONE])
+        assert snapshot.rollouts.other_hosts_with(web, besides=[ONE, TWO, HostName("worked-on")]) == {}
         taking = {name for name, each in snapshot.rules.everything().hosts.items() if each.takes_machines}
     assert {name: each.counts for name, each in others.items()} == {
         TWO: {GroupName("web"): {1: 2}},

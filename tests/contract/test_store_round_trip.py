@@ -19,7 +19,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Precheck, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.store.batch import Transaction
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import NOW
 from tests.helpers.database.transactions import writing
 from tests.helpers.service.counts import tries

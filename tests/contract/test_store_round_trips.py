@@ -20,7 +20,7 @@ from forewarn.store.opening import deadlines
 from forewarn.store.opening.pipelined_postgresql import pipelined
 from forewarn.store.queries.callers import SavedAnswer
 from forewarn.store.round_trips import read_at_once
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from tests.contract.samples import NOW, everything, record
 from tests.contract.test_store_answers import answer, find, keep
 from tests.contract.test_store_failures import cut_off
@@ -43,7 +43,7 @@ def postgresql(emptied_postgres_url: str) -> Iterator[Store]:
 def postponing(store: Store) -> Iterator[Batch]:
     """Save what is saved in the block at its end."""
     with store.batch() as batch:
-        batch.foresee([])
+        batch.prefetch([])
         yield batch
 
 
@@ -93,7 +93,7 @@ def test_an_order_takes_four_round_trips_and_its_statements_are_counted_as_ever(
 
 def order_one(store: Store, name: str, number: int) -> None:
     with store.batch() as batch:
-        batch.foresee([call for call in CALLS if call.machine == name])
+        batch.prefetch([call for call in CALLS if call.machine == name])
         with batch.savepoint() as tx:
             announce(tx, name, number)
 
@@ -182,7 +182,7 @@ def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: Stor
 def test_one_of_several_groups_that_somebody_else_has_changed_undoes_all(store: Store) -> None:
     def save_over() -> None:
         with store.batch() as batch:
-            batch.foresee(CALLS)
+            batch.prefetch(CALLS)
             with batch.savepoint() as tx:
                 stale = update(tables.groups).where(tables.groups.c.name == "web").values(version=99)
                 tx.transaction.connection.execute(stale)
@@ -203,14 +203,14 @@ def test_a_lock_that_is_not_got_is_told_and_leaves_the_connection(emptied_postgr
     process = backend(impatient)
     other = open_store(emptied_postgres_url, new_id=lambda: "LINEAGE")
 
-    def foresee() -> None:
+    def prefetch() -> None:
         with impatient.batch() as batch:
-            batch.foresee(CALLS)
+            batch.prefetch(CALLS)
 
     with holding(other), pytest.raises(Unavailable, match="is being written by another process: try again"):
-        foresee()
+        prefetch()
     assert backend(impatient) == process
-    foresee()
+    prefetch()
     impatient.close()
     other.close()
 

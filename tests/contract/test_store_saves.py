@@ -12,7 +12,7 @@ from forewarn.core.model.changes import UNSAVED, Changes
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.project import Project
 from forewarn.store import tables
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import (
     NOW,
     changes_on,

@@ -6,7 +6,7 @@ from datetime import datetime
 from forewarn.core.basic_types import GroupName, OrderId
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.constraints import Waiting
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import NOW, SECOND, event, group, host, order, order_id, save
 from tests.helpers.database.transactions import writing
 
@@ -99,7 +99,7 @@ def test_an_order_already_due_keeps_its_place(store: Store) -> None:
 def test_open_orders_on_a_host_that_gained_a_machine_are_woken(store: Store) -> None:
     there = host("host-1").name
     save(store, orders=(order(1, host=there), order(2), order(3, host=there, ended_at=NOW)))
-    save(store, hosts_with_news=frozenset({there}))
+    save(store, hosts_to_recheck=frozenset({there}))
     assert due(store) == [order_id(1)]
 
 

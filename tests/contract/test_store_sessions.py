@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from forewarn.core.session_cookies import BrowserSession
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import NOW, SECOND, session
 from tests.contract.test_store_access import keep, token
 from tests.contract.test_store_answers import fail_after

@@ -25,7 +25,7 @@ from forewarn.core.model.host import HostResource, Room
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.slice import Slice
 from forewarn.store.reads.capacity import TO_CHOOSE_FROM
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import (
     NOW,
     event,

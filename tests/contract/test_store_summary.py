@@ -23,7 +23,7 @@ from forewarn.core.model.fleet_counts import DomainSummary, FleetSummary, GroupS
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.scope import Scope
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from tests.contract.samples import NOW, event, group, host, machine, order, save
 from tests.contract.test_store_rollouts import rollout
 

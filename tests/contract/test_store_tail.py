@@ -6,7 +6,7 @@ from forewarn.core.basic_types import MachineName, ProjectName
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.core.model.record import Record
 from forewarn.core.scope import Scope
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import event, group, record, save
 
 RECORDS = (

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from forewarn.core.basic_types import Kind, ProjectName
-from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.scope import Scope
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.contract.samples import NOW, SECOND
 from tests.helpers.database.transactions import writing
 

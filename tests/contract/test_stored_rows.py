@@ -34,7 +34,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import HostStep, OrderTerms, Stage
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
-from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession
 from forewarn.store.rows.mapping import Mapped

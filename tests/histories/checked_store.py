@@ -17,7 +17,7 @@ from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.store import tables
 from forewarn.store.batch import Batch, Transaction
 from forewarn.store.snapshots import Snapshot
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from forewarn.store.writes.saving import ChangeSaving
 from tests.helpers.service.harness import Service
 from tests.rules import Change, violations
@@ -114,7 +114,7 @@ class _RememberingBatch:
     def __init__(self, batch: Batch, saved: list[Changes]) -> None:
         self._batch = batch
         self._saved = saved
-        self.foresee = batch.foresee
+        self.prefetch = batch.prefetch
 
     @contextmanager
     def savepoint(self) -> Iterator[Transaction]:

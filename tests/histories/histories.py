@@ -337,7 +337,7 @@ class Histories:
         """Let time go on while nobody looks."""
         before = self.service.clock.now()
         self.steps.append(f"    {span} pass unseen")
-        self.service.engine.keep_time(before + span)
+        self.service.engine.save_time(before + span)
         self.service.clock.set(before + span)
         return Absence(since=before, until=before + span)
 
@@ -713,7 +713,7 @@ class Histories:
     def is_away(self) -> None:
         """Time goes on while nobody serves."""
         away = self.set_clock(timedelta(seconds=self.pick(SPANS)))
-        self.service.engine.note_absence(away)
+        self.service.engine.save_absence(away)
         self.service.tick()
 
     @act(1)
@@ -728,7 +728,7 @@ class Histories:
         jump = timedelta(minutes=self.pick([2, 20, 50, 1560]))
         away = self.set_clock(jump)
         self.service.engine.grant_grace(jump, away.until)
-        self.service.engine.note_absence(away)
+        self.service.engine.save_absence(away)
         self.service.tick()
 
     @act(1)

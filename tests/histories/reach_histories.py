@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from forewarn.control.engine.outside_news import HostReach
-from forewarn.control.reached_hosts import UNKNOWN
+from forewarn.control.engine.incoming_changes import ReachabilitySaver
+from forewarn.control.host_reachability import UNKNOWN
 from forewarn.core.basic_types import HostName, Kind, ServiceMode, StageKind, StageState
 from tests.helpers.database.transactions import InTransactions
 from tests.histories.histories import HOSTS, act
@@ -19,7 +19,7 @@ class ReachHistories(ProgressHistories, ServiceHistories, MovingHistories):
     def drivers_say(self, why: str | None, *hosts: str) -> None:
         """Have drivers say of hosts that they are reached, or why not."""
         known = UNKNOWN.heard(why, at=self.service.clock.now())
-        reach = InTransactions(HostReach(self.service.context), self.service.transact)
+        reach = InTransactions(ReachabilitySaver(self.service.context), self.service.transact)
         self.do(reach.save, {HostName(host): known for host in hosts})
         self.look(self.service.everything())
 

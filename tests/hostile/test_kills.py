@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.core.policy import Policy
-from forewarn.store.sql import open_store
-from tests.helpers.programs.load import Ledger, Load, check, finish, kill_at_start
+from forewarn.store.store import open_store
+from tests.helpers.programs.load import GuestLedger, Load, check, finish, kill_at_start
 from tests.helpers.programs.process import Program, sample_fleet
 from tests.helpers.service.counts import tries
 from tests.rules import Change, misplaced, unexplained, violations
@@ -29,7 +29,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def check_nothing_is_half_done(database: str) -> None:
     """Look into the database that a killed server has left, before another one is started on it."""
-    store = open_store(database, new_id=str, as_it_is=True)
+    store = open_store(database, new_id=str, without_migration=True)
     try:
         with store.read() as snapshot:
             left, now = snapshot.rules.everything(), snapshot.time.reached()
@@ -41,7 +41,7 @@ def check_nothing_is_half_done(database: str) -> None:
 
 
 def test_what_was_answered_survives_every_kill(tmp_path: Path, database: str) -> None:
-    dice, ledger = random.Random(database.partition(":")[0]), Ledger()
+    dice, ledger = random.Random(database.partition(":")[0]), GuestLedger()
     flags = ("--fleet", sample_fleet(tmp_path), "--database", database)
     with Program(tmp_path, *flags, environment={"FOREWARN_GUEST_RATE": "0"}) as program:
         for _ in range(KILLS):

@@ -38,7 +38,7 @@ from forewarn.core.policy import Notice, Policy
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.store.batch import Batch, Transaction
 from forewarn.store.snapshots import Snapshot
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.mutants.placing import mutant
 
 Real = Callable[..., Any]
@@ -579,7 +579,7 @@ def who_is_brought_up_on_a_host_that_fails_is_brought_up_elsewhere(real: Real, *
 def who_is_to_be_terminated_leaves_its_unfenced_host(
     real: Real, draft: Draft, machine: Machine, *, why: str, keep: OrderId
 ) -> None:
-    for order in departures.touching(draft, machine.id):
+    for order in departures.open_orders_with(draft, machine.id):
         if order.id != keep:
             departures.leave(draft, order, machine.id, why=why)
 
@@ -599,7 +599,7 @@ def what_was_announced_is_done_unannounced_if_nobody_listens(
     return real(draft, replace(order, announced_at=None), affected)
 
 
-@mutant("core.guests.listening:silent_since", "unit/core/guests/test_listening.py", rule="12")
+@mutant("core.guests.listening:idle_cutoff", "unit/core/guests/test_listening.py", rule="12")
 def an_absence_counts_as_silence(real: Real, now: datetime, _: object, *, policy: Policy) -> datetime:
     return real(now, (), policy=policy)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from forewarn.agent.handling import Task
 from forewarn.core.errors import Invalid
-from forewarn.core.moments import format_time
+from forewarn.core.time_formats import format_time
 from forewarn.sdk.documents import Event, parse_event
 
 UNKNOWN_DURATION = -1

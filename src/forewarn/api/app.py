@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from forewarn.api import error_answers, guards
+from forewarn.api import middleware
+from forewarn.api import error_answers
 from forewarn.api.authentication import Authenticator
 from forewarn.api.endpoints import (
     clock_endpoints,
@@ -70,7 +71,7 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Starl
     refusals = CallRefusals()
     app = Starlette(
         routes=(*ENDPOINTS, DOCUMENT),
-        middleware=guards.guards(
+        middleware=middleware.guards(
             names=settings.names,
             origins=settings.origins,
             authenticator=authenticator,

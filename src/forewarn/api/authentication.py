@@ -127,7 +127,7 @@ class Authenticator:
         self._changes = self._changes_seen = self._changes_awaited = 0
 
     async def identify(self, shown: Credentials) -> Identified:
-        """Return the caller; Anonymous if none can show that."""
+        """Return the caller; Unauthenticated if none can show that."""
         # While there are no tokens all callers are operators; one with a secret knows of the first.
         if self._must_look() or (self._known.keyring.unused and shown != Credentials()):
             # What hangs must not hold strangers' connections: then what is known must do.

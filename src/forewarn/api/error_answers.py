@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match
 
 from forewarn.core.errors import (
-    Anonymous,
+    Unauthenticated,
     Conflict,
     ForewarnError,
     Invalid,
@@ -59,7 +59,7 @@ _RETRY_SOON = {"Retry-After": str(RETRY_UNAVAILABLE)}
 
 KINDS: Mapping[type[ForewarnError], ErrorKind] = {
     Invalid: ErrorKind(status=400, code="Invalid"),
-    Anonymous: ErrorKind(status=401, code="Unauthorized", headers={"WWW-Authenticate": "Bearer"}),
+    Unauthenticated: ErrorKind(status=401, code="Unauthorized", headers={"WWW-Authenticate": "Bearer"}),
     Refused: ErrorKind(status=403, code="Forbidden"),
     NotFound: ErrorKind(status=404, code="NotFound"),
     Conflict: ErrorKind(status=409, code="Conflict"),

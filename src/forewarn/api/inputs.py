@@ -16,12 +16,12 @@ from starlette.requests import ClientDisconnect, Request
 
 from forewarn.api.request_fields import CURSOR, PROJECT, FreeText, whole_in_query
 from forewarn.api.request_parts import Body, Query, declared, given, maybe
-from forewarn.control.all_use_cases import check_whole
+from forewarn.control.all_use_cases import check_operator
 from forewarn.core.access import Caller
 from forewarn.core.basic_types import EventId, OrderId, ProjectName
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.push import WebhookId
-from forewarn.core.redaction import said_by_operator
+from forewarn.core.webhook_rules import WebhookId
+from forewarn.core.redaction import mark_operator_text
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.wire.fields import Schema, name, table
@@ -76,7 +76,7 @@ class OpenedBy(NamedTuple):
             case Reach.CALLER:
                 return tx.scoped(scope)
             case Reach.WHOLE:
-                check_whole(scope)
+                check_operator(scope)
                 return tx
             case Reach.OWN:
                 return tx
@@ -142,7 +142,7 @@ class TableInBody(NamedTuple):
 def _said_by_operator(body: Body) -> Body:
     """Mark what an operator has written freely: the people of projects do not read it."""
     texts = {each.name: getattr(body, each.name) for each in fields(body)}
-    marked = {name: said_by_operator(text) for name, text in texts.items() if isinstance(text, FreeText)}
+    marked = {name: mark_operator_text(text) for name, text in texts.items() if isinstance(text, FreeText)}
     return replace(body, **marked) if marked else body
 
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from forewarn.api.authentication import COOKIE
 from forewarn.api.error_answers import documented
-from forewarn.api.guards import OPEN_TO_ALL
+from forewarn.api.middleware import OPEN_TO_ALL
 from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableInBody
 from forewarn.api.request_headers import ABOUT_KEY, DESCRIPTIONS, KEY_HEADER, KEY_SCHEMA, InConditions
 from forewarn.api.request_parts import Body

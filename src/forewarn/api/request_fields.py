@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from forewarn.core.basic_types import GroupName, HostName, MachineName, ProjectName
 from forewarn.core.errors import Invalid
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.core.redaction import unmarked
 from forewarn.wire.fields import Field, choice, name, numbered, sequence
 from forewarn.wire.texts import EXPECTED_TIME, read_time, shown

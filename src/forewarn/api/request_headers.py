@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 from starlette.requests import Request
 
 from forewarn.api.error_answers import AlreadyExists, ChangedMeanwhile
-from forewarn.control.idempotent_calls import KeyedCall
+from forewarn.control.idempotent_calls import IdempotentCall
 from forewarn.core.access import Caller, describe
 from forewarn.core.errors import Invalid
 
@@ -104,7 +104,7 @@ KEY_SCHEMA = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[
 _KEY = re.compile(r"[!-~]{1,255}")
 
 
-async def keyed_call(request: Request) -> KeyedCall | None:
+async def keyed_call(request: Request) -> IdempotentCall | None:
     """Return a call that may be sent again; None if it has no key."""
     keys = request.headers.getlist(KEY_HEADER)
     if not keys:
@@ -113,7 +113,7 @@ async def keyed_call(request: Request) -> KeyedCall | None:
         raise Invalid(f"{KEY_HEADER}: expected one, of 1 to 255 visible ASCII characters")
     caller: Caller = request.state.caller
     query = request.url.query
-    return KeyedCall(
+    return IdempotentCall(
         caller=describe(caller),
         key=keys[0],
         method=request.method,

@@ -17,14 +17,14 @@ from forewarn.api.inputs import Input, OpenedBy, Prepared, inputs
 from forewarn.api.request_headers import REPEATED_HEADER, keyed_call
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
-from forewarn.control.idempotent_calls import Answered, KeyedCall
+from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCall
 from forewarn.control.use_case import Alone, ForeseenUseCase
 from forewarn.core.access import Right, check
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.core.scope import Scope
 from forewarn.durations import Durations
 from forewarn.store.batch import Transact, Transaction
-from forewarn.store.foreseen import Foreseen
+from forewarn.store.prefetch import Prefetch
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body, write_json
 
@@ -70,7 +70,7 @@ class Promise:
     # handler gets where it takes something `Prepared`. None if that is refused: the handler says so.
     prepare: Handler | None = None
     # How an answer is sent that is more than its body; and what is sent, if not what the handler returns.
-    sends: Callable[[Request, Answered], Response] | None = None
+    sends: Callable[[Request, IdempotentResponse], Response] | None = None
     sent: Any = None
     # Which argument names the machine that it is about: calls that wait together are loaded for together.
     machine: str | None = None
@@ -175,12 +175,12 @@ class ApiRoute(Route):
 
         return await services.scoped(request.state.caller).read(lambda _: respond())
 
-    def _sent(self, request: Request, answered: Answered) -> Response:
+    def _sent(self, request: Request, answered: IdempotentResponse) -> Response:
         if self.promise.sends is not None:
             return self.promise.sends(request, answered)
         return Response(answered.body, answered.status, media_type=JSONResponse.media_type)
 
-    async def _carry_out(self, request: Request, arguments: Mapping[str, Any]) -> Answered:
+    async def _carry_out(self, request: Request, arguments: Mapping[str, Any]) -> IdempotentResponse:
         """Do what is asked for; with an Idempotency-Key once, however often it is sent."""
         services: Services = request.app.state.services
         mine = services.scoped(request.state.caller)
@@ -205,7 +205,7 @@ class ApiRoute(Route):
             return answered
         return await run(lambda tx: services.answering.answer(tx, call, lambda: answered))
 
-    def _otherwise(self, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered | None:
+    def _otherwise(self, call: IdempotentCall | None, arguments: Mapping[str, Any]) -> IdempotentResponse | None:
         if self.promise.otherwise is None:
             return None
         given = {
@@ -215,15 +215,15 @@ class ApiRoute(Route):
         return None if answer is None else self._answered(answer)
 
     def _job(
-        self, services: Services, scope: Scope, call: KeyedCall | None, arguments: Mapping[str, Any]
-    ) -> Callable[[Transaction], Answered] | Alone[Answered]:
-        def job(tx: Transaction) -> Answered:
+        self, services: Services, scope: Scope, call: IdempotentCall | None, arguments: Mapping[str, Any]
+    ) -> Callable[[Transaction], IdempotentResponse] | Alone[IdempotentResponse]:
+        def job(tx: Transaction) -> IdempotentResponse:
             return self._work(services, tx, scope, call, arguments)
 
         finish = self.promise.finish
         if finish is not None:
 
-            def alone(transact: Transact) -> Answered:
+            def alone(transact: Transact) -> IdempotentResponse:
                 answered = transact(job)
                 finish(services, json.loads(answered.body))
                 return answered
@@ -232,7 +232,7 @@ class ApiRoute(Route):
         if self.promise.machine is not None:
             answer = None if call is None else call.saved_as
             machine = arguments[self.promise.machine]
-            return ForeseenUseCase(job, Foreseen(machine=machine, project=scope.caller, answer=answer))
+            return ForeseenUseCase(job, Prefetch(machine=machine, project=scope.caller, answer=answer))
         return job
 
     def _work(
@@ -240,10 +240,10 @@ class ApiRoute(Route):
         services: Services,
         tx: Transaction,
         scope: Scope,
-        call: KeyedCall | None,
+        call: IdempotentCall | None,
         arguments: Mapping[str, Any],
-    ) -> Answered:
-        def work() -> Answered:
+    ) -> IdempotentResponse:
+        def work() -> IdempotentResponse:
             opened = {
                 name: each.seen(tx, scope) for name, each in self.inputs.items() if isinstance(each, OpenedBy)
             }
@@ -254,9 +254,9 @@ class ApiRoute(Route):
             self.promise.check_repeated(services, tx, json.loads(answered.body))
         return answered
 
-    def _answered(self, answer: Any) -> Answered:
+    def _answered(self, answer: Any) -> IdempotentResponse:
         response = self._response(answer)
-        return Answered(status=response.status_code, body=bytes(response.body))
+        return IdempotentResponse(status=response.status_code, body=bytes(response.body))
 
     def _response(self, answer: Any) -> Response:
         if isinstance(answer, WithStatus):

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from forewarn.api.inputs import FromRequest, OpenedBy, Reach
 from forewarn.api.limits import BodyLimits, CallerLimits
-from forewarn.control.all_use_cases import CallerReads, UseCases, check_whole
+from forewarn.control.all_use_cases import CallerReads, UseCases, check_operator
 from forewarn.control.driver import Listing
 from forewarn.control.engine.driver_calls import DriverCallCounts
 from forewarn.control.idempotent_calls import IdempotentCalls
@@ -18,7 +18,7 @@ from forewarn.core import access
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.push import Webhook
+from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import Scope
 from forewarn.core.session_cookies import Identified
 from forewarn.durations import Distribution, ReadCounts
@@ -153,7 +153,7 @@ class ApiSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiParts:
+class ApiDependencies:
     """What the services of all callers share."""
 
     use_cases: UseCases
@@ -178,7 +178,7 @@ class Services:
     """All that endpoints use, for one caller."""
 
     def __init__(
-        self, parts: ApiParts, scope: Scope, *, caller: str | None = None, at_once: int = READS_AT_ONCE
+        self, parts: ApiDependencies, scope: Scope, *, caller: str | None = None, at_once: int = READS_AT_ONCE
     ) -> None:
         """Take the scope and, unless it is the server itself, whose turns are taken."""
         self._parts = parts
@@ -207,7 +207,7 @@ class Services:
 
     async def run_whole(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
         """Run a job in a transaction on everything; Refused to a project's people."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         return await self.run_unscoped(job)
 
     async def run_unscoped(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
@@ -220,9 +220,9 @@ class Services:
             return await self._run(job)
         except ForewarnError as error:
             reads, refused = self.reads, error
-            if not reads.rewords(refused):
+            if not reads.must_redact(refused):
                 raise
-        raise await self._read(lambda: reads.reworded(refused))
+        raise await self._read(lambda: reads.redacted_error(refused))
 
     async def read(self, job: Callable[[CallerReads], T], /) -> T:
         """Return the answer of what only reads, beside whatever is being changed.
@@ -230,7 +230,7 @@ class Services:
         It sees all that was answered before. Its errors come in the caller's words.
         """
         reads = self.reads
-        return await self._read(lambda: reads.in_its_words(lambda: job(reads)))
+        return await self._read(lambda: reads.read_redacted(lambda: job(reads)))
 
     @property
     def reads(self) -> CallerReads:
@@ -256,25 +256,25 @@ class Services:
     @property
     def fleet(self) -> UseCases:
         """What belongs to no project; Refused to a project's people."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         return self._parts.use_cases
 
     @property
     def inventories(self) -> Inventories:
         """What asks drivers what there is; Refused to a project's people."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         return self._parts.inventories
 
     @property
     def answering(self) -> IdempotentCalls:
         """What carries out calls once; Refused to a project's people, whom the endpoints call it for."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         return self._parts.use_cases.answering
 
     @property
     def timekeeper(self) -> TurnedTime:
         """What turns the clock; Refused to a project's people."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         return self._parts.timekeeper
 
 

@@ -13,7 +13,7 @@ from forewarn.cli.completion import ids, names
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import Reply, RequestRefused
-from forewarn.core.moments import EXPECTED_SPAN, parse_span
+from forewarn.core.time_formats import EXPECTED_SPAN, parse_span
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.texts import is_guid, is_name
 

@@ -129,9 +129,9 @@ class Session:
 
     def order(self, id_: str) -> "OrderAnswer":
         """Read an order."""
-        from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
+        from forewarn.wire.answers.order_answers import OrderDetailWithEventsAnswer
 
-        return self.client.get(f"/v1/orders/{id_}", NotedOrderWithEventsAnswer).value.order
+        return self.client.get(f"/v1/orders/{id_}", OrderDetailWithEventsAnswer).value.order
 
     def print_reply(self, reply: Reply[V], show: Callable[[V], None]) -> None:
         """Print a server's answer as it was sent for a program, or show it to a person."""

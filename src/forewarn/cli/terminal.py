@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from forewarn.cli import formatting
-from forewarn.core.spelling import on_one_line
+from forewarn.core.text_formats import on_one_line
 
 if TYPE_CHECKING:
     from rich.text import Text

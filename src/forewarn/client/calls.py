@@ -73,13 +73,13 @@ class OperatorClient:
         return self._url
 
     @contextmanager
-    def kept_open(self) -> "Iterator[OperatorClient]":
+    def keeping_connection(self) -> "Iterator[OperatorClient]":
         """Give a client of the same server that keeps its connection, for many calls."""
-        again = self.answered_within(self._answer_seconds)
+        again = self.with_answer_timeout(self._answer_seconds)
         with self._connection() as again._kept:
             yield again
 
-    def answered_within(self, seconds: float) -> "OperatorClient":
+    def with_answer_timeout(self, seconds: float) -> "OperatorClient":
         """Return a client of the same server that waits no longer than this for it to send something."""
         return OperatorClient(
             self._url,
@@ -164,7 +164,7 @@ class OperatorClient:
                 read_reply(self._url, answer)
             yield answer
 
-    def on_event_loop(self) -> "AsyncOperatorClient":
+    def as_async_client(self) -> "AsyncOperatorClient":
         """Return a client of the same server for an event loop, to be closed in the end."""
         import httpx
 

@@ -48,10 +48,10 @@ class RequestRefused(Exception):
 class ServerUnreachable(Exception):
     """There is no server, or nothing that talks like one."""
 
-    def __init__(self, message: str, *, broke_off: bool = False, may_have_done: bool = False) -> None:
+    def __init__(self, message: str, *, connection_broke: bool = False, may_have_changed: bool = False) -> None:
         super().__init__(message)
-        self.broke_off = broke_off  # whether it was there, and may be back soon
-        self.may_have_done = may_have_done  # what changes something
+        self.connection_broke = connection_broke  # whether it was there, and may be back soon
+        self.may_have_changed = may_have_changed  # what changes something
 
 
 class OutcomeUnknown(ServerUnreachable):
@@ -111,11 +111,11 @@ def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
         message = said["error"]["message"] if refused else ""
         code = said["error"]["code"] if refused else ""
     except (ValueError, KeyError, TypeError, RecursionError):
-        broke_off = status in NO_ANSWER_BEHIND
+        connection_broke = status in NO_ANSWER_BEHIND
         raise ServerUnreachable(
             f"What answers at {url} is no forewarn server.\n{ADVICE}",
-            broke_off=broke_off,
-            may_have_done=broke_off and sent.request.method != "GET",
+            connection_broke=connection_broke,
+            may_have_changed=connection_broke and sent.request.method != "GET",
         ) from None
     if refused:
         wait = sent.headers.get("Retry-After", "")
@@ -133,12 +133,12 @@ def unreachable(url: str, error: Exception, *, method: str = "GET") -> ServerUnr
             f"The certificate that {url} shows is not trusted ({untrusted}).\n{ABOUT_CERTIFICATES}"
         )
     was_there = isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError)
-    broke_off = was_there and not isinstance(error, httpx.ConnectError)
+    connection_broke = was_there and not isinstance(error, httpx.ConnectError)
     is_slow = isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout)
     return ServerUnreachable(
         f"No server answers at {url} ({error}).\n{ADVICE}",
-        broke_off=broke_off,
-        may_have_done=(broke_off or is_slow) and method != "GET",
+        connection_broke=connection_broke,
+        may_have_changed=(connection_broke or is_slow) and method != "GET",
     )
 
 

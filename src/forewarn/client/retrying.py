@@ -53,12 +53,12 @@ class Tries:
     def pause_after(self, error: RequestRefused | ServerUnreachable) -> float | None:
         """Return after how many seconds the call is sent again; None if it is not."""
         self._failed += 1
-        self._may_happen = self._may_happen or may_happen_after(error)
+        self._may_happen = self._may_happen or may_have_taken_effect(error)
         if self._failed >= TRIES:
             return None
         if isinstance(error, ServerUnreachable):
             # One that was never there is not waited for.
-            is_back_soon = self._has_key and (error.broke_off or self._failed > 1)
+            is_back_soon = self._has_key and (error.connection_broke or self._failed > 1)
             return FIRST_PAUSE * 2 ** (self._failed - 1) if is_back_soon else None
         if error.status == TOO_MANY or (error.status == UNAVAILABLE and self._has_key):
             after = error.retry_after
@@ -68,18 +68,18 @@ class Tries:
     def outcome(self, error: RequestRefused | ServerUnreachable) -> RequestRefused | ServerUnreachable:
         """Return what the caller is to be told after the last error: a try before it may still happen."""
         if self._changes and self._may_happen and not _is_decision(error):
-            return OutcomeUnknown(f"{uncertain_after(str(error))}\n{LOOK_FIRST}")
+            return OutcomeUnknown(f"{unknown_outcome_message(str(error))}\n{LOOK_FIRST}")
         return error
 
 
-def may_happen_after(error: RequestRefused | ServerUnreachable) -> bool:
+def may_have_taken_effect(error: RequestRefused | ServerUnreachable) -> bool:
     """Return whether a call that failed so may have been done, or may still be."""
     if isinstance(error, ServerUnreachable):
-        return error.may_have_done
+        return error.may_have_changed
     return error.code == UNCERTAIN
 
 
-def uncertain_after(trouble: str) -> str:
+def unknown_outcome_message(trouble: str) -> str:
     """Write that it is not known whether something was done, and why the last try had no answer."""
     last = trouble.splitlines()[0].removesuffix(f"; {MAY_STILL_HAPPEN}")
     return f"it is not known whether this was done, and it may still happen; the last try ended with: {last}"

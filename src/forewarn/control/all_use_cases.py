@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from forewarn.control import naming
 from forewarn.control.disclosing import disclosed_refusal
-from forewarn.control.fleet.declaring import FleetCommands, FleetDryRuns
+from forewarn.control.fleet.declarations import FleetCommands, FleetDryRuns
 from forewarn.control.fleet.fleet_views import FleetViews
-from forewarn.control.fleet.putting_things import FleetPuts
+from forewarn.control.fleet.fleet_items import FleetItems
 from forewarn.control.followed_records import FollowedRecords, RecentRecords
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.orders.guest_use_cases import GuestUseCases
@@ -74,7 +74,7 @@ class CallerReads:
     @property
     def fleet(self) -> "FleetReads":
         """What belongs to no project; Refused to a project's people."""
-        check_whole(self.scope)
+        check_operator(self.scope)
         context = self._context
         return FleetReads(
             views=FleetViews(context),
@@ -85,21 +85,21 @@ class CallerReads:
             unsaved_holds=self._of.unsaved_holds,
         )
 
-    def in_its_words(self, job: Callable[[], T]) -> T:
+    def read_redacted(self, job: Callable[[], T]) -> T:
         """Read something for the caller; it is refused in words that the caller may read."""
         try:
             return job()
         except ForewarnError as error:
-            if not self.rewords(error):
+            if not self.must_redact(error):
                 raise
-            said = self.reworded(error)
+            said = self.redacted_error(error)
         raise said
 
-    def rewords(self, error: ForewarnError) -> bool:
+    def must_redact(self, error: ForewarnError) -> bool:
         """Return whether the caller is refused in other words than these."""
         return error.unknown is not None or self._hides_names_in(error)
 
-    def reworded(self, error: ForewarnError) -> ForewarnError:
+    def redacted_error(self, error: ForewarnError) -> ForewarnError:
         """Return a refusal in words that the caller may read, and with the name that may have been meant."""
         store = self._context.store
         if not self._hides_names_in(error):
@@ -134,7 +134,7 @@ class UseCases:
     answering: IdempotentCalls
     # For those who see everything: a project's transaction does not fit.
     declarations: FleetCommands
-    puts: FleetPuts
+    puts: FleetItems
     hosts: HostOrders
     rollouts: Rollouts
     tokens: Tokens
@@ -158,7 +158,7 @@ def _narrowed(store: ReadStore, scope: Scope, project: ProjectName) -> Scope:
     return scope.narrowed(project)
 
 
-def check_whole(scope: Scope) -> None:
+def check_operator(scope: Scope) -> None:
     """Refuse what belongs to no project to a project's people."""
     if scope.caller is not None:
         raise Refused(f"the people of project {scope.caller} see it alone, not the whole fleet")

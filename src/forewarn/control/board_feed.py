@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from forewarn.control.followed_records import RecentRecords
 from forewarn.core.feed import Delta
 from forewarn.store.saved import Saved, SavedChanges, records_of
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 
 
 class BoardFeed:
@@ -43,7 +43,7 @@ class BoardFeed:
             self._reached = each.number
             self._saved.append(each)
 
-    def look_for(self, number: int) -> None:
+    def read_up_to(self, number: int) -> None:
         """Have everything read up to a number that the store has reached, if that was not noted.
 
         Commands that make tokens save them by themselves, also while a server runs.

@@ -12,7 +12,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
-from forewarn.core.push import Webhook
+from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import Scope
 from forewarn.store.queries.fleet import FleetQueries
 

@@ -19,7 +19,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
-from forewarn.core.spelling import hint
+from forewarn.core.text_formats import hint
 from forewarn.wire.texts import either, shown
 
 
@@ -219,7 +219,7 @@ class TakingLeave(Protocol):
 class InOwnWords(Protocol):
     """A driver of forewarn's whose reasons are forewarn's own, which tenants may read."""
 
-    in_own_words: ClassVar[bool]
+    trusted_text: ClassVar[bool]
 
 
 @runtime_checkable

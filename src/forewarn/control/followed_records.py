@@ -20,7 +20,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.scope import Scope
 from forewarn.signals import Signal
 from forewarn.store.queries.fleet import FleetQueries
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 
 # What is kept was disclosed as it was allowed before.
 _MAY_CHANGE_WHAT_IS_SEEN = frozenset({Kind.PROJECT_ADDED, Kind.PROJECT_CHANGED, Kind.PROJECT_REMOVED})

@@ -27,7 +27,7 @@ PRUNE_AFTER = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyedCall:
+class IdempotentCall:
     """A call that its caller may repeat."""
 
     caller: str
@@ -48,7 +48,7 @@ class KeyedCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class IdempotentResponse:
     """An answer as it is sent."""
 
     status: int
@@ -67,7 +67,7 @@ class IdempotentCalls(UseCase):
         self._prune_at = real_now()
         self._unpruned: dict[str, int] = {}  # answers saved since old ones were last removed, by caller
 
-    def answer(self, tx: Transaction, call: KeyedCall, work: Callable[[], Answered]) -> Answered:
+    def answer(self, tx: Transaction, call: IdempotentCall, work: Callable[[], IdempotentResponse]) -> IdempotentResponse:
         """Carry out a call and save its answer in the same transaction, or answer it as before.
 
         Conflict if the key was used for something else. A call that raises is not remembered: it has
@@ -82,7 +82,7 @@ class IdempotentCalls(UseCase):
         tx.after_commit(lambda: self._count(call.caller))
         return answered
 
-    def find(self, tx: Transaction, call: KeyedCall) -> Answered | None:
+    def find(self, tx: Transaction, call: IdempotentCall) -> IdempotentResponse | None:
         """Find what a call was answered; Conflict if the key was used for something else."""
         saved = tx.answers.find(*call.saved_as)
         if saved is None or saved.saved_at <= self._real_now() - KEPT_FOR:
@@ -114,7 +114,7 @@ class IdempotentCalls(UseCase):
                 gone += snapshot.answers.surplus(caller, keep=MOST_ANSWERS, limit=left) if left else ()
         return gone
 
-    def _sealed(self, call: KeyedCall, answered: Answered, now: datetime) -> SavedAnswer:
+    def _sealed(self, call: IdempotentCall, answered: IdempotentResponse, now: datetime) -> SavedAnswer:
         salt, compressed = self._new_id(), zlib.compress(answered.body)
         return SavedAnswer(
             caller=call.caller,
@@ -127,7 +127,7 @@ class IdempotentCalls(UseCase):
         )
 
 
-def _repeated(call: KeyedCall, saved: SavedAnswer) -> Answered:
+def _repeated(call: IdempotentCall, saved: SavedAnswer) -> IdempotentResponse:
     if saved.request != call.request:
         raise Conflict(
             "the Idempotency-Key was used for another request (method, path, query or body) within 24 h: "
@@ -136,7 +136,7 @@ def _repeated(call: KeyedCall, saved: SavedAnswer) -> Answered:
     if saved.body is None:
         raise Conflict("this was done when it was first sent; the answer was too large to be kept")
     body = zlib.decompress(_sealed(saved.body, call.key, saved.salt))
-    return Answered(status=saved.status, body=body, again=True)
+    return IdempotentResponse(status=saved.status, body=body, again=True)
 
 
 def _sealed(data: bytes, key: str, salt: str) -> bytes:

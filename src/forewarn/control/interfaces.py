@@ -32,7 +32,7 @@ class Activity(Protocol):
         ...
 
 
-class SentSoFar(Protocol):
+class UntakenNotices(Protocol):
     """Which machines have been sent an event, as far as that was not handed over at some moment."""
 
     def __call__(self, event: EventId, /) -> Mapping[MachineId, datetime]:
@@ -43,15 +43,15 @@ class SentSoFar(Protocol):
 class SentNotices(Protocol):
     """The events that guests are sent: known in memory first, handed over before the rules need them."""
 
-    def sent_so_far(self) -> SentSoFar:
+    def untaken_notices(self) -> UntakenNotices:
         """Return what tells of events that are not handed over yet. Any thread may ask."""
         ...
 
-    def has_sent(self) -> bool:
+    def has_notices(self) -> bool:
         """Return whether there is anything to hand over."""
         ...
 
-    def take_sent(self) -> Sent:
+    def take_notices(self) -> Sent:
         """Hand over which events machines have been sent since the last call, and when first."""
         ...
 

@@ -23,7 +23,7 @@ from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.machine import Machine
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.core.spelling import MOST_NAMES, hint
+from forewarn.core.text_formats import MOST_NAMES, hint
 from forewarn.store.batch import ScopedTransaction
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.queries.records import RecordQueries

@@ -15,7 +15,7 @@ from forewarn.core.filters import OrderFilter
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.moments import format_time
+from forewarn.core.time_formats import format_time
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.work import WorkQueries
 

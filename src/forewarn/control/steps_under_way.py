@@ -141,7 +141,7 @@ def _under_way(
         heartbeat=order.terms.heartbeat,
         taken_up_at=step.taken_up_at,
     )
-    given_up = bool(order.terms.abandoned_by) and not host_work.is_letting_go(order, step)
+    given_up = bool(order.terms.abandoned_by) and not host_work.uncordons_unfinished_host(order, step)
     return StepUnderWay(task=task, look_at=step.look_at, given_up=given_up)
 
 

@@ -158,7 +158,7 @@ class BrowserSessions(UseCase, SessionViews):
 
         Sessions that are over are removed meanwhile: so there are never many.
         """
-        token, now = rules.token_to_begin_with(by), self.real_now()
+        token, now = rules.token_for_session(by), self.real_now()
         secret = f"{rules.SESSION_PREFIX}{self._new_secret()}"
         session = rules.begun(token, secret=secret, real_now=now, life=self.life)
         tx.sessions.remove_ended(now)

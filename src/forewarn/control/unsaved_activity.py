@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from forewarn.control.interfaces import Activity, LastPolls, SentNotices, SentSoFar
+from forewarn.control.interfaces import Activity, LastPolls, SentNotices, UntakenNotices
 from forewarn.core.basic_types import EventId, GroupName, MachineId
 from forewarn.core.model.slice import Sent
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.work import WorkQueries
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class NoticesNow:
     """What guests had been sent at some moment, and no transaction had saved yet."""
 
     _unsaved: Sent
-    _sent: SentSoFar  # after that
+    _sent: UntakenNotices  # after that
 
     def notices(self, work: WorkQueries, events: Sequence[EventId]) -> Sent:
         """Return when machines were first sent these events, saved or not, by a snapshot opened since."""
@@ -73,7 +73,7 @@ class UnsavedNotices:
         Whoever asks before it opens a snapshot misses none: each is here until the store has it.
         """
         with self._lock:
-            return NoticesNow(self._unsaved, self._sent.sent_so_far())
+            return NoticesNow(self._unsaved, self._sent.untaken_notices())
 
     def _take(self) -> Sent:
         """Return what no transaction is saving yet."""
@@ -101,11 +101,11 @@ class UnsavedNotices:
                 del self._being_saved[event]
 
     def _collect(self) -> None:
-        if not self._sent.has_sent():
+        if not self._sent.has_notices():
             return
         with self._lock:
             unsaved = dict(self._unsaved)  # made anew: others may be looking at it
-            for event, machines in self._sent.take_sent().items():
+            for event, machines in self._sent.take_notices().items():
                 unsaved[event] = dict(_first(unsaved.get(event, {}), machines))
             self._unsaved = unsaved
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from forewarn.control.idempotent_calls import Answered, IdempotentCalls, KeyedCall
+from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCalls, IdempotentCall
 from forewarn.control.orders.order_use_cases import HostOrders
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.admission import holds
@@ -36,8 +36,8 @@ class UnsavedHold:
     """A hold in memory, and what its caller may repeat to be answered again."""
 
     hold: Hold
-    call: KeyedCall | None = None
-    answered: Answered | None = None  # as it is repeated once it is saved
+    call: IdempotentCall | None = None
+    answered: IdempotentResponse | None = None  # as it is repeated once it is saved
     released_by: str | None = None
 
 
@@ -81,7 +81,7 @@ class UnsavedHolds(UseCase):
         self._known: tuple[Hold, ...] = ()  # those that are saved, as last read; owner: the worker
         self._stale = True  # whether those may have changed since; owner: the worker
         self._refused: tuple[RefusedHold, ...] = ()  # lock: self._lock
-        self.refused_so_far = 0  # owner: the worker
+        self.refused_total = 0  # owner: the worker
 
     def new_id(self) -> str:
         """Make the id of a hold: the same whether it is saved at once or kept in memory first."""
@@ -120,7 +120,7 @@ class UnsavedHolds(UseCase):
         project: ProjectName | None,
         host: HostName | None,
         abort: bool = False,
-        call: KeyedCall | None = None,
+        call: IdempotentCall | None = None,
     ) -> Hold:
         """Set a hold in memory; Conflict if the same thing is held already.
 
@@ -146,7 +146,7 @@ class UnsavedHolds(UseCase):
         log.warning("%s is held by %s, in memory only", holds.reach(hold), hold.by)
         return hold
 
-    def will_answer(self, hold: Hold, answered: Answered) -> None:
+    def set_response(self, hold: Hold, answered: IdempotentResponse) -> None:
         """Take what a repeated call is answered once the hold is saved."""
         with self._lock:
             self._unsaved = tuple(
@@ -177,7 +177,7 @@ class UnsavedHolds(UseCase):
                 saved = {id(each) for each in unsaved}  # one that was lifted meanwhile is another
                 self._unsaved = tuple(each for each in self._unsaved if id(each) not in saved)
                 self._refused = (*self._refused, *refused)[-REFUSED_SHOWN:]
-                self.refused_so_far += len(refused)
+                self.refused_total += len(refused)
             self._stale = True
         if self._stale:
             with self._store.read() as snapshot:
@@ -195,7 +195,7 @@ class UnsavedHolds(UseCase):
         been lifted in the same transaction.
         """
         hold = unsaved.hold
-        once = KeyedCall(caller=FOREWARN, key=hold.id, method="", path="", body=b"")
+        once = IdempotentCall(caller=FOREWARN, key=hold.id, method="", path="", body=b"")
         why = self._answering.answer(tx, once, lambda: self._kept(tx, unsaved)).body.decode()
         if why:
             return None if unsaved.released_by is not None else RefusedHold(hold=hold, why=why)
@@ -203,7 +203,7 @@ class UnsavedHolds(UseCase):
             self._release(tx, hold, by=unsaved.released_by)
         return None
 
-    def _kept(self, tx: Transaction, unsaved: UnsavedHold) -> Answered:
+    def _kept(self, tx: Transaction, unsaved: UnsavedHold) -> IdempotentResponse:
         """Keep a hold; the body of the answer says why it cannot be kept, or nothing."""
         hold = unsaved.hold
         try:
@@ -216,8 +216,8 @@ class UnsavedHolds(UseCase):
             log.warning("the hold of %s by %s is not kept: %s", holds.reach(hold), hold.by, error)
             with self._saving(tx) as draft:
                 holds.refuse(draft, hold, str(error))
-            return Answered(status=409, body=str(error).encode())
-        return Answered(status=0, body=b"")
+            return IdempotentResponse(status=409, body=str(error).encode())
+        return IdempotentResponse(status=0, body=b"")
 
     def _release(self, tx: Transaction, hold: Hold, *, by: str) -> None:
         try:

@@ -10,7 +10,7 @@ from forewarn.clock import Clock
 from forewarn.control.disclosing import V, disclosed
 from forewarn.control.driver import KnownDrivers
 from forewarn.control.plan_prechecks import PlanPrechecks
-from forewarn.control.reached_hosts import ReachedHosts
+from forewarn.control.host_reachability import HostReachability
 from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew, to_precheck
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
@@ -18,10 +18,10 @@ from forewarn.core.model.slice import Slice
 from forewarn.core.policy import Policy
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transact, Transaction
-from forewarn.store.foreseen import Foreseen
+from forewarn.store.prefetch import Prefetch
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import ReadStore, ScopedReadStore
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Context:
     new_id: Callable[[], str]
     real_now: Callable[[], datetime]  # the world's own time, for what the service's clock does not govern
     drivers: KnownDrivers = field(default_factory=KnownDrivers)
-    reached: ReachedHosts = field(default_factory=ReachedHosts)  # by their drivers
+    reached: HostReachability = field(default_factory=HostReachability)  # by their drivers
     plan_prechecks: PlanPrechecks = field(default_factory=PlanPrechecks)
     preview: bool = False  # whether guests are offered versions that are not generally available
     under_way: StepsUnderWay = field(default_factory=StepsUnderWay)  # what drivers are to be told
@@ -139,7 +139,7 @@ class ForeseenUseCase(Generic[T]):
     """A use case whose reads are known in part: those that wait together are loaded together."""
 
     work: Callable[[Transaction], T]
-    foreseen: Foreseen
+    foreseen: Prefetch
 
     def __call__(self, tx: Transaction) -> T:
         """Run it in its transaction."""

@@ -13,7 +13,7 @@ from forewarn.core import push as rules
 from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.filters import RecordFilter
-from forewarn.core.push import NEVER_PUSHED, Webhook, WebhookId, is_plainly_inside
+from forewarn.core.webhook_rules import NEVER_PUSHED, Webhook, WebhookId, is_internal_host
 from forewarn.signals import Signal
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ScopedSnapshot
@@ -23,7 +23,7 @@ MOST_WEBHOOKS = 1000
 # So that the people of one project cannot use up what there is for all.
 MOST_OF_A_PROJECT = 20
 LONGEST_URL = 2000
-WHO_ALLOWS = "an operator may allow others ([webhooks] project-targets)"
+HOW_TO_ALLOW = "an operator may allow others ([webhooks] project-targets)"
 # As Standard Webhooks asks: https://github.com/standard-webhooks/standard-webhooks
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 SECRET_BYTES = range(24, 65)
@@ -47,7 +47,7 @@ class WebhookTerms:
     changed: Signal  # that there is another webhook, or one less
 
 
-def wanted_by(webhook: Webhook) -> RecordFilter:
+def record_filter(webhook: Webhook) -> RecordFilter:
     """Return which records a webhook is sent."""
     return RecordFilter(project=webhook.project, kinds=webhook.kinds, without=NEVER_PUSHED)
 
@@ -71,8 +71,8 @@ class WebhookViews(ScopedReading):
             return [self._view(snapshot, webhook) for webhook in page], more
 
     def _view(self, snapshot: ScopedSnapshot, webhook: Webhook) -> WebhookView:
-        behind = snapshot.records.count_following(webhook.delivered, wanted_by(webhook))
-        next_try = rules.left_alone_for(webhook, real_now=self._real_now())
+        behind = snapshot.records.count_following(webhook.delivered, record_filter(webhook))
+        next_try = rules.retry_delay(webhook, real_now=self._real_now())
         shown = self._disclosed(snapshot.fleet, [webhook])[0]
         return WebhookView(webhook=shown, behind=behind, next_try=next_try)
 
@@ -134,8 +134,8 @@ class Webhooks(UseCase):
         guarded = tx.scope.caller is not None and self._terms.only_public
         host = urlsplit(checked).hostname or ""
         # A name is looked up, and what it leads to judged, whenever it is called.
-        if guarded and is_plainly_inside(host):
-            raise Invalid(f"url: expected a public address, got {host}: {WHO_ALLOWS}")
+        if guarded and is_internal_host(host):
+            raise Invalid(f"url: expected a public address, got {host}: {HOW_TO_ALLOW}")
         return checked
 
 
@@ -202,9 +202,9 @@ class DeliveryState(UseCase):
             self._record(tx, Kind.WEBHOOK_RECOVERED, after, f"{named(after)} takes records again")
         tx.webhooks.save(after)
 
-    def left_alone_for(self, webhook: Webhook) -> float | None:
+    def retry_delay(self, webhook: Webhook) -> float | None:
         """Return for how many real seconds a webhook that fails is not called; None if it is not failing."""
-        return rules.left_alone_for(webhook, real_now=self._real_now())
+        return rules.retry_delay(webhook, real_now=self._real_now())
 
     def failed(self, tx: Transaction, id_: WebhookId, error: str, *, number: int, wait: float) -> None:
         """Save that a try failed, and that the next one comes in so many real seconds.

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from forewarn.core.basic_types import DEFAULT_PROJECT, ProjectName, Source
-from forewarn.core.errors import Anonymous, Conflict, Invalid, NotFound, Refused
+from forewarn.core.errors import Unauthenticated, Conflict, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
-from forewarn.core.spelling import hint
+from forewarn.core.text_formats import hint
 
 # What every secret begins with, so that a scanner of repositories can find one that leaked.
 PREFIX = "fw_"
@@ -107,16 +107,16 @@ class Keyring:
         object.__setattr__(self, "_by_digest", {token.digest: token for token in self.tokens})
 
     def caller(self, secret: str | None, *, now: datetime) -> Caller:
-        """Return the caller that a secret belongs to; raise Anonymous if it belongs to none."""
+        """Return the caller that a secret belongs to; raise Unauthenticated if it belongs to none."""
         return LOCAL_OPERATOR if self.unused else caller_of(self.token(secret, now=now))
 
     def token(self, secret: str | None, *, now: datetime) -> Token:
-        """Return the token that a secret belongs to; raise Anonymous if it belongs to none that is good."""
+        """Return the token that a secret belongs to; raise Unauthenticated if it belongs to none that is good."""
         if secret is None:
-            raise Anonymous(NEEDED)
+            raise Unauthenticated(NEEDED)
         found = self.find(digest_of(secret), now=now)
         if found is None:
-            raise Anonymous(NOT_GOOD)
+            raise Unauthenticated(NOT_GOOD)
         return found
 
     def find(self, digest: str, *, now: datetime) -> Token | None:

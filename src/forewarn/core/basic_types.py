@@ -15,11 +15,11 @@ DEFAULT_PROJECT = ProjectName("default")
 # Who speaks for a project, group, host or machine; else the driver that it was imported by.
 DECLARED: Final = "declared"  # a whole fleet, as a file declares it
 PUT: Final = "put"  # a person, one thing at a time
-BY_PEOPLE = frozenset({DECLARED, PUT})
+HUMAN_SOURCES = frozenset({DECLARED, PUT})
 # By whom what the service does by itself is said to be done.
 FOREWARN = "forewarn"
 # How a record ends of what was done to a machine outside forewarn, as an import found it.
-OTHER_HANDS: Final = "by other hands"
+OUTSIDE_FOREWARN: Final = "by other hands"
 # What precedes the id of a standalone machine in the name of its own group; no declared name has a slash.
 STANDALONE = "standalone/"
 
@@ -316,4 +316,4 @@ HOOK: Final = (
     "hook"  # a command of the settings, for steps on hosts themselves; no host names it as its driver
 )
 # They are asked where the engine runs, and what they say of time is service time.
-ANSWERING_AT_ONCE: frozenset[str] = frozenset({SIMULATED, EXTERNAL})
+SYNCHRONOUS_DRIVERS: frozenset[str] = frozenset({SIMULATED, EXTERNAL})

@@ -1,7 +1,7 @@
 """What the people of a project are shown: not which host, not which operator, and nothing of others.
 
 What operators and drivers write may name anything: people, addresses, users and paths of hypervisors, other
-projects' machines. It is marked when it comes in (`said_by_operator`, `said_by_driver`), and a project reads
+projects' machines. It is marked when it comes in (`mark_operator_text`, `mark_driver_text`), and a project reads
 only that it was said. The rest of a reason is forewarn's own. It is looked through for names, as forewarn
 writes them. What a project's own people have said is shown as they said it, or an answer would tell which
 words are names. Operators allow a project to see hosts and operators with `sees-hosts`, but no more.
@@ -20,7 +20,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.push import Webhook
+from forewarn.core.webhook_rules import Webhook
 from forewarn.core.redaction import (
     DRIVER,
     END,
@@ -42,7 +42,7 @@ A_PROJECT = "another project"
 A_DRIVER = "platform"
 ANOTHER_GUEST = "another project's guest"
 # What a project sees of that for which an order waits and which is not its own.
-OF_OTHERS = Waiting(what="the platform", reason="waits for something that is not of your project")
+OTHER_PROJECTS_REASON = Waiting(what="the platform", reason="waits for something that is not of your project")
 # Of work that is not the server's own.
 DONE_OUTSIDE = "waits for those who run the hosts to do it"
 
@@ -94,14 +94,14 @@ class Names:
     events: frozenset[str] = frozenset()  # listed ones, by their ids
 
 
-def said_by_driver(text: str, driver: str = "") -> str:
+def mark_driver_text(text: str, driver: str = "") -> str:
     """Mark a text as a driver's own, or a hook's, which operators alone read; once is enough."""
     if text.startswith((_DRIVER_SAYS, _HOOK_SAYS)):
         return text
     return f"{_HOOK_SAYS if driver == HOOK else _DRIVER_SAYS}{text}"
 
 
-def as_driver_said(text: str) -> str:
+def unmark_driver_text(text: str) -> str:
     """Return a text without its mark, for operators alone."""
     return text.removeprefix(_DRIVER_SAYS).removeprefix(_HOOK_SAYS)
 
@@ -234,7 +234,7 @@ class Disclosure:
         reached = {FLEET_REACH, f"host {order.host}", f"project {self.project}"}  # by holds
         own = {step.name for stage in stages for step in stage.steps} | self.names.events | reached
         waiting = (
-            each if each.what in own or each.group in self.names.groups else OF_OTHERS
+            each if each.what in own or each.group in self.names.groups else OTHER_PROJECTS_REASON
             for each in order.waiting
         )
         return replace(

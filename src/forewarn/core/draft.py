@@ -31,7 +31,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import MonthlyPromises, PromiseCounts, Record, month_of
 from forewarn.core.model.slice import Slice
-from forewarn.core.push import Webhook
+from forewarn.core.webhook_rules import Webhook
 
 About: TypeAlias = Machine | Event | Order | Group | Host | Project | Webhook | None
 

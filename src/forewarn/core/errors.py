@@ -49,7 +49,7 @@ class Refused(ForewarnError):
     """The caller may not do this; another token may."""
 
 
-class Anonymous(ForewarnError):
+class Unauthenticated(ForewarnError):
     """The caller did not prove who it is."""
 
 

@@ -28,7 +28,7 @@ _PROJECT = re.compile(f"(project )?{PROJECT}([^{END}]*)(?:{END}|$)")
 _DRIVER = re.compile(f"{DRIVER}[^{END}]*(?:{END}|$)")
 
 
-def said_by_operator(text: str) -> str:
+def mark_operator_text(text: str) -> str:
     """Mark a text as an operator's own."""
     return f"{BEGIN}{unmarked(text)}{END}" if text else text
 

@@ -15,7 +15,7 @@ class Note(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class FirstSighting:
     """The first time that a guest was sent an event."""
 
     at: datetime
@@ -23,7 +23,7 @@ class Sighting:
 
 
 @dataclass(slots=True, kw_only=True)
-class Account:
+class GuestAccount:
     """What one guest did so far."""
 
     machine: str
@@ -32,7 +32,7 @@ class Account:
     first_poll: datetime | None = None
     last_poll: datetime | None = None
     last_sound: datetime | None = None  # the last answer that was as it should be
-    seen: dict[str, Sighting] = field(default_factory=dict)  # by event
+    seen: dict[str, FirstSighting] = field(default_factory=dict)  # by event
     approved: dict[str, datetime] = field(default_factory=dict)
     listed: tuple[str, ...] = ()  # the events of the last document it was sent
     meets: str = ""  # what is wrong with its answers at present
@@ -47,20 +47,20 @@ def _nothing(machine: str, what: str, /, *, at: datetime | None = None) -> None:
     """Take a note for nobody."""
 
 
-class Ledger:
+class GuestLedger:
     """The accounts of all guests."""
 
     def __init__(self) -> None:
-        self.accounts: dict[str, Account] = {}
+        self.accounts: dict[str, GuestAccount] = {}
         self._note: Note = _nothing
 
-    def attend(self, note: Note) -> None:
+    def set_listener(self, note: Note) -> None:
         """Call `note` from now on with what guests do."""
         self._note = note
 
     def admit(self, machine: str) -> None:
         """Open an account for a machine."""
-        self.accounts.setdefault(machine, Account(machine=machine))
+        self.accounts.setdefault(machine, GuestAccount(machine=machine))
 
     def polled(self, machine: str, *, now: datetime) -> None:
         """Record that a guest asked."""
@@ -86,7 +86,7 @@ class Ledger:
 
     def sent(self, machine: str, events: Mapping[str, str], *, now: datetime) -> None:
         """Record the events of a document that a guest was sent: what each is, by id."""
-        sightings = {event: Sighting(at=now, what=what) for event, what in events.items()}
+        sightings = {event: FirstSighting(at=now, what=what) for event, what in events.items()}
         self._document(self.accounts[machine], sightings, tuple(events), at=now)
 
     def approved(self, machine: str, events: Iterable[str], *, now: datetime) -> None:
@@ -97,7 +97,7 @@ class Ledger:
                 account.approved[event] = now
                 self._note(machine, f"{APPROVES} event {event[:8]}", at=now)
 
-    def catch_up(self, account: Account) -> None:
+    def catch_up(self, account: GuestAccount) -> None:
         """Take over what another ledger has of a guest, which may have begun anew."""
         mine = self.accounts[account.machine]
         if account.first_poll is not None:
@@ -112,8 +112,8 @@ class Ledger:
 
     def _document(
         self,
-        account: Account,
-        sightings: Mapping[str, Sighting],
+        account: GuestAccount,
+        sightings: Mapping[str, FirstSighting],
         listed: tuple[str, ...],
         *,
         at: datetime | None,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from forewarn.core.basic_types import EventId, OrderId
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.push import Webhook, has_to_send
+from forewarn.core.webhook_rules import Webhook, has_to_send
 
 # Old records are looked for so often; so the history says at most once a day that some have gone.
 EVERY = timedelta(days=1)

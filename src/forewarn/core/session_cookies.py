@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from forewarn.core.access import LOCAL_OPERATOR, Caller, Keyring, Token, caller_of, digest_of
-from forewarn.core.errors import Anonymous, Conflict, NotFound, Refused
+from forewarn.core.errors import Unauthenticated, Conflict, NotFound, Refused
 
 # What every secret of a session begins with, so that a scanner can find one that leaked.
 SESSION_PREFIX = "fws_"
@@ -88,7 +88,7 @@ class Identified:
 def identify(
     shown: Credentials, keyring: Keyring, sessions: OpenSessions, *, now: datetime, real_now: datetime
 ) -> Identified:
-    """Find out who calls; raise Anonymous if it cannot be known."""
+    """Find out who calls; raise Unauthenticated if it cannot be known."""
     if keyring.unused:
         return Identified(caller=LOCAL_OPERATOR)
     if shown.session is None:
@@ -97,7 +97,7 @@ def identify(
     session = sessions.find(shown.session, real_now=real_now)
     of = None if session is None else keyring.find(session.token, now=now)
     if of is None:
-        raise Anonymous(ENDED)
+        raise Unauthenticated(ENDED)
     return Identified(caller=caller_of(of), token=of, session=session, csrf=csrf_of(shown.session))
 
 
@@ -114,7 +114,7 @@ def check_csrf(identified: Identified, given: Sequence[str]) -> None:
         raise Refused(_CSRF_NEEDED)
 
 
-def token_to_begin_with(identified: Identified) -> Token:
+def token_for_session(identified: Identified) -> Token:
     """Return the token that a session may be begun with; Conflict if the call was made without one."""
     if identified.token is None:
         raise Conflict(_NO_TOKENS)

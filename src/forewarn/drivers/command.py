@@ -26,7 +26,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.errors import Invalid
-from forewarn.core.spelling import on_one_line
+from forewarn.core.text_formats import on_one_line
 from forewarn.drivers.driver_setup import CallOptions, DriverSetup, UnusableDriver, remember
 from forewarn.drivers.program_steps import (
     BEGIN,

@@ -22,7 +22,7 @@ from forewarn.control.driver import (
     TooLate,
 )
 from forewarn.core.basic_types import OrderId
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.drivers.driver_setup import DriverSetup, NoOptions
 
 
@@ -47,7 +47,7 @@ def make(setup: DriverSetup) -> "ExternalDriver":
 class ExternalDriver:
     """Waits for the reports of external programs."""
 
-    in_own_words = True
+    trusted_text = True
     limits = None  # it answers at once
 
     def __init__(self, silence: timedelta, *, monotonic: Callable[[], float]) -> None:

@@ -31,7 +31,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.basic_types import HostTask
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.drivers.driver_setup import remember
 from forewarn.drivers.program_steps import (
     BEGIN,

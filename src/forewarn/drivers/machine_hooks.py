@@ -34,7 +34,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.basic_types import HOOK
-from forewarn.core.disclosure import said_by_driver
+from forewarn.core.disclosure import mark_driver_text
 from forewarn.core.model.host import Host
 from forewarn.drivers.hooks import Hook, HookRuns
 from forewarn.drivers.machine_hook_attempts import (
@@ -322,4 +322,4 @@ def _with_mark(running: Running, mark: HookedMark) -> Running:
 
 
 def _of_hook(part: Part, text: str) -> str:
-    return said_by_driver(f"{part} the work: {text}", HOOK)
+    return mark_driver_text(f"{part} the work: {text}", HOOK)

@@ -29,10 +29,10 @@ from forewarn.control.driver import (
     VerifyingRestarts,
     WorkingOnHosts,
 )
-from forewarn.core.basic_types import ANSWERING_AT_ONCE, EXTERNAL, HOOK, MachineId
+from forewarn.core.basic_types import SYNCHRONOUS_DRIVERS, EXTERNAL, HOOK, MachineId
 from forewarn.core.errors import Invalid
 from forewarn.core.redaction import driver_named
-from forewarn.core.spelling import hint
+from forewarn.core.text_formats import hint
 from forewarn.drivers.driver_setup import DriverSetup, UnusableDriver
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.hooks import HookDriver, HookRuns
@@ -54,7 +54,7 @@ _REQUIRED_MEMBERS = ("limits", "begin", "check", "cancel")
 class NotInstalled:
     """Stands in for a driver that is missing: every answer is Unknown, with the reason."""
 
-    in_own_words = True
+    trusted_text = True
     limits = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
 
     def __init__(self, name: str, why: str = "") -> None:
@@ -228,14 +228,14 @@ def _declared(
     kinds: Mapping[str, EntryPoint], tables: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[_Declared]:
     """Yield every kind under its own name, then the drivers of the settings with a name of their own."""
-    kind_of = {name: kinds[name] for name in kinds}
-    kind_of |= {name: _kind_of(name, table, kinds) for name, table in tables.items()}
-    for name, kind in kind_of.items():
+    clock_kind = {name: kinds[name] for name in kinds}
+    clock_kind |= {name: _kind_of(name, table, kinds) for name, table in tables.items()}
+    for name, kind in clock_kind.items():
         table = tables.get(name, {})
         isolated = table.get("isolated")
         if isolated is not None and not isinstance(isolated, bool):
             raise Invalid(f"[drivers.{name}] isolated: expected true or false, got {shown(isolated)}")
-        if isolated and kind.name in ANSWERING_AT_ONCE:
+        if isolated and kind.name in SYNCHRONOUS_DRIVERS:
             raise Invalid(f'[drivers.{name}] isolated: "{kind.name}" is part of the server')
         options = {key: value for key, value in table.items() if key not in _REGISTRY_KEYS}
         yield _Declared(name=name, kind=kind, options=options, isolated=isolated)
@@ -250,7 +250,7 @@ def _kind_of(name: str, table: Mapping[str, Any], kinds: Mapping[str, EntryPoint
         raise Invalid(f"[drivers.{name}] kind: expected {either(sorted(kinds))}, {got}")
     if kind != name and name in kinds:
         raise Invalid(f'[drivers.{name}] kind: "{name}" is itself a kind: choose another name')
-    if kind != name and kind in ANSWERING_AT_ONCE:
+    if kind != name and kind in SYNCHRONOUS_DRIVERS:
         raise Invalid(f'[drivers.{name}] kind: "{kind}" has no other name: hosts set driver = "{kind}"')
     return kinds[kind]
 
@@ -277,7 +277,7 @@ def _created(entry: EntryPoint, setup: DriverSetup) -> Driver:
     for member in _REQUIRED_MEMBERS:
         if not hasattr(driver, member):
             raise Invalid(f"{described} lacks {member}: repair the package, or uninstall it")
-    if driver.limits is None and entry.name not in ANSWERING_AT_ONCE:
+    if driver.limits is None and entry.name not in SYNCHRONOUS_DRIVERS:
         raise Invalid(f"{described} must have limits: forewarn calls only its own drivers without a lane")
     return driver
 

@@ -21,7 +21,7 @@ def make(setup: DriverSetup) -> "SimulatedDriver":
 class SimulatedDriver:
     """Steps take as long as the published medians."""
 
-    in_own_words = True
+    trusted_text = True
     limits = None  # it answers at once
     fences = True  # a simulated host cannot disturb its machines
     works_on_hosts = True

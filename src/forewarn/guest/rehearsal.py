@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 from forewarn.core.basic_types import MachineId, ProjectName
 from forewarn.core.guests.document import Document, resource_names
 from forewarn.core.model.event import Event
-from forewarn.core.rehearsal_ledger import Account, Ledger
+from forewarn.core.rehearsal_ledger import GuestAccount, GuestLedger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.guest import answers
 from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache
@@ -16,7 +16,7 @@ from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.guest.requests import Approve, Defer, Poll
-from forewarn.guest.waits import GuestCaller, Waits, member_of
+from forewarn.guest.long_polls import GuestCaller, Waits, member_of
 from forewarn.wire import azure
 from forewarn.wire.azure import VERSIONS, write_document
 
@@ -183,7 +183,7 @@ def _named(event: Event) -> str:
 class GuestRehearsal:
     """Machines that take part, the faults that their guests meet, and the ledger of what these do."""
 
-    def __init__(self, board: Board, ledger: Ledger) -> None:
+    def __init__(self, board: Board, ledger: GuestLedger) -> None:
         self._board = board
         self._ledger = ledger
         self._states: dict[MachineId, RehearsalState] = {}
@@ -216,11 +216,11 @@ class RehearsalRegistry:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._open: dict[ProjectName, tuple[GuestRehearsal, Ledger]] = {}
+        self._open: dict[ProjectName, tuple[GuestRehearsal, GuestLedger]] = {}
 
     def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
         """Begin a rehearsal with machines."""
-        ledger = Ledger()
+        ledger = GuestLedger()
         rehearsal = GuestRehearsal(self._board, ledger)
         self._open[project] = (rehearsal, ledger)
         for machine, name in machines.items():
@@ -230,7 +230,7 @@ class RehearsalRegistry:
         """Let guests meet these faults from now on, and no others."""
         self._open[project][0].meet(faults)
 
-    def accounts(self, project: ProjectName) -> Sequence[Account]:
+    def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
         """Return what guests have done so far; nothing if the rehearsal has ended meanwhile."""
         if project not in self._open:
             return ()

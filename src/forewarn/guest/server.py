@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from forewarn.clock import Clock
 from forewarn.core.basic_types import MachineId
 from forewarn.core.feed import Delta
-from forewarn.core.rehearsal_ledger import Ledger
+from forewarn.core.rehearsal_ledger import GuestLedger
 from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board
-from forewarn.guest.guest_service import GuestService
+from forewarn.guest.request_handler import GuestService
 from forewarn.guest.http.connections import OpenConnections
 from forewarn.guest.http.listeners import Listen, Listeners
 from forewarn.guest.http.refusals import Refusals
@@ -90,7 +90,7 @@ class GuestServer:
         """What the limits on connections have refused."""
         return self.connections.refusals
 
-    def rehearse(self, ledger: Ledger) -> GuestRehearsal:
+    def rehearse(self, ledger: GuestLedger) -> GuestRehearsal:
         """Begin a rehearsal without machines."""
         return GuestRehearsal(self._board, ledger)
 

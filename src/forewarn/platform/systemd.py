@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from forewarn.clock import monotonic
-from forewarn.core.spelling import on_one_line
+from forewarn.core.text_formats import on_one_line
 from forewarn.platform import system
 
 # Twice for each time that systemd looks, as sd_watchdog_enabled(3) advises.

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from forewarn.core.spelling import on_one_line
+from forewarn.core.text_formats import on_one_line
 from forewarn.platform import system
 from forewarn.programs.keeper import last_line
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from forewarn.clock import monotonic
 from forewarn.core.errors import Invalid
-from forewarn.core.rehearsal_ledger import Account, Note
+from forewarn.core.rehearsal_ledger import GuestAccount, Note
 from forewarn.platform import system
 from forewarn.platform.systemd import EVENTS_KEY
 from forewarn.programs.program import end_group
@@ -132,7 +132,7 @@ class GuestRecovery:
     """Follows one guest from the end of the last event on."""
 
     def __init__(
-        self, account: Account, program: GuestProgram | None, *, events: Collection[str], end: datetime
+        self, account: GuestAccount, program: GuestProgram | None, *, events: Collection[str], end: datetime
     ) -> None:
         """Take the program that is run as the guest, the scenario's events, and when all of it was over."""
         self._account = account

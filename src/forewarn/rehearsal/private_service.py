@@ -14,7 +14,7 @@ from forewarn.config import GuestSettings, Settings
 from forewarn.core.basic_types import SIMULATED, MachineId
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec
 from forewarn.guest.server import GuestServer
-from forewarn.server.wiring import Parts, drivers_of, open_service, wire
+from forewarn.server.wiring import Parts, drivers_of, prepare_server, wire
 
 OPERATOR = "http://127.0.0.1"
 
@@ -49,7 +49,7 @@ async def private_service(
         clock=clock,
         guest=GuestSettings(rate=0.0, preview=preview),
     )
-    opened = open_service(settings, drivers_of(settings))
+    opened = prepare_server(settings, drivers_of(settings))
     try:
         opened.fleet.apply_fleet(opened.transact, _for_rehearsals(fleet), by="rehearsal")
         parts = wire(opened)

@@ -10,7 +10,7 @@ from datetime import timedelta
 import httpx
 
 from forewarn.clock import monotonic
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.platform import system
 from forewarn.programs.keeper import last_line
 from forewarn.rehearsal.report import ProbeReport

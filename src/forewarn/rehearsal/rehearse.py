@@ -17,7 +17,7 @@ from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.clock import clock_of, monotonic
 from forewarn.core.errors import Conflict, ForewarnError
 from forewarn.core.orders.recommendations import recommends
-from forewarn.core.rehearsal_ledger import APPROVES, SEES, Account
+from forewarn.core.rehearsal_ledger import APPROVES, SEES, GuestAccount
 from forewarn.rehearsal.guest_programs import GuestProgram
 from forewarn.rehearsal.matching import match_machines
 from forewarn.rehearsal.private_service import private_service
@@ -60,7 +60,7 @@ class Observer(Protocol):
     """Shows a rehearsal while it runs."""
 
     def opened(
-        self, opening: RehearsalSetup, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
+        self, opening: RehearsalSetup, accounts: Mapping[str, GuestAccount], elapsed: Callable[[], timedelta]
     ) -> None:
         """Take where the guests should poll; the accounts and the time go on changing."""
         ...
@@ -184,7 +184,7 @@ class _Rehearsal:
         self._began = monotonic()
         self.programs: dict[str, GuestProgram] = {}
         self.timeline = Timeline(self._clock, observer.noted)
-        target.ledger.attend(self._guest_did)
+        target.ledger.set_listener(self._guest_did)
 
     async def set_up(self) -> None:
         """Let guests meet the faults that are on from the first poll."""

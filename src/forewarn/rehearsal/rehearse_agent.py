@@ -31,8 +31,8 @@ from forewarn.agent.setup.agent_config import Config, load
 from forewarn.clock import SystemClock, clock_of
 from forewarn.core.basic_types import EventType, HostName, MachineName
 from forewarn.core.model.declaration import MachineSpec
-from forewarn.core.moments import format_span_briefly
-from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.time_formats import format_span_briefly
+from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.rehearsal import killer
 from forewarn.rehearsal.rehearse import RehearsalRequest, RehearsalSetup, rehearse
 from forewarn.rehearsal.report import GuestEvent, RehearsalReport
@@ -92,7 +92,7 @@ class _AgentObserver:
         self._elapsed: Callable[[], timedelta] = timedelta
 
     def opened(
-        self, opening: RehearsalSetup, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
+        self, opening: RehearsalSetup, accounts: Mapping[str, GuestAccount], elapsed: Callable[[], timedelta]
     ) -> None:
         """Keep the scenario's time; the agents know where to poll."""
         self._elapsed = elapsed

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
 
-from forewarn.core.moments import format_span_briefly
-from forewarn.core.rehearsal_ledger import Account
-from forewarn.core.spelling import counted
+from forewarn.core.time_formats import format_span_briefly
+from forewarn.core.rehearsal_ledger import GuestAccount
+from forewarn.core.text_formats import counted
 from forewarn.rehearsal.scenario import Expectation, Scenario
-from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.coding import ANSWER_CODEC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class RehearsalReport:
 
 def report(
     scenario: Scenario,
-    accounts: Mapping[str, Account],
+    accounts: Mapping[str, GuestAccount],
     events: Sequence[EventFacts],
     *,
     began: datetime,
@@ -169,7 +169,7 @@ def _all_failures(checks: Iterable[Check]) -> tuple[str, ...]:
     return tuple(failure for check in checks for failure in check.failures)
 
 
-def _guest(account: Account, events: Sequence[EventFacts], began: datetime) -> GuestReport:
+def _guest(account: GuestAccount, events: Sequence[EventFacts], began: datetime) -> GuestReport:
     met = [event for event in events if event.id in account.seen or account.machine in event.machines]
     return GuestReport(
         machine=account.machine,
@@ -181,7 +181,7 @@ def _guest(account: Account, events: Sequence[EventFacts], began: datetime) -> G
     )
 
 
-def _guest_event(account: Account, event: EventFacts, began: datetime) -> GuestEvent:
+def _guest_event(account: GuestAccount, event: EventFacts, began: datetime) -> GuestEvent:
     freed = event.approved or event.started
     sighting = account.seen.get(event.id)
     approved = account.approved.get(event.id)
@@ -209,7 +209,7 @@ def _since(start: datetime, moment: datetime | None) -> float | None:
 
 
 def checks_of_guests(
-    scenario: Scenario, accounts: Mapping[str, Account], events: Sequence[EventFacts], *, began: datetime
+    scenario: Scenario, accounts: Mapping[str, GuestAccount], events: Sequence[EventFacts], *, began: datetime
 ) -> Iterator[Check]:
     """Return for each machine what was expected and did not come true, a line each."""
     for name in scenario.expect.machines:
@@ -223,7 +223,7 @@ def checks_of_guests(
         yield Check(name=f"guest {name}", failures=tuple(found))
 
 
-def _of_polls(expect: Expectation, account: Account) -> list[str]:
+def _of_polls(expect: Expectation, account: GuestAccount) -> list[str]:
     if expect.polled is True and not account.polls:
         return [f"{account.machine} should have polled, and never did"]
     if expect.polled is False and account.polls:
@@ -231,7 +231,7 @@ def _of_polls(expect: Expectation, account: Account) -> list[str]:
     return []
 
 
-def _of_guest_event(expect: Expectation, account: Account, own: Sequence[EventFacts]) -> list[str]:
+def _of_guest_event(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
     if expect.saw is None:
         return []
     if not own:
@@ -243,7 +243,7 @@ def _of_guest_event(expect: Expectation, account: Account, own: Sequence[EventFa
     ]
 
 
-def _of_approval(expect: Expectation, account: Account, own: Sequence[EventFacts]) -> list[str]:
+def _of_approval(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
     if expect.approved is None:
         return []
     found = []
@@ -261,14 +261,14 @@ def _of_approval(expect: Expectation, account: Account, own: Sequence[EventFacts
     return found
 
 
-def _recovered(scenario: Scenario, account: Account, began: datetime) -> bool:
+def _recovered(scenario: Scenario, account: GuestAccount, began: datetime) -> bool:
     ends = [at + (fault.lasts or timedelta()) for at, fault in scenario.fault_steps]
     return account.last_sound is not None and account.last_sound >= began + max(ends, default=timedelta())
 
 
 def as_json(report_: RehearsalReport) -> dict[str, Any]:
     """Write a report for a program."""
-    return {"scenario": report_.scenario, "held": report_.held, **ANSWERS.write(report_)}
+    return {"scenario": report_.scenario, "held": report_.held, **ANSWER_CODEC.write(report_)}
 
 
 def junit(reports: Sequence[RehearsalReport]) -> str:

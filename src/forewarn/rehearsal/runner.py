@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from forewarn.core.basic_types import EventType, OrderState
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.rehearsal.guest_programs import GuestProgram, GuestRecovery
 from forewarn.rehearsal.probes import ProbeWatch
 from forewarn.rehearsal.report import EventFacts
@@ -110,7 +110,7 @@ class ScenarioRunner:
         self.troubles += [self._lost(account, places[account.machine], wait) for account in lost]
         return not lost
 
-    def _lost(self, account: Account, url: str, wait: timedelta) -> str:
+    def _lost(self, account: GuestAccount, url: str, wait: timedelta) -> str:
         name = account.machine
         if (code := self._code(name)) is not None:
             return f"{name} never polled: its program ended with {code}"

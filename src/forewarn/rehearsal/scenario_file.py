@@ -16,7 +16,7 @@ from forewarn.core.basic_types import Action, Priority
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.moments import parse_span
+from forewarn.core.time_formats import parse_span
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.core.toml_text import parse_toml
 from forewarn.rehearsal.scenario import (

@@ -14,13 +14,13 @@ from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.rehearsal_ledger import Account, Ledger, Sighting
+from forewarn.core.rehearsal_ledger import GuestAccount, GuestLedger, FirstSighting
 from forewarn.core.rehearsal_rules import Fault
 from forewarn.rehearsal.scenario import OrderStep, Scenario
 from forewarn.wire.answers.answer import ApiAnswer
-from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.coding import ANSWER_CODEC
 from forewarn.wire.answers.order_answers import (
-    NotedOrderWithEventsAnswer,
+    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
@@ -116,7 +116,7 @@ class Target:
     ) -> None:
         """Take an id for this rehearsal, and how fast to turn a manual clock; no project: all is private."""
         self.clock = clock
-        self.ledger = Ledger()
+        self.ledger = GuestLedger()
         self.look_every = (
             LOOK_PRIVATELY if project is None else LOOK_SELDOM if clock.speed == 1 else LOOK_OFTEN
         )
@@ -178,9 +178,9 @@ class Target:
         """Cancel an order; Conflict if it is too late."""
         await self._api.call("POST", f"/v1/orders/{order}/cancel", OrderAnswer)
 
-    async def show(self, order: str) -> NotedOrderWithEventsAnswer:
+    async def show(self, order: str) -> OrderDetailWithEventsAnswer:
         """Return an order and all its events, ended ones too."""
-        return await self._api.call("GET", f"/v1/orders/{order}", NotedOrderWithEventsAnswer)
+        return await self._api.call("GET", f"/v1/orders/{order}", OrderDetailWithEventsAnswer)
 
     async def leave(self) -> None:
         """End the rehearsal; a server that cannot be reached ends it by itself soon."""
@@ -191,7 +191,7 @@ class Target:
     async def _renew(self) -> None:
         """Send what is played, which a restarted server does not know."""
         for project, machines in self._machines.items():
-            faults = [ANSWERS.write(FaultFields.like(fault)) for fault in _among(self._faults, machines)]
+            faults = [ANSWER_CODEC.write(FaultFields.like(fault)) for fault in _among(self._faults, machines)]
             body = {"id": self._id, "scenario": self._scenario, "machines": machines, "faults": faults}
             self._learn(await self._api.call("PUT", _path(project), RehearsalAnswer, body=body))
         self._renewed_at = monotonic()
@@ -213,7 +213,7 @@ def _among(faults: Sequence[Fault], machines: Sequence[str]) -> Iterator[Fault]:
             yield replace(fault, machines=named)
 
 
-def _account(guest: RehearsingGuestAnswer) -> Account:
+def _account(guest: RehearsingGuestAnswer) -> GuestAccount:
     sent: dict[str, Any] = {each.name: getattr(guest, each.name) for each in fields(guest)}
-    seen = {each.event: Sighting(what=each.what, at=each.at) for each in guest.seen}
-    return Account(**sent | {"seen": seen, "approved": {each.event: each.at for each in guest.approved}})
+    seen = {each.event: FirstSighting(what=each.what, at=each.at) for each in guest.seen}
+    return GuestAccount(**sent | {"seen": seen, "approved": {each.event: each.at for each in guest.approved}})

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from forewarn.core.basic_types import EventStatus, EventType, Source
-from forewarn.core.spelling import on_one_line
+from forewarn.core.text_formats import on_one_line
 from forewarn.sdk.guest_errors import Unreadable
 
 NEWEST_VERSION = "2020-07-01"

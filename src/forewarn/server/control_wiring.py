@@ -9,9 +9,9 @@ from forewarn.control.driver import Driver
 from forewarn.control.engine.driver_calls import DriverCalls
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.order_work import OrderWork
-from forewarn.control.engine.outside_news import ExternalTimeout, GuestSaving
-from forewarn.control.fleet.declaring import FleetCommands
-from forewarn.control.fleet.putting_things import FleetPuts
+from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
+from forewarn.control.fleet.declarations import FleetCommands
+from forewarn.control.fleet.fleet_items import FleetItems
 from forewarn.control.followed_records import RecentRecords
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.interfaces import ExternalReports, GuestActivity
@@ -28,7 +28,7 @@ from forewarn.control.use_case import Context, EngineContext
 from forewarn.control.webhook_use_cases import DeliveryState, Webhooks, WebhookTerms
 from forewarn.core.session_cookies import USUAL_LIFE
 from forewarn.server.threads.batches import Batches
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def wire_control(context: Context, *, store: Store, around: ControlInputs) -> Co
         ),
         answering=answering,
         declarations=declarations,
-        puts=FleetPuts(context, declarations),
+        puts=FleetItems(context, declarations),
         hosts=HostOrders(context),
         rollouts=Rollouts(context, polls=polls, engine=rollout_engine),
         tokens=Tokens(context, new_secret=around.new_secret),
@@ -97,7 +97,7 @@ def wire_control(context: Context, *, store: Store, around: ControlInputs) -> Co
         engine_context,
         orders=order_work,
         rollouts=rollout_engine,
-        guests=GuestSaving(engine_context, polls=polls, unsaved=notices),
+        guests=GuestActivitySaver(engine_context, polls=polls, unsaved=notices),
         external=ExternalTimeout(context, external=around.external),
         rehearsals=rehearsals,
     )

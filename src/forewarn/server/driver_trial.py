@@ -15,8 +15,8 @@ from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import TRAITS, Machine
-from forewarn.core.moments import format_span
-from forewarn.core.spelling import hint
+from forewarn.core.time_formats import format_span
+from forewarn.core.text_formats import hint
 from forewarn.drivers.registry import Drivers
 from forewarn.server.wiring import new_id
 from forewarn.wire.texts import either, shown
@@ -70,7 +70,7 @@ class DriverTrial:
         drivers = Drivers(settings, monotonic=monotonic)
         drivers.known.check(step.driver)
         self._driver = drivers.by_name[step.driver]
-        self._with_hooks = drivers.asked[step.driver]
+        self._with_hooks = drivers.with_hooks[step.driver]
         if self._driver.limits is None:
             raise Conflict(f"driver {step.driver} is part of the server: there is nothing to try")
         self._clock = SystemClock()

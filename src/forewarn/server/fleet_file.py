@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from forewarn.control.driver import KnownDrivers
-from forewarn.control.fleet.declaring import FleetCommands, check_declaration
+from forewarn.control.fleet.declarations import FleetCommands, check_declaration
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.toml_text import parse_toml
 from forewarn.store.batch import Transact

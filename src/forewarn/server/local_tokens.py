@@ -18,7 +18,7 @@ from forewarn.store.batch import Transact
 from forewarn.store.opening import lock
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.schema import is_store
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from forewarn.wire.answers.access_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body
@@ -108,10 +108,10 @@ def _opened(database: str) -> Iterator[Store]:
     with ExitStack() as opened:
         try:
             opened.enter_context(lock.hold(database))
-            as_it_is = False
+            without_migration = False
         except Conflict:
-            as_it_is = True
-        yield opened.enter_context(closing(open_store(database, new_id=new_id, as_it_is=as_it_is)))
+            without_migration = True
+        yield opened.enter_context(closing(open_store(database, new_id=new_id, without_migration=without_migration)))
 
 
 def _who() -> str:

@@ -21,7 +21,7 @@ from forewarn.clock import clock_of
 from forewarn.config import Settings
 from forewarn.control.restored_store import RestoredStore
 from forewarn.core.errors import Invalid
-from forewarn.core.spelling import counted
+from forewarn.core.text_formats import counted
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.http.listeners import Listen
 from forewarn.platform.systemd import Systemd
@@ -29,8 +29,8 @@ from forewarn.server import addresses, welcome
 from forewarn.server.fleet_file import apply_file, check_file, read_file
 from forewarn.server.log_setup import set_up_log
 from forewarn.server.threads.operator_server import OperatorServer, tls_of
-from forewarn.server.upkeep import Hangups, Reloading, Shares, keeping_up, raise_limit, share
-from forewarn.server.wiring import OpenedService, Parts, drivers_of, new_id, open_service, wire
+from forewarn.server.background import Hangups, Reloading, Shares, keeping_up, raise_limit, share
+from forewarn.server.wiring import PreparedServer, Parts, drivers_of, new_id, prepare_server, wire
 from forewarn.store.opening import copying, lock
 from forewarn.store.opening.copying import Copied, Progress
 from forewarn.store.opening.database import without_password
@@ -73,7 +73,7 @@ def serve(options: Mapping[str, Any]) -> None:
     reloading = partial(Reloading, settings, read=lambda: settings_of(options))
     settings = replace(settings, guest=replace(settings.guest, connections=shares.guests))
     with lock.hold(settings.database) as held:
-        opened = open_service(settings, drivers)
+        opened = prepare_server(settings, drivers)
         try:
             _look_at_backup(opened, places, hold=not options.get("no_hold"))
             if settings.fleet is not None:
@@ -92,7 +92,7 @@ def _look_at_fleet(path: str, database: str, drivers: Drivers) -> None:
         check_file(path, drivers.known)
 
 
-def _look_at_backup(opened: OpenedService, places: "_Places", *, hold: bool) -> None:
+def _look_at_backup(opened: PreparedServer, places: "_Places", *, hold: bool) -> None:
     """Before anything else: what is held must not begin."""
     restored = opened.transact(lambda tx: RestoredStore(opened.context).begin(tx, hold=hold))
     if restored is not None:
@@ -163,7 +163,7 @@ def _places(settings: Settings) -> _Places:
 
 
 async def _serve(
-    opened: OpenedService,
+    opened: PreparedServer,
     places: _Places,
     shares: Shares,
     *,
@@ -260,7 +260,7 @@ def _look_for_garbage() -> None:
 
 
 def _greet(
-    opened: OpenedService,
+    opened: PreparedServer,
     parts: Parts,
     shares: Shares,
     *,

@@ -12,16 +12,16 @@ from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
 from forewarn.api.limits import CallerLimits
-from forewarn.api.services import ApiParts, ApiSettings, Services
+from forewarn.api.services import ApiDependencies, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import OperatorSettings, Settings
 from forewarn.control.all_use_cases import UseCases
 from forewarn.control.board_feed import BoardFeed
 from forewarn.control.engine.driver_calls import move_answer, precheck_call
-from forewarn.control.engine.outside_news import HostReach
-from forewarn.control.fleet.declaring import FleetCommands
+from forewarn.control.engine.incoming_changes import ReachabilitySaver
+from forewarn.control.fleet.declarations import FleetCommands
 from forewarn.control.followed_records import RecentRecords
-from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
+from forewarn.control.rollouts.host_listings import HostListings, MachineSightings
 from forewarn.control.token_use_cases import Tokens
 from forewarn.control.use_case import Alone, Context
 from forewarn.control.webhook_use_cases import SECRET_PREFIX, WebhookTerms
@@ -41,11 +41,11 @@ from forewarn.server.threads.batches import Batches
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
 from forewarn.server.threads.jobs import Jobs
 from forewarn.server.threads.lanes import Lanes, TakeAnswers
-from forewarn.server.threads.listings import Listings, MachineWatch
+from forewarn.server.threads.inventories import Listings, MachineWatch
 from forewarn.server.threads.operator_connection import PortCounts
 from forewarn.server.threads.operator_server import operator_app
 from forewarn.server.threads.pusher import Pusher
-from forewarn.server.threads.reaching import HostReaching
+from forewarn.server.threads.host_probes import HostProbes
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.service_time import Timekeeper, TimeWatch
 from forewarn.server.threads.worker import Health, Worker
@@ -54,7 +54,7 @@ from forewarn.store.batch import Transact
 from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.saved import Listener, Saved, records_of
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from forewarn.supervision import Supervisor
 from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
@@ -104,7 +104,7 @@ def api_settings(settings: OperatorSettings) -> ApiSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedService:
+class PreparedServer:
     """What there is before anything listens: the store, and the time that goes on from where it was."""
 
     settings: Settings
@@ -161,7 +161,7 @@ def drivers_of(settings: Settings) -> Drivers:
     return Drivers(settings, monotonic=monotonic)
 
 
-def open_service(settings: Settings, drivers: Drivers) -> OpenedService:
+def prepare_server(settings: Settings, drivers: Drivers) -> PreparedServer:
     """Open the store, and let time go on from where it was."""
     clock = clock_of(settings.clock)
     store = open_store(settings.database, new_id=new_id)
@@ -173,7 +173,7 @@ def open_service(settings: Settings, drivers: Drivers) -> OpenedService:
     except BaseException:
         store.close()
         raise
-    return OpenedService(settings=settings, store=store, clock=clock, drivers=drivers)
+    return PreparedServer(settings=settings, store=store, clock=clock, drivers=drivers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,13 +190,13 @@ class Parts:
     health: Health
     recent: RecentRecords
     pusher: Pusher
-    reaching: HostReaching
+    reaching: HostProbes
     machine_watch: MachineWatch
     operator_counts: PortCounts
     supervisor: Supervisor
 
 
-def wire(opened: OpenedService) -> Parts:
+def wire(opened: PreparedServer) -> Parts:
     """Make a service; called on the guest loop, on which the board lives."""
     settings, clock, loop, jobs = opened.settings, opened.clock, GuestLoop(), Jobs()
     reads = Reads(settle=jobs.follow_up.wait)
@@ -215,7 +215,7 @@ def wire(opened: OpenedService) -> Parts:
         around=ControlInputs(
             guests=BoardActivity(board, clock, loop),
             endpoint=RehearsalsOnLoop(RehearsalRegistry(board), loop),
-            drivers=drivers.asked,
+            drivers=drivers.with_hooks,
             external=drivers.external,
             calls=lanes,
             webhooks=webhooks,
@@ -258,7 +258,7 @@ def wire(opened: OpenedService) -> Parts:
     supervisor = _supervisor(worker, reads, lanes, pusher, opened.store.deadlines)
     health = Health(worker, opened.store.deadlines, supervisor)
     services = Services(
-        ApiParts(
+        ApiDependencies(
             use_cases=use_cases,
             run=jobs.run,
             run_for=jobs.run_for,
@@ -346,11 +346,11 @@ def _watch_waits(jobs: Jobs, deadlines: Deadlines, worker: Worker) -> None:
     jobs.waited_now = lambda: deadlines.waiting(worker.thread)
 
 
-def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs) -> HostReaching:
+def _reaching(opened: PreparedServer, context: Context, lanes: Lanes, jobs: Jobs) -> HostProbes:
     drivers = opened.drivers
-    host_reach = HostReach(context)
+    host_reach = ReachabilitySaver(context)
     limits = {name: drivers.by_name[name].limits for name in drivers.reaching}
-    reaching = HostReaching(
+    reaching = HostProbes(
         {name: each.reach_every.total_seconds() for name, each in limits.items() if each is not None},
         context,
         submit=lanes.submit,
@@ -365,10 +365,10 @@ def _reaching(opened: OpenedService, context: Context, lanes: Lanes, jobs: Jobs)
     return reaching
 
 
-def _machine_watch(opened: OpenedService, context: Context, reads: Reads, jobs: Jobs) -> MachineWatch:
+def _machine_watch(opened: PreparedServer, context: Context, reads: Reads, jobs: Jobs) -> MachineWatch:
     return MachineWatch(
         Listings(opened.drivers.by_name),
-        HypervisorLooks(context),
+        HostListings(context),
         MachineSightings(context),
         read=reads.run,
         run=jobs.run,
@@ -377,7 +377,7 @@ def _machine_watch(opened: OpenedService, context: Context, reads: Reads, jobs: 
 
 def _lanes(drivers: Drivers, jobs: Jobs, *, take: TakeAnswers) -> Lanes:
     lanes = Lanes(
-        drivers.asked,
+        drivers.with_hooks,
         post=lambda work: jobs.post(Alone(lambda _transact: work())),
         take=take,
         real_now=SystemClock().now,

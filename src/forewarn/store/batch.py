@@ -18,7 +18,7 @@ from sqlalchemy import Transaction as DatabaseTransaction
 from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.store.foreseen import Foreseen, Loaded
+from forewarn.store.prefetch import Prefetch, Loaded
 from forewarn.store.queries.callers import (
     AnswerChanges,
     RehearsalChanges,
@@ -144,7 +144,7 @@ class Batch:
         self._check_open()
         self._effects.append(_Effect(act, undone))
 
-    def foresee(self, calls: Sequence[Foreseen]) -> None:
+    def prefetch(self, calls: Sequence[Prefetch]) -> None:
         """Load at once what calls that come next will ask for, and postpone what they write."""
         self.known.loaded = load(self.begin(), calls, self.known)
         self.postpones = True

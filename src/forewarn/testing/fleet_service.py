@@ -20,7 +20,7 @@ from forewarn.control.use_case import Alone
 from forewarn.core.basic_types import HostName
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.declaration import FleetSpec, HostSpec
-from forewarn.core.rehearsal_ledger import Account, Ledger
+from forewarn.core.rehearsal_ledger import GuestAccount, GuestLedger
 from forewarn.core.rehearsal_rules import Fault
 from forewarn.rehearsal.private_service import PrivateService, private_service
 from forewarn.rehearsal.timeline import ScenarioClock
@@ -47,8 +47,8 @@ class FleetService:
         self._private = private
         self._clock = ScenarioClock(private.services.timekeeper.now)
         self._clock.begin()
-        self._ledger = Ledger()
-        self._ledger.attend(self.note)
+        self._ledger = GuestLedger()
+        self._ledger.set_listener(self.note)
         # Not through the API: machines join one by one, as the test names them.
         self._rehearsal = private.guest.rehearse(self._ledger)
         self._faults: dict[int, Fault] = {}  # its loop's thread has it
@@ -94,7 +94,7 @@ class FleetService:
         self._rehearsal.admit(await self._private.machine_id(machine), machine)
         return await self._private.open_endpoint(machine)
 
-    def account(self, machine: str) -> Account:
+    def account(self, machine: str) -> GuestAccount:
         """Return what the guest of a machine has done."""
         return self._ledger.accounts[machine]
 

@@ -7,7 +7,7 @@ import json
 from datetime import datetime
 
 from forewarn.core.model.record import Record
-from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.coding import ANSWER_CODEC
 from forewarn.wire.answers.record_answers import RecordAnswer
 from forewarn.wire.texts import write_time
 
@@ -26,7 +26,7 @@ def event(record: Record, *, lineage: str) -> bytes:
         at=record.at,
         lineage=lineage,
         more={key: value for key, value in more.items() if value},
-        data=ANSWERS.write(RecordAnswer.of(record)),
+        data=ANSWER_CODEC.write(RecordAnswer.of(record)),
     )
 
 

@@ -7,7 +7,7 @@ nothing yet, or nothing that its filter lets through, resumes from where it was 
 import json
 
 from forewarn.core.model.record import Record
-from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.coding import ANSWER_CODEC
 from forewarn.wire.answers.record_answers import RecordAnswer
 
 # How long a browser waits before it connects again, in milliseconds.
@@ -34,5 +34,5 @@ def heartbeat(number: int) -> bytes:
 def event(record: Record) -> bytes:
     """Write a record as one event."""
     # JSON on one line: a line break would end the field.
-    data = json.dumps(ANSWERS.write(RecordAnswer.of(record)), ensure_ascii=False, separators=(",", ":"))
+    data = json.dumps(ANSWER_CODEC.write(RecordAnswer.of(record)), ensure_ascii=False, separators=(",", ":"))
     return f"id: {record.number}\nevent: {record.kind}\ndata: {data}\n\n".encode()

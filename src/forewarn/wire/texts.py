@@ -9,7 +9,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from forewarn.core.errors import Invalid
-from forewarn.core.spelling import closest, on_one_line
+from forewarn.core.text_formats import closest, on_one_line
 
 # The longest name a machine may have on Azure.
 # Clients and proxies take `.` and `..` out of paths, also where they are percent-encoded.

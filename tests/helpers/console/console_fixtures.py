@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from forewarn.core.model.clock_slew import TimeKind
-from forewarn.store.sql import open_store
+from forewarn.store.store import open_store
 from tests.helpers.console import browsing
 from tests.helpers.console.browsing import MILLISECONDS, Profiles, Visitor
 from tests.helpers.database import stores

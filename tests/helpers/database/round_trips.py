@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from tests.helpers.database.statements import listening
 
 # The server says so once all that it was sent so far is answered.

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, event
 
 from forewarn.store.opening.database import Engines
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 
 _OF_TRANSACTIONS = ("BEGIN", "COMMIT")
 

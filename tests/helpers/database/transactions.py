@@ -8,7 +8,7 @@ from typing import Any
 
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.store.batch import ScopedTransaction, Transact, Transaction
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 
 
 @contextmanager

@@ -16,14 +16,15 @@ import uvicorn
 
 from forewarn import supervision
 from forewarn.platform.systemd import Systemd
-from forewarn.server import upkeep
-from forewarn.server.threads import listings, operator_server
-from forewarn.server.threads.listings import MachineWatch
+from forewarn.server import background
+from forewarn.server.threads import inventories
+from forewarn.server.threads import operator_server
+from forewarn.server.threads.inventories import MachineWatch
 from forewarn.server.threads.pusher import Pusher, WebhookSender
-from forewarn.server.threads.reaching import HostReaching
+from forewarn.server.threads.host_probes import HostProbes
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.worker import Worker
-from forewarn.server.upkeep import Reloading
+from forewarn.server.background import Reloading
 from forewarn.store.opening.lock import FileLock
 
 OFTEN = 0.02
@@ -80,7 +81,7 @@ FAILING = (
     (upkeep, "run_out", "descriptors"),
     (Reloading, "reload", "reload"),
     (Systemd, "alive", "watchdog"),
-    (HostReaching, "ask", "reaching"),
+    (HostProbes, "ask", "reaching"),
     (MachineWatch, "look", "hypervisors"),
 )
 
@@ -89,10 +90,10 @@ def main() -> None:
     for each in FAILING:
         failing(*each)
     supervision.RestartPace = Pace  # type: ignore[assignment,misc]
-    upkeep.LOOK_AT_LOCK_EVERY = upkeep.LOOK_AT_DESCRIPTORS_EVERY = OFTEN
-    upkeep.LOOK_EVERY = listings.LOOK_EVERY = OFTEN
+    background.LOOK_AT_LOCK_EVERY = background.LOOK_AT_DESCRIPTORS_EVERY = OFTEN
+    background.LOOK_EVERY = inventories.LOOK_EVERY = OFTEN
     failing(operator_server._Server, "startup", "operator-start")
-    HostReaching.wanted = True  # type: ignore[assignment,method-assign]
+    HostProbes.wanted = True  # type: ignore[assignment,method-assign]
     sys.argv = sys.argv[1:]
     from forewarn.__main__ import main as forewarn
 

@@ -27,7 +27,7 @@ ORDERS = [
 ]
 
 
-class Ledger:
+class GuestLedger:
     """What the service has answered with 200 or 202, and so has to stand by."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ def moment(text: str) -> float:
 class Load:
     """People, guests and a clock, all at work on one server until it is gone."""
 
-    def __init__(self, program: Program, ledger: Ledger, dice: random.Random) -> None:
+    def __init__(self, program: Program, ledger: GuestLedger, dice: random.Random) -> None:
         self._program = program
         self._ledger = ledger
         self._seeds = [dice.randrange(2**32) for _ in range(6)]
@@ -199,7 +199,7 @@ class Load:
         self._ledger.take(orders, lambda said: self._ledger.saw_orders(said["orders"]))
 
 
-def check(program: Program, ledger: Ledger) -> None:
+def check(program: Program, ledger: GuestLedger) -> None:
     """Hold what there is against what was answered."""
     assert ledger.faults == []
     assert moment(program.get("/v1/clock")["now"]) >= moment(ledger.now)
@@ -213,7 +213,7 @@ def check(program: Program, ledger: Ledger) -> None:
     assert ledger.faults == []
 
 
-def check_orders(program: Program, ledger: Ledger) -> None:
+def check_orders(program: Program, ledger: GuestLedger) -> None:
     orders = {order["id"]: order for order in program.all("orders")}
     assert ledger.orders <= orders.keys()
     assert {orders[id_]["state"] for id_ in ledger.cancelled} <= {"cancelled"}
@@ -224,7 +224,7 @@ def check_orders(program: Program, ledger: Ledger) -> None:
         assert event["approved"] or event["started_at"] or event["ended_at"], f"{id_} lost its approval"
 
 
-def check_fleet(program: Program, ledger: Ledger) -> None:
+def check_fleet(program: Program, ledger: GuestLedger) -> None:
     """Compare holds and tags; what was not answered may have been done or not."""
     holds = {hold["id"] for hold in program.get("/v1/holds")["holds"]}
     assert ledger.held - ledger.releasing <= holds
@@ -235,7 +235,7 @@ def check_fleet(program: Program, ledger: Ledger) -> None:
         assert machine["tags"]["turn"] in (turn, ledger.tagging[name])
 
 
-def check_history(program: Program, ledger: Ledger) -> None:
+def check_history(program: Program, ledger: GuestLedger) -> None:
     records = program.history()
     ledger.saw_records(records)
     assert ledger.records.keys() == {record["number"] for record in records}
@@ -256,7 +256,7 @@ def kill_at_start(program: Program, dice: random.Random) -> None:
     program.kill()
 
 
-def finish(program: Program, ledger: Ledger) -> None:
+def finish(program: Program, ledger: GuestLedger) -> None:
     """Give everything its time: then every order is over, none has failed, and no event is left."""
     for hold in program.get("/v1/holds")["holds"]:
         ledger.releasing.add(hold["id"])

@@ -3,7 +3,7 @@
 from typing import Any
 
 from forewarn.guest.board.board import Board
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from forewarn.wire.azure import VERSIONS
 
 

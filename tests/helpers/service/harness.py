@@ -20,7 +20,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.control.engine.driver_calls import DriverCall, Verb
-from forewarn.control.interfaces import LastPolls, SentSoFar
+from forewarn.control.interfaces import LastPolls, UntakenNotices
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.control.use_case import Context
@@ -58,7 +58,7 @@ from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.server.control_wiring import ControlInputs, wire_control
 from forewarn.server.threads.service_time import Timekeeper
 from forewarn.signals import Signal
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from tests.helpers.database.transactions import InTransactions
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -104,14 +104,14 @@ class Polls:
         self.groups, self.machines = {}, {}
         return taken
 
-    def has_sent(self) -> bool:
+    def has_notices(self) -> bool:
         return bool(self.sent)
 
-    def take_sent(self) -> Sent:
+    def take_notices(self) -> Sent:
         taken, self.sent = self.sent, {}
         return taken
 
-    def sent_so_far(self) -> SentSoFar:
+    def untaken_notices(self) -> UntakenNotices:
         return lambda event: self.sent.get(event, {})
 
     def fresh(self) -> LastPolls:
@@ -122,7 +122,7 @@ class Polls:
 class WatchedDriver:
     """The simulated driver, which can be told to fail, and remembers what it was asked to begin."""
 
-    in_own_words = True
+    trusted_text = True
     limits = None
     fences = True
 
@@ -312,7 +312,7 @@ class Service:
         """Stop as a killed process would, and start again on the same file."""
         self.close()
         self.polls.take()
-        self.polls.take_sent()
+        self.polls.take_notices()
         self.open()
         self.tick()
 

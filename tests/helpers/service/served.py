@@ -13,13 +13,13 @@ from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
 from forewarn.api.limits import CallerLimits
-from forewarn.api.services import ApiParts, ApiSettings, Services
+from forewarn.api.services import ApiDependencies, ApiSettings, Services
 from forewarn.control.use_case import Alone
 from forewarn.core.basic_types import Priority
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.push import Webhook
+from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import EVERYTHING
-from forewarn.server.threads.listings import Listings
+from forewarn.server.threads.inventories import Listings
 from forewarn.store.batch import Transaction
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import read_body, read_page, write_body
@@ -115,7 +115,7 @@ def app_of(
         return read
 
     services = Services(
-        ApiParts(
+        ApiDependencies(
             use_cases=service.use_cases,
             run=worker,
             run_for=run_for,

@@ -15,7 +15,7 @@ from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Begun, Ended, Ending, Entry, Left, TakenUp
 from forewarn.agent.setup.agent_config import parse
 from forewarn.core.basic_types import EventType
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.rehearsal import scenario_file
 from forewarn.rehearsal.rehearse_agent import (
     ScenarioTime,

@@ -17,7 +17,7 @@ from tests.helpers.programs.recipe_agents import EXAMPLES, installed, readme, re
 INDEX = (EXAMPLES / "README.md").read_text()
 HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"]
 # External programs of recipes; a check reports them if they are missing.
-OF_OTHERS = re.compile(r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer")
+OTHER_PROJECTS_REASON = re.compile(r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer")
 
 each_recipe = pytest.mark.parametrize("name", recipe.names())
 
@@ -42,7 +42,7 @@ def test_its_installed_config_is_valid(name: str, tmp_path: Path) -> None:
     (tmp_path / "agent.toml").write_text(installed(name, tmp_path))
     checked = run(tmp_path, "agent", "check", "--config", "agent.toml", "--json")
     told = json.loads(checked.stdout)
-    assert [problem for problem in told["problems"] if not OF_OTHERS.search(problem)] == []
+    assert [problem for problem in told["problems"] if not OTHER_PROJECTS_REASON.search(problem)] == []
     assert checked.returncode == bool(told["problems"])
 
 

@@ -21,7 +21,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.core.access import Grant, Right, Role
 from forewarn.core.basic_types import Action, OrderId, ProjectName, Work
 from forewarn.core.errors import Unavailable
-from forewarn.core.push import Webhook
+from forewarn.core.webhook_rules import Webhook
 from forewarn.core.session_cookies import Credentials
 from forewarn.wire.answers.service_answers import StatusAnswer
 from forewarn.wire.fleet import write_fleet

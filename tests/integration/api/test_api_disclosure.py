@@ -11,14 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
-from forewarn.control.webhook_use_cases import wanted_by
+from forewarn.control.webhook_use_cases import record_filter
 from forewarn.core.access import Grant, Role
 from forewarn.core.basic_types import GroupKind, GroupName, HostName, Priority, ProjectName
 from forewarn.core.filters import RecordFilter
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
-from forewarn.core.push import Webhook
+from forewarn.core.webhook_rules import Webhook
 from forewarn.server.threads.pusher import Pace, PushContext, WebhookSender
 from forewarn.store.batch import Transaction
 from forewarn.wire import cloudevents
@@ -257,7 +257,7 @@ class Sent:
 def pushed(world: World, webhook: Webhook) -> list[bytes]:
     """Return what a webhook is sent of all that has happened."""
     service = world.service
-    wanted = service.records.page(0, wanted_by(webhook), limit=1000)
+    wanted = service.records.page(0, record_filter(webhook), limit=1000)
     sent = Sent(wanted.records[-1].number)
 
     async def run(job: Callable[[Transaction], Any]) -> Any:

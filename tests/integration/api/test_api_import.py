@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forewarn.control.driver import DriverLimits
-from forewarn.control.fleet.importing_fleet import tidied
+from forewarn.control.fleet.fleet_import import tidied
 from forewarn.core.basic_types import HostName, MachineId, MachineName
 from forewarn.core.errors import Unavailable
 from forewarn.core.fleet.import_terms import ImportTerms
@@ -168,7 +168,7 @@ def test_what_a_person_puts_while_a_source_is_asked_stays(
     service: Service, api: Api, hypervisor: Hypervisor
 ) -> None:
     imported(api, hosts=HOSTS)
-    before = service.fleet.declarations.before_import("libvirt", {})
+    before = service.fleet.declarations.import_base("libvirt", {})
     found = hypervisor.inventory(before.hosts[:1])
     service.put("web-0", mac="52:54:00:00:00:99")
     checked = service.fleet.declarations.check_import(before, found, ImportTerms(source="libvirt"), by="anna")

@@ -10,7 +10,7 @@ from forewarn.core.basic_types import HostName, Mobility
 from forewarn.core.policy import Policy
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
-    NotedOrderWithEventsAnswer,
+    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
@@ -246,7 +246,7 @@ def test_an_order_shows_its_stages_its_steps_and_its_events(service: Service, ap
     placed = api("POST", "/v1/hosts/host-1/maintenance", json={"action": "freeze"}).json()["order"]
     service.advance(minutes=15)
     answer = api("GET", f"/v1/orders/{placed['id'].lower()}").json()
-    check_answer(NotedOrderWithEventsAnswer, answer)
+    check_answer(OrderDetailWithEventsAnswer, answer)
     assert answer["order"]["state"] == "started"
     assert [step["state"] for step in answer["order"]["steps"]] == ["running"] * 3
     assert answer["order"]["stages"][0]["steps"] == answer["order"]["steps"]

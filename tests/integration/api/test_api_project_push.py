@@ -12,7 +12,7 @@ from forewarn.api.services import ApiSettings
 from forewarn.control.webhook_use_cases import MOST_OF_A_PROJECT
 from forewarn.core.access import Grant, Role
 from forewarn.core.basic_types import DEFAULT_PROJECT
-from forewarn.core.push import TRIES_BEFORE_REPORTING
+from forewarn.core.webhook_rules import TRIES_BEFORE_REPORTING
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.programs.follower import Follower
 from tests.helpers.programs.process import operator_client

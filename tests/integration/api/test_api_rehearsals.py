@@ -11,7 +11,7 @@ from forewarn.core.basic_types import HostName, ProjectName
 from forewarn.core.errors import Unavailable
 from forewarn.core.redaction import unmarked
 from forewarn.store.opening import database
-from forewarn.store.sql import open_store
+from forewarn.store.store import open_store
 from forewarn.wire.fleet import read_fleet
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import holding

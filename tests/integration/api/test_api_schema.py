@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 
 from forewarn.api import openapi
 from forewarn.api.app import ENDPOINTS
-from forewarn.api.guards import OPEN_TO_ALL
+from forewarn.api.middleware import OPEN_TO_ALL
 from forewarn.clock import ManualClock
 from forewarn.core import access
 from forewarn.core.basic_types import Action, ProjectName

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from forewarn.api.authentication import Authenticator, credentials_of, session_secret
 from forewarn.api.services import ApiSettings
 from forewarn.core.access import LOCAL_OPERATOR, Grant, Role, digest_of
-from forewarn.core.errors import Anonymous
+from forewarn.core.errors import Unauthenticated
 from forewarn.core.session_cookies import CSRF_HEADER, MOST_SESSIONS, Credentials, Identified
 from forewarn.wire.answers.access_answers import SessionAnswer
 from tests.helpers.database.transactions import writing
@@ -339,7 +339,7 @@ def test_a_session_begun_or_ended_elsewhere_counts_within_a_second(service: Serv
     assert known.caller.name == "anna"
     service.sessions.sign_out(known)
     seconds = 1.9
-    with pytest.raises(Anonymous, match="sign in again"):
+    with pytest.raises(Unauthenticated, match="sign in again"):
         asyncio.run(authenticator.identify(Credentials(session=begun.secret)))
 
 
@@ -360,7 +360,7 @@ def test_forged_cookies_make_no_work_for_the_worker(service: Service) -> None:
     store = Store()
     authenticator = Authenticator(service.sessions, run=store, now=service.clock.now, monotonic=lambda: 0.0)
     for guess in range(100):
-        with pytest.raises(Anonymous):
+        with pytest.raises(Unauthenticated):
             asyncio.run(authenticator.identify(Credentials(session=f"fws_guess-{guess}")))
     assert store.jobs == 0
 

@@ -10,14 +10,14 @@ import pytest
 
 from forewarn.api.app import ENDPOINTS
 from forewarn.api.inputs import OpenedBy, Reach
-from forewarn.api.services import ApiParts, Services
+from forewarn.api.services import ApiDependencies, Services
 from forewarn.control.all_use_cases import FleetReads
 from forewarn.control.naming import narrowed
 from forewarn.control.use_case import Reading, ScopedReading, UseCase
 from forewarn.core.access import RIGHTS, Role
 from forewarn.core.errors import NotFound, Refused
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.server.threads.listings import Listings
+from forewarn.server.threads.inventories import Listings
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ScopedSnapshot, Snapshot
 from tests.helpers.database.stores import sqlite_url
@@ -63,7 +63,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def services(service: Service, scope: Scope) -> Services:
     return Services(
-        ApiParts(
+        ApiDependencies(
             use_cases=service.use_cases,
             run=Worker(service),
             run_for=lambda _: Worker(service),

@@ -17,7 +17,7 @@ from forewarn.cli.main import app as main
 from forewarn.core.basic_types import Action, OrderId, StepState
 from forewarn.core.model.declaration import NO_DEFAULTS
 from forewarn.wire.answers.coding import read_body
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
+from forewarn.wire.answers.order_answers import OrderDetailWithEventsAnswer
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.programs.process import FOREWARN, Program, run, sample_fleet, started, until
 from tests.helpers.service.harness import Service
@@ -195,7 +195,7 @@ def test_a_failed_host_that_is_fenced_outside_says_how_that_is_reported(service:
     with serving(app_of(service)) as url:
         said = invoke(url, "host", "fail", "host-1", "--yes").stdout
         (order,) = service.everything().orders
-        seen = read_body(NotedOrderWithEventsAnswer, httpx.get(f"{url}/v1/orders/{order}").json())
+        seen = read_body(OrderDetailWithEventsAnswer, httpx.get(f"{url}/v1/orders/{order}").json())
     assert "host fail host-1 --fenced REASON" in said
     assert f"`forewarn order complete {order}`" in " ".join(said.split())
     assert "gate order" not in said

@@ -175,7 +175,7 @@ SETTLED: Mapping[str, Callable[[Any], Any]] = {
 def test_a_copy_that_follows_the_records_is_what_the_server_would_answer() -> None:
     for seed in seeds(1, long=50):
         history = CopiedHistories(seed, Reached({}))
-        with serving(app_of(history.service)) as url, OperatorClient(url).kept_open() as client:
+        with serving(app_of(history.service)) as url, OperatorClient(url).keeping_connection() as client:
             history.client = client
             try:
                 history.play()

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from forewarn.cli.main import app
 from forewarn.core.model.clock_slew import TimeKind
-from forewarn.store.sql import open_store
+from forewarn.store.store import open_store
 from tests.helpers.database import stores
 from tests.helpers.database.transactions import writing
 from tests.helpers.programs.process import Program, until

@@ -41,7 +41,7 @@ def ask(client: Client) -> None:
 
 
 def sent(face: Face) -> object:
-    return face.do(face.board.take_sent)
+    return face.do(face.board.take_notices)
 
 
 def pass_(face: Face, span: timedelta = SECOND) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.programs.load import Ledger, Load, check, finish, kill_at_start, moment
+from tests.helpers.programs.load import GuestLedger, Load, check, finish, kill_at_start, moment
 from tests.helpers.programs.process import Program, sample_fleet
 from tests.helpers.service.counts import tries
 
@@ -20,7 +20,7 @@ SEEDS = range(2026, 2026 + tries(1, long=5))
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_that_was_answered_is_lost_when_it_is_killed(tmp_path: Path, seed: int) -> None:
-    dice, ledger = random.Random(seed), Ledger()
+    dice, ledger = random.Random(seed), GuestLedger()
     unlimited = {"FOREWARN_GUEST_RATE": "0"}
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path), environment=unlimited) as program:
         number = 0

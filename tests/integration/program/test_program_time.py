@@ -11,7 +11,7 @@ from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict
 from forewarn.core.model.clock_slew import TOLERANCE, TimeKind
 from forewarn.server import local_tokens
-from forewarn.server.wiring import OpenedService, drivers_of, open_service
+from forewarn.server.wiring import PreparedServer, drivers_of, prepare_server
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import writing
 from tests.helpers.programs.process import Program, run
@@ -25,9 +25,9 @@ def url(tmp_path: Path) -> str:
     return sqlite_url(tmp_path)
 
 
-def opened(url: str, clock: str) -> OpenedService:
+def opened(url: str, clock: str) -> PreparedServer:
     settings = Settings(database=url, clock=clock)
-    return open_service(settings, drivers_of(settings))
+    return prepare_server(settings, drivers_of(settings))
 
 
 def left_ahead(url: str, ahead: timedelta, *, kind: TimeKind | None) -> datetime:

@@ -14,7 +14,7 @@ from forewarn.store.opening.engines import create_engines
 from forewarn.store.rows import stored
 from forewarn.store.rows.mapping import Mapped
 from forewarn.store.rows.stored import META
-from forewarn.store.sql import open_store
+from forewarn.store.store import open_store
 from tests.fixtures import agent_story, versions
 from tests.fixtures.agent_story import AGAIN, EVENTS, FINISHED, LATER_ON, LISTED_LAST, LOST, OVER, PASSED
 from tests.fixtures.player import Player

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.fleet import declaring
-from forewarn.control.fleet.applying_fleet import FleetApplication
+from forewarn.control.fleet import declarations
+from forewarn.control.fleet.fleet_application import FleetApplication
 from forewarn.core.basic_types import Action, Kind, ProjectName, Work
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec

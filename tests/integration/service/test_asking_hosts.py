@@ -12,13 +12,13 @@ import pytest
 
 from forewarn.control.driver import Done, DriverTask, Running, Unknown
 from forewarn.control.engine.driver_calls import Answer, CallAnswer, DriverCall, Reached, Refused, Verb
-from forewarn.control.engine.outside_news import HostReach
-from forewarn.control.reached_hosts import Reachability, ReachState
+from forewarn.control.engine.incoming_changes import ReachabilitySaver
+from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.core.basic_types import Action, HostName, OrderId, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.host import Host
-from forewarn.server.threads.reaching import ASK_AGAIN, ASKED_A_SECOND, HostReaching
+from forewarn.server.threads.host_probes import ASK_AGAIN, ASKED_A_SECOND, HostProbes
 from forewarn.store.snapshots import Snapshot
 from tests.helpers.database.transactions import InTransactions
 from tests.helpers.service.harness import START, Service
@@ -46,7 +46,7 @@ class Asking:
         self.calls: list[DriverCall] = []
         self.jobs: list[tuple[Callable[[], Mapping[HostName, Reachability]], Future[None]]] = []
         self.reached = service.context.reached
-        self.reaching = HostReaching(
+        self.reaching = HostProbes(
             {"rack": EVERY},
             service.context,
             submit=self._submit,
@@ -85,7 +85,7 @@ class Asking:
         """Do the jobs of the worker."""
         while self.jobs:
             changed, done = self.jobs.pop(0)
-            InTransactions(HostReach(self.service.context), self.service.transact).save(changed())
+            InTransactions(ReachabilitySaver(self.service.context), self.service.transact).save(changed())
             done.set_result(None)
 
     def fail(self, error: Exception) -> None:

@@ -14,7 +14,7 @@ from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec, MachineSpec
 from forewarn.drivers import registry
 from forewarn.drivers.registry import ENTRY_POINTS, Drivers
-from forewarn.server.wiring import open_service, wire
+from forewarn.server.wiring import prepare_server, wire
 from tests.helpers.service.crashing_driver import begun, calls, crash_in
 
 PATIENCE = 60.0
@@ -39,7 +39,7 @@ async def _restarted(folder: Path) -> list[str]:
         database=f"sqlite:///{folder / 'f.db'}", clock="manual", drivers={"crashing": {"folder": str(folder)}}
     )
     found = [*registry.entry_points(group=ENTRY_POINTS), CRASHING]
-    opened = open_service(settings, Drivers(settings, monotonic=lambda: next(seconds), found=found))
+    opened = prepare_server(settings, Drivers(settings, monotonic=lambda: next(seconds), found=found))
     opened.fleet.apply_fleet(opened.transact, FLEET, by="test")
     parts = wire(opened)
     await parts.guest.start([])

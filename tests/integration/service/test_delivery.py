@@ -15,7 +15,7 @@ from forewarn.clock import SystemClock
 from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
-from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.server.threads.webhook_delivery import (
     MOST_OF_A_PROJECT,
     MOST_OF_PROJECTS,

@@ -9,12 +9,12 @@ from typing import TypeVar
 
 import pytest
 
-from forewarn.control.fleet import declaring
+from forewarn.control.fleet import declarations
 from forewarn.control.use_case import Alone
 from forewarn.core.basic_types import Kind
 from forewarn.core.errors import MAY_STILL_HAPPEN, Conflict, Unavailable, Uncertain
 from forewarn.store.batch import Batch, Transaction
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 from forewarn.wire.fleet import write_fleet
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.programs.lost_answers import lost_commit

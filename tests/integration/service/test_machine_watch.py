@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import pytest
 
-from forewarn.control.rollouts.hypervisor_looks import HypervisorLooks, MachineSightings
+from forewarn.control.rollouts.host_listings import HostListings, MachineSightings
 from forewarn.control.use_case import Alone
 from forewarn.core.basic_types import Kind, MachineId, MachineState
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
-from forewarn.server.threads.listings import Listings, MachineWatch
+from forewarn.server.threads.inventories import Listings, MachineWatch
 from forewarn.store.batch import Transaction
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service, fleet, machine
@@ -60,7 +60,7 @@ def look(service: Service) -> None:
 
     watch = MachineWatch(
         Listings(service.drivers),
-        HypervisorLooks(service.context),
+        HostListings(service.context),
         MachineSightings(service.context),
         read=at_once,
         run=run,

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.engine.outside_news import GuestSaving
+from forewarn.control.engine.incoming_changes import GuestActivitySaver
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.core.basic_types import Action, Kind, MachineId, Work
 from forewarn.core.errors import Conflict
 from forewarn.core.model.clock_slew import Absence
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.server.threads.batches import Batches
 from forewarn.store.batch import Transaction
-from forewarn.wire.answers.event_answers import NotedEventAnswer
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
+from forewarn.wire.answers.event_answers import EventDetailAnswer
+from forewarn.wire.answers.order_answers import OrderDetailWithEventsAnswer
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.programs.process import Program, run, sample_fleet
 from tests.helpers.service.harness import START, Polls, Service, fleet, group, machine
@@ -46,7 +46,7 @@ def maintenance(service: Service) -> Any:
 def was_away(service: Service, **span: float) -> None:
     """Note that the service was down until now."""
     now = service.clock.now()
-    service.engine.note_absence(Absence(since=now - timedelta(**span), until=now))
+    service.engine.save_absence(Absence(since=now - timedelta(**span), until=now))
 
 
 def test_who_was_told_late_and_who_never_is_written_down_when_the_event_ends(service: Service) -> None:
@@ -152,7 +152,7 @@ def test_what_a_refused_transaction_took_is_saved_by_the_next(service: Service) 
     with pytest.raises(Conflict):
         batches.transact(refuse)
     post.sent = {event: {machine_id: START + timedelta(seconds=1)}}
-    GuestSaving(context, polls=UnsavedPolls(post), unsaved=unsaved).save_sent()
+    GuestActivitySaver(context, polls=UnsavedPolls(post), unsaved=unsaved).save_notices()
     with service.store.read() as snapshot:
         assert snapshot.work.notices([event]) == {event: {machine_id: START}}
 
@@ -170,7 +170,7 @@ def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) 
     assert so_far == {"least_seconds": 278.0, "late": 2, "never": 0, "so_far": True}
     service.advance(minutes=15)
     answer = api("GET", f"/v1/events/{placed.events[0].id}").json()
-    check_answer(NotedEventAnswer, answer)
+    check_answer(EventDetailAnswer, answer)
     shown = answer["event"]
     assert shown["notices"] == [
         {
@@ -196,7 +196,7 @@ def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) 
         if step.begun_at is not None and step.ended_at is not None
     )
     order = api("GET", f"/v1/orders/{placed.order.id}").json()
-    check_answer(NotedOrderWithEventsAnswer, order)
+    check_answer(OrderDetailWithEventsAnswer, order)
     assert order["order"]["notice"] == {"least_seconds": 278.0, "late": 2, "never": 0, "so_far": False}
     assert order["events"] == [shown]
     metrics = api("GET", "/metrics").text

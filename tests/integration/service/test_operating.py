@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.idempotent_calls import Answered, KeyedCall
+from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCall
 from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
@@ -92,9 +92,9 @@ def test_a_hold_of_memory_that_is_refused_stays_refused_if_the_answer_of_its_com
     service: Service, saved: bool
 ) -> None:
     unsaved = service.use_cases.unsaved_holds
-    call = KeyedCall(caller="ops", key="key", method="POST", path="/v1/holds", body=b"{}")
+    call = IdempotentCall(caller="ops", key="key", method="POST", path="/v1/holds", body=b"{}")
     hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=HostName("nowhere"), call=call)
-    unsaved.will_answer(hold, Answered(status=201, body=b"{}"))
+    unsaved.set_response(hold, IdempotentResponse(status=201, body=b"{}"))
     with lost_commit(saved=saved), pytest.raises(Uncertain):
         unsaved.save()
     unsaved.save()
@@ -137,11 +137,11 @@ def test_a_hold_of_memory_that_cannot_be_kept_is_recorded_and_shown_until_it_is_
 
 def test_a_call_whose_hold_of_memory_was_refused_is_not_answered_as_done(service: Service) -> None:
     unsaved = service.use_cases.unsaved_holds
-    call = KeyedCall(caller="test", key="k", method="POST", path="/v1/holds", body=b"{}")
+    call = IdempotentCall(caller="test", key="k", method="POST", path="/v1/holds", body=b"{}")
     hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=HostName("host-9"), call=call)
-    unsaved.will_answer(hold, Answered(status=201, body=b"held"))
+    unsaved.set_response(hold, IdempotentResponse(status=201, body=b"held"))
     unsaved.save()
-    assert not service.answering.answer(call, lambda: Answered(status=404, body=b"")).again
+    assert not service.answering.answer(call, lambda: IdempotentResponse(status=404, body=b"")).again
 
 
 def test_a_hold_of_memory_that_was_lifted_before_it_was_refused_is_not_shown(service: Service) -> None:

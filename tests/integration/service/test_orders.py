@@ -444,7 +444,7 @@ def test_an_event_that_an_outage_made_stale_is_announced_anew_with_full_notice(s
     service.poll("web-0")
     placed = service.order("web-0", Action.RESTART)
     later = START + timedelta(hours=2)
-    service.engine.keep_time(later)
+    service.engine.save_time(later)
     service.restart()
     (event,) = service.events("web-0")
     assert event.id != placed.events[0].id
@@ -454,7 +454,7 @@ def test_an_event_that_an_outage_made_stale_is_announced_anew_with_full_notice(s
 def test_a_late_start_within_half_an_hour_is_no_surprise(service: Service) -> None:
     service.poll("web-0")
     placed = service.order("web-0", Action.RESTART)
-    service.engine.keep_time(START + timedelta(minutes=44))
+    service.engine.save_time(START + timedelta(minutes=44))
     service.restart()
     assert [event.id for event in service.events("web-0")] == [placed.events[0].id]
     assert service.reload(placed).state is OrderState.STARTED

@@ -27,7 +27,7 @@ class Server:
         self.service = service
         self._wall, self._monotonic = START.timestamp(), 100.0
         service.poll("web-0")
-        service.engine.prove_present(service.clock.now())
+        service.engine.save_presence(service.clock.now())
         self.start()
 
     def start(self) -> None:
@@ -42,7 +42,7 @@ class Server:
     def look(self) -> None:
         """Do what a worker does at least every few seconds."""
         self.service.clock.set(self._watch.look())
-        self.service.engine.prove_present(self.service.clock.now(), ahead=self._watch.ahead())
+        self.service.engine.save_presence(self.service.clock.now(), ahead=self._watch.ahead())
         self.service.tick()
 
     def runs(self, span: timedelta) -> None:
@@ -160,7 +160,7 @@ def test_an_absence_is_saved_once_the_database_is_back(
         raise Unavailable("the database is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(server.service.engine, "note_absence", is_away)
+        patch.setattr(server.service.engine, "save_absence", is_away)
         for span in (30, 5):
             with pytest.raises(Unavailable):
                 server.is_stopped(timedelta(seconds=span))

@@ -15,7 +15,7 @@ from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Don
 from forewarn.core.basic_types import HostName
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.host import Host
-from forewarn.server.wiring import OpenedService, Parts, drivers_of, open_service, wire
+from forewarn.server.wiring import PreparedServer, Parts, drivers_of, prepare_server, wire
 
 PATIENCE = 60.0
 
@@ -62,9 +62,9 @@ def test_hosts_are_shown_with_whether_they_are_reached(tmp_path: Path) -> None:
     asyncio.run(_reached(tmp_path, RackDriver()))
 
 
-def _opened(folder: Path, driver: RackDriver) -> OpenedService:
+def _opened(folder: Path, driver: RackDriver) -> PreparedServer:
     settings = Settings(database=f"sqlite:///{folder / 'f.db'}", clock="manual")
-    opened = open_service(settings, drivers_of(settings))
+    opened = prepare_server(settings, drivers_of(settings))
     opened.drivers.by_name["rack"] = driver
     opened.drivers.names |= {"rack"}
     opened.drivers.reaching = frozenset({"rack"})

@@ -10,7 +10,7 @@ from forewarn.core.basic_types import Action, OrderState, ProjectName
 from forewarn.core.errors import Conflict, NotFound, Unavailable, Uncertain
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.store.opening import database
-from forewarn.store.sql import open_store
+from forewarn.store.store import open_store
 from forewarn.wire.fleet import read_fleet
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import holding

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from forewarn.control.fleet.applying_fleet import CheckedFleet
+from forewarn.control.fleet.fleet_application import CheckedFleet
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.basic_types import (
     Action,
@@ -26,7 +26,7 @@ from forewarn.core.basic_types import (
     Work,
 )
 from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.fleet.parts import FleetPart, SeenMachine
+from forewarn.core.fleet.fleet_changes import FleetChange, ObservedMachine
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.group import GroupPolicy
@@ -644,8 +644,8 @@ def test_a_rollout_whose_polls_are_awaited_can_be_aborted(service: Service) -> N
 def seen(service: Service, name: str, *, running: bool) -> None:
     """Take what an import has found of a machine."""
     before = service.machine(name)
-    found = SeenMachine(before=before, hands=(), host=before.host or before.last_host, running=running)
-    checked = CheckedFleet(changes=(), parts=(FleetPart(seen=(found,)),), origin="imported from test")
+    found = ObservedMachine(before=before, hands=(), host=before.host or before.last_host, running=running)
+    checked = CheckedFleet(changes=(), parts=(FleetChange(seen=(found,)),), origin="imported from test")
     service.fleet.declarations.application(checked, by="test").apply_next(service.transact)
     service.tick()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 
 from forewarn.config import Settings
-from forewarn.server.wiring import OpenedService, drivers_of, open_service, wire
+from forewarn.server.wiring import PreparedServer, drivers_of, prepare_server, wire
 from forewarn.store.saved import Saved
 from tests.helpers.service.racing import PATIENCE
 
@@ -28,14 +28,14 @@ CALLS = (
 
 def test_whatever_callers_and_drivers_do_is_saved_and_handed_on_by_the_worker(tmp_path: Path) -> None:
     settings = Settings(database=f"sqlite:///{tmp_path / 'f.db'}", clock="manual")
-    opened = open_service(settings, drivers_of(settings))
+    opened = prepare_server(settings, drivers_of(settings))
     saved_on, worker = asyncio.run(_called(opened))
     opened.close()
     assert len(saved_on) >= len(CALLS)
     assert set(saved_on) == {worker}
 
 
-async def _called(opened: OpenedService) -> tuple[list[int], int]:
+async def _called(opened: PreparedServer) -> tuple[list[int], int]:
     """Make calls; return the threads that told what was saved, and the worker's."""
     saved_on: list[int] = []
     parts = wire(opened)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from forewarn.control.engine import engine, order_work
-from forewarn.control.engine.outside_news import ExternalTimeout
+from forewarn.control.engine.incoming_changes import ExternalTimeout
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.basic_types import EXTERNAL, Action, OrderId, OrderState
 from forewarn.core.errors import Conflict, NotFound, Unavailable
@@ -109,7 +109,7 @@ def test_a_tick_gives_way_after_a_piece_and_leaves_the_rest(
     service.tick()
     service.clock.set(service.clock.now() + timedelta(minutes=15))
     pieces = []
-    while service.engine.tick(service.clock.now(), give_way=lambda: True):
+    while service.engine.tick(service.clock.now(), should_yield=lambda: True):
         events = service.everything().events.values()
         started = len([each for each in events if each.started_at is not None])
         pieces.append((started, len(service.driver.begun)))
@@ -144,7 +144,7 @@ def test_work_outside_that_nobody_reports_of_fails_an_order_at_a_time_where_othe
     service.real += 86_400
     failed = []
     for _ in range(3):
-        service.engine.tick(service.clock.now(), give_way=lambda: True)
+        service.engine.tick(service.clock.now(), should_yield=lambda: True)
         orders = service.everything().orders.values()
         failed.append(len([order for order in orders if order.state is OrderState.FAILED]))
     assert failed == [1, 2, 3]
@@ -165,7 +165,7 @@ def test_an_overdue_order_that_cannot_be_failed_keeps_none_of_the_others_waiting
     monkeypatch.setattr(ExternalTimeout, "fail", fail_some)
     for _ in range(4):
         with suppress(engine.Stuck):
-            service.engine.tick(service.clock.now(), give_way=lambda: True)
+            service.engine.tick(service.clock.now(), should_yield=lambda: True)
     assert [service.views.order(each).order.state for each in others] == [OrderState.FAILED] * 2
 
 
@@ -175,7 +175,7 @@ def test_what_is_due_does_not_wait_for_ever_behind_what_is_started(service: Serv
     service.clock.set(service.clock.now() + timedelta(minutes=15))
     for _ in range(2):
         service.context.under_way.lose()  # as if something had been started again and again
-        service.engine.tick(service.clock.now(), give_way=lambda: True)
+        service.engine.tick(service.clock.now(), should_yield=lambda: True)
     (event,) = service.events("db")
     assert event.started_at is not None
 

@@ -124,7 +124,7 @@ def test_what_no_change_tells_of_is_read_after_the_next_proof_that_something_can
     service.clock.set(service.clock.now() + timedelta(minutes=20))
     service.tick()
     assert service.reload(placed).state == "announced"
-    service.engine.prove_present(service.clock.now())
+    service.engine.save_presence(service.clock.now())
     service.tick()
     assert service.reload(placed).state == "started"
 

@@ -13,7 +13,7 @@ from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Don
 from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec, MachineSpec
 from forewarn.drivers.registry import DriversByName
-from forewarn.server.wiring import drivers_of, open_service, wire
+from forewarn.server.wiring import drivers_of, prepare_server, wire
 
 PATIENCE = 60.0
 HOSTS = 3
@@ -56,7 +56,7 @@ def test_an_order_is_answered_while_every_lane_is_stuck(tmp_path: Path) -> None:
 
 async def _ordered_while_stuck(folder: Path, driver: StuckDriver) -> None:
     settings = Settings(database=f"sqlite:///{folder / 'f.db'}", clock="manual")
-    opened = open_service(settings, drivers_of(settings))
+    opened = prepare_server(settings, drivers_of(settings))
     assert isinstance(opened.drivers.by_name, DriversByName)
     opened.drivers.by_name["stuck"] = driver
     opened.drivers.names |= {"stuck"}

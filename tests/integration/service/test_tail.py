@@ -15,7 +15,7 @@ from forewarn.core.basic_types import DEFAULT_PROJECT, Action, Kind, MachineName
 from forewarn.core.filters import RecordFilter
 from forewarn.core.model.project import Project
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.store.sql import open_store
+from forewarn.store.store import open_store
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import writing
 from tests.helpers.service.harness import Service
@@ -88,7 +88,7 @@ def test_nothing_is_kept_while_nobody_listens(service: Service) -> None:
 
 def test_what_another_process_has_saved_is_followed_without_a_change_of_this_one(service: Service) -> None:
     feed = BoardFeed(service.store, lambda _: None, recent=service.recent, number=service.records.newest())
-    other = open_store(service.url, new_id=lambda: "X", as_it_is=True)
+    other = open_store(service.url, new_id=lambda: "X", without_migration=True)
     tokens = Tokens(replace(service.context, store=other), new_secret=lambda: "s" * 43)
     with service.records.listening(lambda: None):
         service.recent.catch_up()
@@ -96,7 +96,7 @@ def test_what_another_process_has_saved_is_followed_without_a_change_of_this_one
         with writing(other) as tx:
             tokens.create(tx, Grant(name="olga", role=Role.OPERATOR), by="a command")
         other.close()
-        feed.look_for(service.engine.prove_present(service.clock.now()))
+        feed.read_up_to(service.engine.save_presence(service.clock.now()))
         feed.catch_up()
         found = service.records.recent(before, RecordFilter())
     assert found is not None

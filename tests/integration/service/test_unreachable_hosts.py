@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from forewarn.cli.main import app
 from forewarn.control.driver import Unknown
-from forewarn.control.engine.outside_news import HostReach
-from forewarn.control.reached_hosts import UNKNOWN, Reachability
+from forewarn.control.engine.incoming_changes import ReachabilitySaver
+from forewarn.control.host_reachability import UNKNOWN, Reachability
 from forewarn.control.rollouts.rollout_views import RolloutRequest
 from forewarn.core.basic_types import Action, EventStatus, HostName, Kind, StepState, Work
 from forewarn.core.filters import HistoryFilter
@@ -49,7 +49,7 @@ def declare(service: Service, *hosts: HostName) -> None:
 
 
 def reach(service: Service) -> InTransactions:
-    return InTransactions(HostReach(service.context), service.transact)
+    return InTransactions(ReachabilitySaver(service.context), service.transact)
 
 
 def heard(service: Service, why: str | None, *hosts: HostName) -> None:

@@ -11,7 +11,7 @@ import pytest
 from forewarn.control.webhook_use_cases import DeliveryState
 from forewarn.core.basic_types import Action
 from forewarn.core.model.record import Record
-from forewarn.core.push import Webhook
+from forewarn.core.webhook_rules import Webhook
 from forewarn.server.threads.pusher import Pace, PushContext, WebhookSender
 from forewarn.store.batch import Transaction
 from tests.helpers.database.stores import sqlite_url

@@ -262,6 +262,6 @@ def test_a_server_that_hangs_is_waited_for_only_so_long() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         hanging = OperatorClient(f"http://127.0.0.1:{server.getsockname()[1]}")
         with pytest.raises(ServerUnreachable, match="timed out"):
-            hanging.answered_within(0.05).get("/v1/clock", ClockAnswer)
-        with hanging.answered_within(0.05).kept_open() as kept, pytest.raises(ServerUnreachable):
+            hanging.with_answer_timeout(0.05).get("/v1/clock", ClockAnswer)
+        with hanging.with_answer_timeout(0.05).keeping_connection() as kept, pytest.raises(ServerUnreachable):
             kept.get("/v1/clock", ClockAnswer)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Set
 from datetime import UTC, datetime, timedelta
 
-from forewarn.control.reached_hosts import UNKNOWN, Reachability, ReachedHosts, ReachState
+from forewarn.control.host_reachability import UNKNOWN, Reachability, HostReachability, ReachState
 from forewarn.core.basic_types import HostName
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -13,7 +13,7 @@ ONE, TWO = HostName("host-1"), HostName("host-2")
 
 
 def test_a_state_has_the_time_since_when_it_is_so_and_when_the_host_was_last_reached() -> None:
-    hosts = ReachedHosts()
+    hosts = HostReachability()
     assert hosts.of(ONE) is UNKNOWN
     assert hosts.note(ONE, None, at=NOON)
     assert not hosts.note(ONE, None, at=LATER)
@@ -51,7 +51,7 @@ class OtherHosts(Set[HostName]):
 
 
 def test_an_answer_that_comes_while_others_are_forgotten_is_not_lost() -> None:
-    hosts = ReachedHosts()
+    hosts = HostReachability()
     for number in range(10):
         hosts.note(HostName(f"gone-{number}"), None, at=NOON)
     hosts.note(ONE, None, at=NOON)

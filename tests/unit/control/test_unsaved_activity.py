@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.interfaces import LastPolls, SentSoFar
+from forewarn.control.interfaces import LastPolls, UntakenNotices
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.core.basic_types import EventId, GroupName, MachineId
 from forewarn.core.model.slice import Sent
@@ -41,15 +41,15 @@ class Boards:
         polled = dict(self.polled)
         return lambda machines: {each: polled[each] for each in machines if each in polled}
 
-    def has_sent(self) -> bool:
+    def has_notices(self) -> bool:
         return bool(self.sent)
 
-    def take_sent(self) -> Sent:
+    def take_notices(self) -> Sent:
         sent, self.sent = self.sent, {}
         self._give()
         return sent
 
-    def sent_so_far(self) -> SentSoFar:
+    def untaken_notices(self) -> UntakenNotices:
         sent = dict(self.sent)
         return lambda event: sent.get(event, {})
 

@@ -25,7 +25,7 @@ from forewarn.core.access import (
     revoke,
 )
 from forewarn.core.basic_types import DEFAULT_PROJECT, Action, OrderId, ProjectName, Source
-from forewarn.core.errors import Anonymous, Conflict, ForewarnError, Invalid, NotFound, Refused
+from forewarn.core.errors import Unauthenticated, Conflict, ForewarnError, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -127,24 +127,24 @@ def test_a_secret_names_its_caller() -> None:
 
 @pytest.mark.parametrize("secret", ["fw_bob", "", "fw_alic", "fw_alice ", "\udcff", digest_of("fw_alice")])
 def test_another_secret_is_nobodys(secret: str) -> None:
-    with pytest.raises(Anonymous, match="not known, has expired or was revoked"):
+    with pytest.raises(Unauthenticated, match="not known, has expired or was revoked"):
         ring(token("alice")).caller(secret, now=NOW)
 
 
 def test_no_secret_is_told_what_to_send() -> None:
-    with pytest.raises(Anonymous, match="Authorization: Bearer"):
+    with pytest.raises(Unauthenticated, match="Authorization: Bearer"):
         ring(token("alice")).caller(None, now=NOW)
 
 
 def test_a_token_is_good_until_its_expiry() -> None:
     mine = ring(token("alice", life=timedelta(hours=1)))
     assert mine.caller("fw_alice", now=NOW + timedelta(minutes=59)).name == "alice"
-    with pytest.raises(Anonymous):
+    with pytest.raises(Unauthenticated):
         mine.caller("fw_alice", now=NOW + timedelta(hours=1))
 
 
 def test_when_the_last_token_is_revoked_the_door_stays_shut() -> None:
-    with pytest.raises(Anonymous):
+    with pytest.raises(Unauthenticated):
         ring().caller(None, now=NOW)
 
 

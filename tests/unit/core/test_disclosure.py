@@ -18,11 +18,11 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.disclosure import (
     DONE_OUTSIDE,
-    OF_OTHERS,
+    OTHER_PROJECTS_REASON,
     TOLD_OPERATORS,
     Disclosure,
     Names,
-    said_by_driver,
+    mark_driver_text,
     words,
     words_in,
 )
@@ -31,13 +31,13 @@ from forewarn.core.model.event import Approval, Event, Postponement
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.orders import reports
-from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.redaction import (
     NOT_FOR_PROJECTS,
     driver_named,
     machine_names,
     project_name,
-    said_by_operator,
+    mark_operator_text,
     unmarked,
 )
 from tests.helpers.service.harness import START
@@ -120,12 +120,12 @@ def test_names_of_other_projects_and_their_groups_are_taken_out(said: str, shown
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        (said_by_operator("new disks in kvm-1"), NOT_FOR_PROJECTS),
-        (f"held by bob: {said_by_operator('see db-3')}; since", f"held by bob: {NOT_FOR_PROJECTS}; since"),
-        (said_by_operator("one") + ", " + said_by_operator("two"), f"{NOT_FOR_PROJECTS}, {NOT_FOR_PROJECTS}"),
-        (said_by_operator("cut off")[:-1], NOT_FOR_PROJECTS),
-        (said_by_operator("it \u2069 ends here"), NOT_FOR_PROJECTS),
-        (said_by_operator(""), ""),
+        (mark_operator_text("new disks in kvm-1"), NOT_FOR_PROJECTS),
+        (f"held by bob: {mark_operator_text('see db-3')}; since", f"held by bob: {NOT_FOR_PROJECTS}; since"),
+        (mark_operator_text("one") + ", " + mark_operator_text("two"), f"{NOT_FOR_PROJECTS}, {NOT_FOR_PROJECTS}"),
+        (mark_operator_text("cut off")[:-1], NOT_FOR_PROJECTS),
+        (mark_operator_text("it \u2069 ends here"), NOT_FOR_PROJECTS),
+        (mark_operator_text(""), ""),
     ],
 )
 def test_of_what_an_operator_writes_a_project_reads_only_that_it_was_written(
@@ -170,7 +170,7 @@ def test_a_machine_that_waits_for_its_turn_names_no_machine_of_another_project()
 
 
 def test_operators_read_what_they_wrote_without_the_marks() -> None:
-    assert unmarked(f"held: {said_by_operator('see db-3')}") == "held: see db-3"
+    assert unmarked(f"held: {mark_operator_text('see db-3')}") == "held: see db-3"
     assert unmarked("as it is") == "as it is"
 
 
@@ -201,9 +201,9 @@ def test_a_project_does_not_read_by_which_driver_its_machines_and_groups_were_im
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        (f"failed: {said_by_driver('root@n7: denied')}", f"failed: {TOLD_OPERATORS}"),
-        (f"failed: {said_by_driver('root@n7: denied', HOOK)}", f"failed: {TOLD_OPERATORS}"),
-        (f"reboot: {said_by_driver(said_by_driver('n7'))}", f"reboot: {TOLD_OPERATORS}"),
+        (f"failed: {mark_driver_text('root@n7: denied')}", f"failed: {TOLD_OPERATORS}"),
+        (f"failed: {mark_driver_text('root@n7: denied', HOOK)}", f"failed: {TOLD_OPERATORS}"),
+        (f"reboot: {mark_driver_text(mark_driver_text('n7'))}", f"reboot: {TOLD_OPERATORS}"),
         (f"unknown: {LIBVIRT} broke: no route to n7\nat line 3", "unknown: its driver broke"),
         (f"unknown: {LIBVIRT} cannot be used: no module", "unknown: its driver cannot be used"),
         (f"{LIBVIRT} has not answered within 30 s", "its driver has not answered within 30 s"),
@@ -228,9 +228,9 @@ def test_no_part_of_an_order_or_event_has_a_drivers_words_for_a_project(told: Di
     fleet.pass_(15 * MINUTE)
     (step,) = fleet.draft.orders[order.id].running
     attempt = AttemptId(order.id, step.machine, step.attempt)
-    reports.step_failed(fleet.draft, attempt, why=said_by_driver("qemu+ssh://n7 refused"))
+    reports.step_failed(fleet.draft, attempt, why=mark_driver_text("qemu+ssh://n7 refused"))
     failed = fleet.advance(order.id)
-    refused = (RefusedHost(host=HostName("kvm-2"), why=said_by_driver("n7")),)
+    refused = (RefusedHost(host=HostName("kvm-2"), why=mark_driver_text("n7")),)
     stages = tuple(
         replace(stage, steps=tuple(replace(each, refused=refused) for each in stage.steps))
         for stage in failed.stages
@@ -347,7 +347,7 @@ def test_of_a_hosts_order_a_project_sees_its_own_machines_and_what_they_wait_for
     # What is of others is said once, however much of it there is.
     assert [each.reason for each in seen.waiting] == [
         "waits for a host",
-        OF_OTHERS.reason,
+        OTHER_PROJECTS_REASON.reason,
         "update domain 1 waits for domain 0",
         "held by operator: audit",
         DONE_OUTSIDE,

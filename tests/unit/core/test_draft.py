@@ -20,7 +20,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.changes import UNSAVED
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.orders import departures, events, interventions, placement
-from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from tests.unit.slices import MINUTE, NOON, Fleet, machine
 
 WEB, DB = GroupName("web"), GroupName("db")
@@ -195,7 +195,7 @@ def test_a_group_is_eased_when_a_machine_leaves_an_event_that_goes_on() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), policies={"web": GroupPolicy(freezes_at_once=2)})
     fleet.maintain(work=Work.FREEZE)
     fleet.turn()
-    departures.leave_fleet(fleet.draft, fleet.machine("web-0"), why="removed")
+    departures.remove_from_fleet(fleet.draft, fleet.machine("web-0"), why="removed")
     assert [len(event.resources) for event in fleet.events()] == [1]
     assert fleet.draft.changes().relieved_groups == {WEB}
 
@@ -231,7 +231,7 @@ def test_hosts_that_gained_a_machine_are_joined() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     fleet.draft.put_machine(replace(fleet.machine("web-0"), host=HostName("host-2")))
     fleet.draft.put_machine(machine("web-1", "host-3"))
-    assert fleet.draft.changes().hosts_with_news == {"host-2", "host-3"}
+    assert fleet.draft.changes().hosts_to_recheck == {"host-2", "host-3"}
 
 
 def test_everything_that_changed_stirs_the_rollouts_that_may_wait_for_it() -> None:
@@ -342,7 +342,7 @@ def test_a_machine_that_others_have_stopped_is_found_off(kind: Kind, found: bool
     fleet = Fleet(machine("web-0"))
     stopped = replace(fleet.machine("web-0"), state=MachineState.STOPPED)
     fleet.draft.record(kind, fleet.draft.put_machine(stopped))
-    assert fleet.draft.changes().machine_found_off == found
+    assert fleet.draft.changes().machine_stopped_outside == found
     fleet.turn()
     fleet.draft.record(kind, fleet.draft.put_machine(replace(stopped, tags={"a": "b"})))
-    assert not fleet.draft.changes().machine_found_off
+    assert not fleet.draft.changes().machine_stopped_outside

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.rehearsal_ledger import Ledger
+from forewarn.core.rehearsal_ledger import GuestLedger
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -17,20 +17,20 @@ class Notes(list[str]):
         self.append(what)
 
 
-def ledger(notes: Notes | None = None) -> Ledger:
-    made = Ledger()
+def ledger(notes: Notes | None = None) -> GuestLedger:
+    made = GuestLedger()
     made.admit("web-0")
     if notes is not None:
-        made.attend(notes)
+        made.set_listener(notes)
     return made
 
 
 @pytest.fixture
-def endpoint() -> Ledger:
+def endpoint() -> GuestLedger:
     return ledger()
 
 
-def test_each_thing_a_guest_does_is_noted_once_however_often_it_is_taken_over(endpoint: Ledger) -> None:
+def test_each_thing_a_guest_does_is_noted_once_however_often_it_is_taken_over(endpoint: GuestLedger) -> None:
     notes = Notes()
     mine = ledger(notes)
     endpoint.polled("web-0", now=NOW)
@@ -48,9 +48,9 @@ def test_each_thing_a_guest_does_is_noted_once_however_often_it_is_taken_over(en
     assert mine.accounts == endpoint.accounts
 
 
-def test_events_that_go_and_come_back_are_noted(endpoint: Ledger) -> None:
+def test_events_that_go_and_come_back_are_noted(endpoint: GuestLedger) -> None:
     notes = Notes()
-    endpoint.attend(notes)
+    endpoint.set_listener(notes)
     for events in (FREEZE, {}, FREEZE):
         endpoint.sent("web-0", events, now=NOW)
     assert notes == [
@@ -60,7 +60,7 @@ def test_events_that_go_and_come_back_are_noted(endpoint: Ledger) -> None:
     ]
 
 
-def test_what_was_seen_before_a_restart_of_the_server_stays_known(endpoint: Ledger) -> None:
+def test_what_was_seen_before_a_restart_of_the_server_stays_known(endpoint: GuestLedger) -> None:
     mine = ledger()
     endpoint.sent("web-0", FREEZE, now=NOW)
     endpoint.approved("web-0", [EVENT], now=NOW)
@@ -72,7 +72,7 @@ def test_what_was_seen_before_a_restart_of_the_server_stays_known(endpoint: Ledg
     assert mine.accounts["web-0"].approved == {EVENT: NOW}
 
 
-def test_a_guest_that_is_answered_soundly_meets_the_same_fault_again(endpoint: Ledger) -> None:
+def test_a_guest_that_is_answered_soundly_meets_the_same_fault_again(endpoint: GuestLedger) -> None:
     endpoint.spoiled("web-0", "a 503")
     endpoint.sound("web-0", now=NOW)
     account = endpoint.accounts["web-0"]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forewarn.core.access import LOCAL_OPERATOR, Keyring, Role, Token, digest_of
-from forewarn.core.errors import Anonymous, Conflict, NotFound, Refused
+from forewarn.core.errors import Unauthenticated, Conflict, NotFound, Refused
 from forewarn.core.session_cookies import (
     MOST_SESSIONS,
     BrowserSession,
@@ -18,7 +18,7 @@ from forewarn.core.session_cookies import (
     identify,
     session_to_end,
     surplus,
-    token_to_begin_with,
+    token_for_session,
 )
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -70,18 +70,18 @@ def test_a_session_ends_with_its_token_and_by_real_time() -> None:
         ((ANNA,), {"now": NOW + timedelta(hours=1)}),
         ((ANNA,), {"real_now": REAL + WEEK}),
     ):
-        with pytest.raises(Anonymous, match="sign in again"):
+        with pytest.raises(Unauthenticated, match="sign in again"):
             known(shown, *tokens, **moments)
 
 
 @pytest.mark.parametrize("secret", ["", "fws_other", SESSION.digest, "fw_anna", csrf_of(SECRET), "\udcff"])
 def test_what_is_no_sessions_secret_is_nobodys(secret: str) -> None:
-    with pytest.raises(Anonymous):
+    with pytest.raises(Unauthenticated):
         known(Credentials(session=secret), ANNA)
 
 
 def test_a_sessions_secret_is_no_token_and_a_token_no_session() -> None:
-    with pytest.raises(Anonymous):
+    with pytest.raises(Unauthenticated):
         known(Credentials(token=SECRET), ANNA)
 
 
@@ -102,12 +102,12 @@ def test_a_session_is_begun_with_a_token_and_ended_with_itself() -> None:
     by_token, by_session = (
         known(shown, ANNA) for shown in (Credentials(token="fw_anna"), Credentials(session=SECRET))
     )
-    assert token_to_begin_with(by_token) == ANNA
+    assert token_for_session(by_token) == ANNA
     assert session_to_end(by_session) == SESSION
     with pytest.raises(Conflict, match="not with another session"):
-        token_to_begin_with(by_session)
+        token_for_session(by_session)
     with pytest.raises(Conflict, match="nothing to sign in to"):
-        token_to_begin_with(Identified(caller=LOCAL_OPERATOR))
+        token_for_session(Identified(caller=LOCAL_OPERATOR))
     with pytest.raises(NotFound):
         session_to_end(by_token)
 

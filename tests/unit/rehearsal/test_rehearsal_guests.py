@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from forewarn.clock import ManualClock, monotonic
-from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.rehearsal.guest_programs import GuestProgram, GuestRecovery, Told
 from forewarn.rehearsal.scenario import GuestCommand, Scenario
 from forewarn.rehearsal.scenario_file import default_fleet, read_scenario
@@ -26,13 +26,13 @@ class Program:
     told: Told | None = None
 
 
-def account(*, polled: float = 50, answered: float = 50, listed: tuple[str, ...] = ()) -> Account:
-    return Account(
+def account(*, polled: float = 50, answered: float = 50, listed: tuple[str, ...] = ()) -> GuestAccount:
+    return GuestAccount(
         machine="web-0", polls=1, last_poll=after(polled), last_sound=after(answered), listed=listed
     )
 
 
-def recovery(guest: Account, program: Program | None) -> GuestRecovery:
+def recovery(guest: GuestAccount, program: Program | None) -> GuestRecovery:
     return GuestRecovery(guest, program, events=["E1"], end=after(60))
 
 

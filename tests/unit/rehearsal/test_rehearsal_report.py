@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.rehearsal_ledger import Account, Sighting
+from forewarn.core.rehearsal_ledger import GuestAccount, FirstSighting
 from forewarn.rehearsal.report import EventFacts, RehearsalReport, as_json, report
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.scenario_file import default_fleet, read_scenario
@@ -33,20 +33,20 @@ def event(*, approved: float | None = None, started: float | None = None, notice
     )
 
 
-def guest(*, polls: int = 3, seen: float | None = 12, approved: float | None = None) -> Account:
-    return Account(
+def guest(*, polls: int = 3, seen: float | None = 12, approved: float | None = None) -> GuestAccount:
+    return GuestAccount(
         machine="web-0",
         polls=polls,
         first_poll=after(0) if polls else None,
         last_poll=after(60) if polls else None,
         last_sound=after(60) if polls else None,
-        seen={} if seen is None else {"E1": Sighting(at=after(seen), what="")},
+        seen={} if seen is None else {"E1": FirstSighting(at=after(seen), what="")},
         approved={} if approved is None else {"E1": after(approved)},
     )
 
 
-def outcome(wanted: Scenario, account: Account, *events: EventFacts) -> RehearsalReport:
-    accounts = {"web-0": account, "web-1": Account(machine="web-1")}
+def outcome(wanted: Scenario, account: GuestAccount, *events: EventFacts) -> RehearsalReport:
+    accounts = {"web-0": account, "web-1": GuestAccount(machine="web-1")}
     return report(wanted, accounts, events, began=BEGAN, ended=after(120))
 
 
@@ -130,7 +130,7 @@ def test_an_event_without_notice_need_not_be_approved() -> None:
     ],
 )
 def test_what_is_not_as_expected_is_said(
-    expect: str, account: Account, facts: EventFacts, failure: str
+    expect: str, account: GuestAccount, facts: EventFacts, failure: str
 ) -> None:
     told = outcome(scenario(expect), account, facts)
     assert not told.held

@@ -10,7 +10,7 @@ from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handlers.webhook import Template, WebhookHandler, url_template
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
-from forewarn.core.spelling import on_one_line
+from forewarn.core.text_formats import on_one_line
 from forewarn.wire import fields
 from forewarn.wire.texts import shown
 

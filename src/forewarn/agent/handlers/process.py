@@ -21,7 +21,7 @@ from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Invalid
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.platform import system
 from forewarn.wire.texts import shown
 

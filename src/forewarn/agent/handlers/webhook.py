@@ -10,7 +10,7 @@ from forewarn.agent.facts import NUMBERS, checked_template, facts_of, filled, ma
 from forewarn.agent.handlers.kinds import Declared, url
 from forewarn.agent.handling import WORK, Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
-from forewarn.core.spelling import on_one_line
+from forewarn.core.text_formats import on_one_line
 from forewarn.wire import fields
 from forewarn.wire.texts import shown
 

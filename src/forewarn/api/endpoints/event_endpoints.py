@@ -11,7 +11,7 @@ from forewarn.core.access import Right
 from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.filters import EventFilter
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, NotedEventAnswer, NoticeAnswer
+from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, EventDetailAnswer, NoticeAnswer
 
 router = ApiRouter("events")
 
@@ -65,10 +65,10 @@ def list_events(query: EventsQuery, reads: CallerReading) -> Page[ListedEventAns
 
 
 @router.call("GET /v1/events/{id}", "Show an event", right=Right.SEE, errors=(404,))
-def show_event(id: EventInPath, reads: CallerReading) -> NotedEventAnswer:
+def show_event(id: EventInPath, reads: CallerReading) -> EventDetailAnswer:
     """Show an event, current or over, when it was sent to its machines, and how long they were disturbed."""
     view = reads.views.event(id)
-    return NotedEventAnswer.noted(
+    return EventDetailAnswer.noted(
         view.event,
         view.notices,
         impact=view.impact,

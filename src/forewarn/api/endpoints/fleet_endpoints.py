@@ -13,9 +13,9 @@ from forewarn.api.request_fields import FLAG_IN_QUERY, GROUP, PROJECT
 from forewarn.api.request_parts import Body, Query, declared, given, maybe
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service, Services
-from forewarn.control.fleet.applying_fleet import CheckedFleet
-from forewarn.control.fleet.declaring import CheckedDomains
-from forewarn.control.fleet.importing_fleet import CheckedImport, check_takeable
+from forewarn.control.fleet.fleet_application import CheckedFleet
+from forewarn.control.fleet.declarations import CheckedDomains
+from forewarn.control.fleet.fleet_import import CheckedImport, parse_takeable
 from forewarn.control.use_case import Alone
 from forewarn.core.access import Right
 from forewarn.core.basic_types import GroupName, ProjectName
@@ -228,9 +228,9 @@ async def import_fleet(
 
 
 async def _import(service: Services, given: Mapping[str, Any], *, by: str) -> ImportAnswer:
-    source, take = given["from"], check_takeable(given.get("take", ()))
+    source, take = given["from"], parse_takeable(given.get("take", ()))
     before = await service.read(
-        lambda reads: reads.fleet.dry_runs.before_import(source, given.get("hosts", {}))
+        lambda reads: reads.fleet.dry_runs.import_base(source, given.get("hosts", {}))
     )
     lister = service.inventories.lister(source)
     terms = ImportTerms(

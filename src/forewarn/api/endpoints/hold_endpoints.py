@@ -9,7 +9,7 @@ from forewarn.api.request_fields import HOST, PROJECT, free_text
 from forewarn.api.request_parts import Body, declared, given, maybe
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
-from forewarn.control.idempotent_calls import Answered, KeyedCall
+from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCall
 from forewarn.core.basic_types import HostName, ProjectName
 from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.orders.requests import OrderRequest
@@ -39,7 +39,7 @@ class HoldBody(Body):
 
 
 def _keep_in_memory(
-    call: KeyedCall | None, *, body: HoldBody, id: str, service: Service, caller: str
+    call: IdempotentCall | None, *, body: HoldBody, id: str, service: Service, caller: str
 ) -> WithStatus[HoldAnswer]:
     """Hold all the same while nothing can be saved."""
     unsaved = service.fleet.unsaved_holds
@@ -47,12 +47,12 @@ def _keep_in_memory(
         _request(body, caller), id_=id, project=body.project, host=body.host, abort=body.abort, call=call
     )
     once_saved = JSONResponse(write_body(HoldAnswer.of(hold))).body
-    unsaved.will_answer(hold, Answered(status=201, body=bytes(once_saved)))
+    unsaved.set_response(hold, IdempotentResponse(status=201, body=bytes(once_saved)))
     return WithStatus(HoldAnswer.of(hold, saved=False), status=202)
 
 
 def _lift_in_memory(
-    _: KeyedCall | None, *, id: str, service: Service, caller: str
+    _: IdempotentCall | None, *, id: str, service: Service, caller: str
 ) -> WithStatus[HoldAnswer] | None:
     """Lift a hold that was never saved; another can only be lifted when something can be saved."""
     unsaved = service.fleet.unsaved_holds

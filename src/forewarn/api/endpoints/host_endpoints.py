@@ -14,7 +14,7 @@ from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.fleet.fleet_views import FleetViews
-from forewarn.control.reached_hosts import ReachState
+from forewarn.control.host_reachability import ReachState
 from forewarn.core.basic_types import Action, HostName
 from forewarn.core.model.declaration import HostDrivers, HostSpec, host_spec
 from forewarn.core.model.host import Host

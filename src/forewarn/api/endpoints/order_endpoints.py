@@ -16,11 +16,11 @@ from forewarn.core.basic_types import HostName, MachineName, OrderId, OrderState
 from forewarn.core.filters import OrderFilter
 from forewarn.store.batch import ScopedTransaction
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.event_answers import NotedEventAnswer, NoticeAnswer
+from forewarn.wire.answers.event_answers import EventDetailAnswer, NoticeAnswer
 from forewarn.wire.answers.order_answers import (
-    HeardAnswer,
-    NotedOrderAnswer,
-    NotedOrderWithEventsAnswer,
+    HeartbeatAnswer,
+    OrderDetailAnswer,
+    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderWithEventsAnswer,
 )
@@ -59,13 +59,13 @@ def list_orders(query: OrdersQuery, reads: CallerReading) -> Page[OrderAnswer]:
 
 
 @router.call("GET /v1/orders/{id}", "Show an order", right=Right.SEE, errors=(404,))
-def show_order(id: OrderInPath, reads: CallerReading) -> NotedOrderWithEventsAnswer:
+def show_order(id: OrderInPath, reads: CallerReading) -> OrderDetailWithEventsAnswer:
     """Show an order with its stages and steps, what it waits for, all its events, and what notice was got."""
     view = reads.views.order(id)
-    return NotedOrderWithEventsAnswer(
-        order=NotedOrderAnswer.of(view.order, notice=NoticeAnswer.like(view.notice)),
+    return OrderDetailWithEventsAnswer(
+        order=OrderDetailAnswer.of(view.order, notice=NoticeAnswer.like(view.notice)),
         events=tuple(
-            NotedEventAnswer.noted(
+            EventDetailAnswer.noted(
                 each.event,
                 each.notices,
                 impact=each.impact,
@@ -140,13 +140,13 @@ _add_verb(
 
 
 @router.call("POST /v1/orders/{id}/heartbeat", "Report that the work goes on", errors=(404, 409))
-def heartbeat_order(id: OrderInPath, service: Service, tx: ScopedTx) -> HeardAnswer:
+def heartbeat_order(id: OrderInPath, service: Service, tx: ScopedTx) -> HeartbeatAnswer:
     """Report that work of an order with an external driver goes on; long silence is a failure.
 
     `stop` says why the work should stop, if it should: the order was abandoned, or a hold stops it.
     """
     placed = service.orders.heartbeat(tx, id)
-    return HeardAnswer.of(placed.order, placed.events)
+    return HeartbeatAnswer.of(placed.order, placed.events)
 
 
 @router.call("POST /v1/orders/{id}/fail", "Report that the work failed", errors=(404, 409, 413))

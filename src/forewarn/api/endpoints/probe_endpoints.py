@@ -90,7 +90,7 @@ async def show_metrics(request: Request, service: Service) -> Response:
             possible=service.probes.writable(),
             silences=service.probes.silences(),
             unsaved_holds=len(service.fleet.unsaved_holds.in_force),
-            refused_holds=service.fleet.unsaved_holds.refused_so_far,
+            refused_holds=service.fleet.unsaved_holds.refused_total,
         ),
         clock_offset=lambda: service.clock.offset,
         durations={

@@ -13,7 +13,7 @@ from forewarn.control.rehearsals.rehearsal_use_cases import RehearsalView
 from forewarn.control.use_case import Alone
 from forewarn.core.access import Right
 from forewarn.core.basic_types import MachineName
-from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.rehearsal_rules import SHORT_NOTICE, SLOW, Fault, FaultKind
 from forewarn.store.batch import Transact
 from forewarn.wire.answers.rehearsal_answers import (
@@ -111,7 +111,7 @@ def _shown(view: RehearsalView) -> RehearsalAnswer:
     )
 
 
-def _guest(account: Account) -> RehearsingGuestAnswer:
+def _guest(account: GuestAccount) -> RehearsingGuestAnswer:
     return RehearsingGuestAnswer.like(
         account,
         seen=tuple(SeenEventAnswer.like(sighting, event=id_) for id_, sighting in account.seen.items()),

@@ -20,7 +20,7 @@ from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.followed_records import FollowedRecords
 from forewarn.core.access import Right
 from forewarn.core.basic_types import Kind, MachineName, ProjectName
-from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
+from forewarn.core.errors import Unauthenticated, Conflict, Invalid, Unavailable
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.signals import Signal, waking
 from forewarn.wire import sse
@@ -111,7 +111,7 @@ def _asker(request: Request) -> Callable[[], Awaitable[bool]]:
     async def is_welcome() -> bool:
         try:
             await authenticator.identify(shown)
-        except Anonymous:
+        except Unauthenticated:
             return False
         return True
 

@@ -23,7 +23,7 @@ from forewarn.api.services import (
     Services,
     WholeTx,
 )
-from forewarn.control.idempotent_calls import Answered
+from forewarn.control.idempotent_calls import IdempotentResponse
 from forewarn.core.access import LONGEST_LIFE, Grant, Right, Role, digest_of
 from forewarn.core.basic_types import ProjectName
 from forewarn.core.session_cookies import Identified, csrf_of
@@ -95,11 +95,11 @@ session_router = ApiRouter("session")
 _NOT_KEPT = {"Cache-Control": "no-store"}
 
 
-def _send_uncached(_: Request, answered: Answered) -> Response:
+def _send_uncached(_: Request, answered: IdempotentResponse) -> Response:
     return Response(answered.body, answered.status, headers=_NOT_KEPT, media_type=JSONResponse.media_type)
 
 
-def _send_cookie(request: Request, answered: Answered) -> Response:
+def _send_cookie(request: Request, answered: IdempotentResponse) -> Response:
     """Send the secret as a cookie, which no script can read, and the rest as the body."""
     begun = read_body(BegunSessionAnswer, json.loads(answered.body))
     services: Services = request.app.state.services
@@ -115,7 +115,7 @@ def _send_cookie(request: Request, answered: Answered) -> Response:
     return response
 
 
-def _send_no_cookie(request: Request, answered: Answered) -> Response:
+def _send_no_cookie(request: Request, answered: IdempotentResponse) -> Response:
     response = _send_uncached(request, answered)
     response.delete_cookie(
         cookie_name(request.scope), secure=is_secure(request.scope), httponly=True, samesite="strict"

@@ -11,9 +11,9 @@ from forewarn.api.services import CallerName, ScopedTx, Service, Services
 from forewarn.control.webhook_use_cases import WebhookView
 from forewarn.core.access import Right
 from forewarn.core.basic_types import Kind, ProjectName
-from forewarn.core.push import WebhookId
+from forewarn.core.webhook_rules import WebhookId
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.record_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
+from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookTestAnswer, WebhookAnswer
 from forewarn.wire.fields import Field
 
 router = ApiRouter("webhooks")
@@ -77,11 +77,11 @@ async def remove_webhook(id: WebhookInPath, service: Service, caller: CallerName
 
 
 @router.call("POST /v1/webhooks/{id}/test", "Try a webhook out", right=Right.USE, errors=(404, 429))
-async def try_webhook(id: WebhookInPath, service: Service) -> TrialAnswer:
+async def try_webhook(id: WebhookInPath, service: Service) -> WebhookTestAnswer:
     """Call a webhook now with an event of type `forewarn.test`, and say what came of it; once at a time."""
     view = await _view(service, id)
     error = await service.pushing.try_out(view.webhook)
-    return TrialAnswer(delivered=error is None, error=error)
+    return WebhookTestAnswer(delivered=error is None, error=error)
 
 
 async def _view(service: Services, id_: WebhookId) -> WebhookView:

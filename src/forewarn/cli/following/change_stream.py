@@ -135,7 +135,7 @@ class ChangeStream:
         except RequestRefused as refusal:
             if refusal.status != FORBIDDEN:
                 raise
-            with self._client.kept_open() as client:
+            with self._client.keeping_connection() as client:
                 self._poll(client)
         else:
             self._lost("the server has closed the stream")

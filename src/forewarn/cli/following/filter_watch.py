@@ -26,7 +26,7 @@ from forewarn.cli.views.host_filter import (
 )
 from forewarn.client.replies import AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.core.errors import ForewarnError
-from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.coding import ANSWER_CODEC
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 
 # Where libvirt keeps the state of the domains that run on this host.
@@ -145,13 +145,13 @@ class SavedFleet:
             saved = json.loads(self.path.read_bytes())
             if saved["typed"] != self._name:
                 return None
-            return str(saved["host"]), [ANSWERS.read(MachineAnswer, each) for each in saved["machines"]]
+            return str(saved["host"]), [ANSWER_CODEC.read(MachineAnswer, each) for each in saved["machines"]]
         except (OSError, KeyError, TypeError, ValueError, RecursionError):
             return None  # it was not saved yet, or by another version: the server is asked
 
     def write(self, host: str, machines: Sequence[MachineAnswer]) -> None:
         """Save the fleet; for root alone, whole or not at all."""
-        written = [ANSWERS.write(each) for each in machines]
+        written = [ANSWER_CODEC.write(each) for each in machines]
         text = json.dumps({"typed": self._name, "host": host, "machines": written})
         part = self.path.with_suffix(".part")
         try:

@@ -31,7 +31,7 @@ MOST_NAMES = 4
 def follow(session: Session, id_: str) -> None:
     """Show a rollout until it is done; one that stops before ends this with code 1."""
     try:
-        with session.client.kept_open() as client, ChangeStream(session.client) as changes:
+        with session.client.keeping_connection() as client, ChangeStream(session.client) as changes:
             followed = _FollowedRollout(client, id_)
             current = Refresher(
                 changes, load=followed.read, take=lambda _: followed.read(), rest=followed.rest

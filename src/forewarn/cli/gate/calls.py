@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from forewarn.cli import terminal
 from forewarn.cli.following.change_stream import is_temporary
 from forewarn.client.replies import RequestRefused, ServerUnreachable
-from forewarn.client.retrying import may_happen_after, uncertain_after
+from forewarn.client.retrying import may_have_taken_effect, unknown_outcome_message
 from forewarn.clock import monotonic
 
 # SIGHUP, when a terminal is gone, is sent on POSIX systems only.
@@ -118,11 +118,11 @@ class RetryingCaller:
     def _given_up(self) -> str:
         """Return why there is no answer, for those who say what is to be done about that too."""
         if self._may_happen:
-            self.trouble = uncertain_after(self.trouble)
+            self.trouble = unknown_outcome_message(self.trouble)
         return self.trouble
 
     def _lost(self, error: RequestRefused | ServerUnreachable) -> None:
-        self._may_happen = self._may_happen or may_happen_after(error)
+        self._may_happen = self._may_happen or may_have_taken_effect(error)
         known, self.trouble = self.trouble, str(error).splitlines()[0]
         if not known:
             terminal.try_print_error(f"reconnecting: {self.trouble}")

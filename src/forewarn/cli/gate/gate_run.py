@@ -32,8 +32,8 @@ from forewarn.cli.views.order_view import show_broken_promises, show_ways_on
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
 from forewarn.core.basic_types import OrderState, StepState
-from forewarn.core.moments import format_span_briefly
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
+from forewarn.core.time_formats import format_span_briefly
+from forewarn.wire.answers.order_answers import OrderDetailWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
 
 # As often as a guest polls.
 LOOK_EVERY = 1.0
@@ -94,7 +94,7 @@ class Gate:
 
     # Waiting
 
-    def _wait(self) -> NotedOrderWithEventsAnswer:
+    def _wait(self) -> OrderDetailWithEventsAnswer:
         """Wait until work may begin or all of it is done, and return the order as it is then.
 
         Each change of who is awaited is printed once.

@@ -20,12 +20,12 @@ from forewarn.core.basic_types import (
     StageKind,
     StepState,
 )
-from forewarn.core.moments import format_span_briefly
-from forewarn.wire.answers.event_answers import EventAnswer, MachineNoticeAnswer, NotedEventAnswer
+from forewarn.core.time_formats import format_span_briefly
+from forewarn.wire.answers.event_answers import EventAnswer, MachineNoticeAnswer, EventDetailAnswer
 from forewarn.wire.answers.order_answers import (
-    HeardAnswer,
+    HeartbeatAnswer,
     HostStepAnswer,
-    NotedOrderWithEventsAnswer,
+    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderWithEventsAnswer,
 )
@@ -51,9 +51,9 @@ class GatedOrder:
         self.host = order.host
         self.silence = order.heartbeat_seconds or DEFAULT_SILENCE
 
-    def look(self) -> NotedOrderWithEventsAnswer:
+    def look(self) -> OrderDetailWithEventsAnswer:
         """Read it anew."""
-        return self._session.client.get(self._path, NotedOrderWithEventsAnswer).value
+        return self._session.client.get(self._path, OrderDetailWithEventsAnswer).value
 
     def post(self, verb: str, body: Body = None, *, key: str) -> OrderWithEventsAnswer:
         """Ask something of the server about it."""
@@ -71,9 +71,9 @@ class GatedOrder:
         except RequestRefused as refusal:
             return str(refusal)
 
-    def beat(self, *, key: str) -> HeardAnswer:
+    def beat(self, *, key: str) -> HeartbeatAnswer:
         """Report that the work goes on, and hear whether it should."""
-        return self._session.client.post(f"{self._path}/heartbeat", HeardAnswer, key=key).value
+        return self._session.client.post(f"{self._path}/heartbeat", HeartbeatAnswer, key=key).value
 
     def report(self, ended: str, verb: str, machines: Sequence[str]) -> Sequence[EventAnswer]:
         """Report how the work ended, for as long as one may be silent if the server is away."""
@@ -171,7 +171,7 @@ def was_empty(order: OrderAnswer) -> bool:
     return order.state is OrderState.DONE and moot and not is_service(order)
 
 
-def progress(seen: NotedOrderWithEventsAnswer, *, known: set[str]) -> list[str]:
+def progress(seen: OrderDetailWithEventsAnswer, *, known: set[str]) -> list[str]:
     """Write how far each event of an order is; of those `known` for a while, who never polled."""
     lines = []
     for event in seen.events:
@@ -191,14 +191,14 @@ def progress(seen: NotedOrderWithEventsAnswer, *, known: set[str]) -> list[str]:
     return lines
 
 
-def _is_over(event: NotedEventAnswer, order: OrderAnswer) -> bool:
+def _is_over(event: EventDetailAnswer, order: OrderAnswer) -> bool:
     """Return whether the machines of a started event are done with; those of an evacuation go by turns."""
     steps = order.steps if event.stage is None else order.stages[event.stage].steps
     mine = (step for step in steps if step.machine in event.resources)
     return all(step.state in (StepState.DONE, StepState.MOOT) for step in mine)
 
 
-def show_notice(seen: NotedOrderWithEventsAnswer) -> None:
+def show_notice(seen: OrderDetailWithEventsAnswer) -> None:
     """Print what notice was promised, what was delivered, and when the work really started."""
     for event in seen.events:
         promised = formatting.between(event.announced_at, event.not_before)
@@ -224,7 +224,7 @@ def _delivered(notices: Sequence[MachineNoticeAnswer]) -> str:
     return f"delivered {least}{format_span_briefly(min(given))}" + (f" ({said})" if said else "")
 
 
-def _awaited(event: NotedEventAnswer, *, known: bool) -> str:
+def _awaited(event: EventDetailAnswer, *, known: bool) -> str:
     silent = _unsent(event.notices) if known else []
     return formatting.listing(
         [f"{name} (never polled)" if name in silent else name for name in event.awaited]

@@ -10,7 +10,7 @@ from forewarn.agent.status import of_events
 from forewarn.cli import terminal
 from forewarn.client.replies import RequestRefused
 from forewarn.clock import SystemClock
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.platform import system
 
 TIMEOUT_SECONDS = 5.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from forewarn.cli import terminal
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.connected_processes import ConnectedProcess, ConnectedProcesses, connected_processes
 from forewarn.sdk.discovery import Finding, surroundings

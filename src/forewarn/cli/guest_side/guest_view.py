@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from forewarn.cli import formatting, terminal
 from forewarn.clock import monotonic
 from forewarn.core.basic_types import EventStatus
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,14 +10,14 @@ from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import machines_of, name_order, show_still_degraded
 from forewarn.cli.views.questions import YES, ask_before_cancelling
 from forewarn.core.basic_types import HINTS, EventStatus, Source
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.wire.answers.event_answers import (
     ApprovalAnswer,
     DeferralAnswer,
     EventAnswer,
     ListedEventAnswer,
     MachineNoticeAnswer,
-    NotedEventAnswer,
+    EventDetailAnswer,
     PostponementAnswer,
 )
 from forewarn.wire.answers.order_answers import OrderAnswer
@@ -55,7 +55,7 @@ def list_(
 @app.verb(ID)
 def show(session: Session, id_: str) -> None:
     """Show an event, current or over."""
-    reply = session.client.get(path_by_id(session.client, EventAnswer, id_), NotedEventAnswer)
+    reply = session.client.get(path_by_id(session.client, EventAnswer, id_), EventDetailAnswer)
     session.print_reply(reply, lambda event: _show(session, event))
 
 
@@ -70,7 +70,7 @@ def approve(session: Session, id_: str) -> None:
 def cancel(session: Session, id_: str, yes: bool) -> None:
     """Cancel the order of an event, with all its events."""
     path = path_by_id(session.client, EventAnswer, id_)
-    event = session.client.get(path, NotedEventAnswer).value
+    event = session.client.get(path, EventDetailAnswer).value
     order = session.order(event.order)
     if (
         event.status is EventStatus.SCHEDULED and event.ended_at is None
@@ -118,7 +118,7 @@ def _starts(event: EventAnswer, now: datetime) -> str | None:
     return None if never else formatting.starts(event, now)
 
 
-def _show(session: Session, event: NotedEventAnswer) -> None:
+def _show(session: Session, event: EventDetailAnswer) -> None:
     terminal.details(
         [
             ("event", event.id),

@@ -26,7 +26,7 @@ from forewarn.client.replies import RequestRefused
 from forewarn.core.basic_types import EXTERNAL, MaintenanceWord, OrderState
 from forewarn.core.model.rollout import RolloutState
 from forewarn.wire.answers.order_answers import (
-    NotedOrderWithEventsAnswer,
+    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
@@ -131,7 +131,7 @@ def order(
     """Take up an order again: its work failed, or its gate has gone."""
     _check(command, wait=wait)
     path = options.path_by_id(session.client, OrderAnswer, id_)
-    found: OrderAnswer = session.client.get(path, NotedOrderWithEventsAnswer).value.order
+    found: OrderAnswer = session.client.get(path, OrderDetailWithEventsAnswer).value.order
     if not is_done_here(found):
         raise RequestRefused(
             f"order {found.id} is done by the server itself: there is nothing to run for it here"

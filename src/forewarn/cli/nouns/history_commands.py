@@ -197,7 +197,7 @@ def write_export(
     if resume and file is not None:
         above = max(above, last_number(file, form))
     count, last = 0, above
-    with session.client.kept_open() as client:
+    with session.client.keeping_connection() as client:
         pages = _pages(client, above, wanted)
         # Before the file is made: without a server there should be none, rather than an empty one.
         first = next(pages, [])

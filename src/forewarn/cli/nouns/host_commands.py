@@ -128,7 +128,7 @@ def _watch_filter(
         terminal.echo(f"until the server answers, the fleet is that of {saved.path}")
     FilterWatch(
         host,
-        fetch=partial(_all_machines, session.client.answered_within(SERVER_SECONDS)),
+        fetch=partial(_all_machines, session.client.with_answer_timeout(SERVER_SECONDS)),
         look=partial(taps_of, status),
         say=terminal.echo,
         reserved=reserved,

@@ -19,7 +19,7 @@ from forewarn.core.basic_types import EXTERNAL, Action, OrderState, ServiceMode,
 from forewarn.core.disclosure import A_HOST
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
-    NotedOrderWithEventsAnswer,
+    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderWithEventsAnswer,
 )
@@ -44,7 +44,7 @@ def list_(
 @app.verb(ORDER)
 def show(session: Session, id_: str) -> None:
     """Show an order: its steps, its events, and what it waits for."""
-    reply = session.client.get(path_by_id(session.client, OrderAnswer, id_), NotedOrderWithEventsAnswer)
+    reply = session.client.get(path_by_id(session.client, OrderAnswer, id_), OrderDetailWithEventsAnswer)
     session.print_reply(reply, lambda answer: _show(session, answer))
 
 
@@ -149,7 +149,7 @@ def _reasons(order: OrderAnswer) -> str:
     return "; ".join(f"{', '.join(named)}: {why}" if named else why for why, named in whose.items())
 
 
-def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
+def _show(session: Session, answer: OrderDetailWithEventsAnswer) -> None:
     order = answer.order
     terminal.details(
         [

@@ -11,7 +11,7 @@ from forewarn.cli.command_group import flag, option
 from forewarn.cli.options import ONLY_NEW, delete_from_fleet, name_argument, path_of, put_in_fleet
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.wire.answers.fleet_answers import ProjectAnswer
 from forewarn.wire.answers.rehearsal_answers import (
     EndedRehearsalAnswer,

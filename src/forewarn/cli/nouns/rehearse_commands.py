@@ -137,7 +137,7 @@ def _players(given: Sequence[str]) -> dict[str, str]:
 
 def _scenario(name: str, command: Sequence[str], speed: float | None) -> "Scenario":
     from forewarn.core.errors import Invalid, NotFound
-    from forewarn.core.spelling import hint
+    from forewarn.core.text_formats import hint
     from forewarn.rehearsal.scenario_file import all_shipped, find, with_command, with_speed
 
     try:
@@ -191,7 +191,7 @@ def _rehearse(
     try:
         with watching(request.scenario.name, beside=session.json, url_file=url_file) as watcher:
             if running:
-                return rehearse.rehearse_on(session.client.on_event_loop(), request, watcher)
+                return rehearse.rehearse_on(session.client.as_async_client(), request, watcher)
             return rehearse.rehearse(request, watcher)
     except Unavailable as error:
         raise ServerUnreachable(f"{error}\n{ADVICE}") from None

@@ -9,7 +9,7 @@ from forewarn.cli.command_group import argument, option
 from forewarn.cli.options import seconds
 from forewarn.cli.session import Noun, Session, command
 from forewarn.client.replies import RequestRefused
-from forewarn.core.moments import format_offset, format_span_briefly
+from forewarn.core.time_formats import format_offset, format_span_briefly
 from forewarn.wire.answers.record_answers import PromiseAnswer
 from forewarn.wire.answers.service_answers import ClockAnswer, ClockOffsetAnswer, StatusAnswer
 

@@ -24,7 +24,7 @@ ONCE = flag("--once", "Print what is now, and end.")
 def watch(session: Session, group: str | None, host: str | None, once: bool) -> None:
     """Watch hosts, machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it."""
     watched = WatchFilter(project=session.project, group=group, host=host)
-    with session.client.kept_open() as client:
+    with session.client.keeping_connection() as client:
         copy = FleetCopy(client, watched)
         copy.check()
         copy.load()
@@ -98,7 +98,7 @@ def _print(copy: FleetCopy) -> None:
 
 
 def _as_json(copy: FleetCopy) -> dict[str, Any]:
-    from forewarn.wire.answers.coding import ANSWERS
+    from forewarn.wire.answers.coding import ANSWER_CODEC
 
     shown = {
         "machines": list(copy.machines.values()),
@@ -112,5 +112,5 @@ def _as_json(copy: FleetCopy) -> dict[str, Any]:
     return {
         "now": copy.time.at_present().isoformat(),
         "trouble": copy.trouble or None,
-        **ANSWERS.write(shown),
+        **ANSWER_CODEC.write(shown),
     }

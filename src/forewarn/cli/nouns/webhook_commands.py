@@ -7,8 +7,8 @@ from forewarn.cli.command_group import argument, option
 from forewarn.cli.options import id_argument, path_by_id
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import RequestRefused
-from forewarn.core.moments import format_span_briefly
-from forewarn.wire.answers.record_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
+from forewarn.core.time_formats import format_span_briefly
+from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookTestAnswer, WebhookAnswer
 
 app = Noun()
 
@@ -68,7 +68,7 @@ def remove(session: Session, id_: str) -> None:
 @app.verb(ID)
 def test(session: Session, id_: str) -> None:
     """Call a webhook now, and say what came of it."""
-    reply = session.client.post(f"{path_by_id(session.client, WebhookAnswer, id_)}/test", TrialAnswer)
+    reply = session.client.post(f"{path_by_id(session.client, WebhookAnswer, id_)}/test", WebhookTestAnswer)
     if not reply.value.delivered:
         raise RequestRefused(f"the call was not taken: {reply.value.error}")
     session.print_reply(reply, lambda _: terminal.echo("The call was taken."))

@@ -10,7 +10,7 @@ from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.model.declaration import HostSpec, MachineSpec
 from forewarn.core.model.fleet_counts import DomainSummary, GroupSummary
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.moments import write_span
+from forewarn.core.time_formats import span_literal
 from forewarn.wire import fields
 from forewarn.wire.answers.fleet_answers import SummaryAnswer
 from forewarn.wire.fleet import HOST, POLICY, write_machine, write_policy
@@ -46,14 +46,14 @@ def _project(project: dict[str, Any]) -> dict[str, Any]:
     """Write the length of windows as people do."""
     if "windows" not in project:
         return project
-    windows = [{**window, "length": write_span(window["length"])} for window in project["windows"]]
+    windows = [{**window, "length": span_literal(window["length"])} for window in project["windows"]]
     return {**project, "windows": windows}
 
 
 def _asked(policy: dict[str, Any]) -> dict[str, Any]:
     """Leave out what every group gets; times are written as people do."""
     return {
-        key: write_span(value) if key in POLICY and fields.is_span(POLICY[key]) else value
+        key: span_literal(value) if key in POLICY and fields.is_span(POLICY[key]) else value
         for key, value in policy.items()
         if value != _POLICY.get(key)
     }

@@ -12,7 +12,7 @@ from forewarn.cli.options import path_of
 from forewarn.cli.session import Session
 from forewarn.cli.views.order_view import machines_of, name_order
 from forewarn.client.replies import RequestRefused
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.cli import formatting, terminal
 from forewarn.client.replies import RequestRefused
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from forewarn.core.rehearsal_ledger import Account
+    from forewarn.core.rehearsal_ledger import GuestAccount
     from forewarn.rehearsal.rehearse import RehearsalSetup
     from forewarn.rehearsal.rehearse_agent import AgentReport
     from forewarn.rehearsal.report import GuestEvent, GuestReport, ProbeReport, RehearsalReport
@@ -56,7 +56,7 @@ GUESTS = terminal.ItemTable[Row](
 )
 
 
-PLAYERS = terminal.ItemTable["Account"](
+PLAYERS = terminal.ItemTable["GuestAccount"](
     columns={
         "machine": lambda account: account.machine,
         "polls": lambda account: account.polls,
@@ -77,7 +77,7 @@ class RehearsalPrinter:
         self._url_file = url_file
 
     def opened(
-        self, opening: "RehearsalSetup", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
+        self, opening: "RehearsalSetup", accounts: "Mapping[str, GuestAccount]", elapsed: Callable[[], timedelta]
     ) -> None:
         """Print where the guests should poll."""
         if self._url_file is not None:
@@ -99,12 +99,12 @@ class RehearsalScreen(RehearsalPrinter):
     def __init__(self, name: str, *, url_file: Path | None) -> None:
         super().__init__(beside=False, url_file=url_file)
         self._name = name
-        self._accounts: Mapping[str, Account] = {}
+        self._accounts: Mapping[str, GuestAccount] = {}
         self._elapsed: Callable[[], timedelta] = timedelta
         self._lines: deque[str] = deque(maxlen=LINES)
 
     def opened(
-        self, opening: "RehearsalSetup", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
+        self, opening: "RehearsalSetup", accounts: "Mapping[str, GuestAccount]", elapsed: Callable[[], timedelta]
     ) -> None:
         """Print where the guests should poll, and begin to draw."""
         super().opened(opening, accounts, elapsed)

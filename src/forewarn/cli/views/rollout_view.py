@@ -10,7 +10,7 @@ from forewarn.cli.views.rollout_night import show_night
 from forewarn.client.replies import AnswerNotUnderstood
 from forewarn.core.basic_types import EXTERNAL, SIMULATED, RolloutAction, ServiceMode
 from forewarn.core.model.rollout import WaveState
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.wire.answers.order_answers import WaitingAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer
 from forewarn.wire.texts import is_guid

@@ -6,7 +6,7 @@ from typing import TypeVar
 from forewarn.cli import formatting, terminal
 from forewarn.core.basic_types import StageKind, StepState, Work
 from forewarn.core.disclosure import A_HOST
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.wire.answers.order_answers import HostStepAnswer, OrderAnswer, StageAnswer, StepAnswer
 
 # Stages come one after another, and are counted from one.

@@ -26,7 +26,7 @@ from forewarn.control.driver import (
     Unknown,
 )
 from forewarn.core.basic_types import HOOK, HostName, Work
-from forewarn.core.disclosure import said_by_driver
+from forewarn.core.disclosure import mark_driver_text
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
@@ -126,11 +126,11 @@ def perform(driver: Driver, call: DriverCall) -> Answer:
         log.exception("driver %s broke in %s of %s", task.driver, call.verb, task.name)
         return Unknown(f"{driver_named(task.driver)} broke: {error}")
     if isinstance(answer, Done):
-        return replace(answer, note=said_by_driver(answer.note, HOOK)) if answer.note else answer
+        return replace(answer, note=mark_driver_text(answer.note, HOOK)) if answer.note else answer
     # The answer first: to ask what a driver can do takes forty times as long.
     if not isinstance(answer, Failed | Unknown | Refused) or isinstance(driver, InOwnWords):
         return answer
-    return replace(answer, why=said_by_driver(answer.why, task.driver))
+    return replace(answer, why=mark_driver_text(answer.why, task.driver))
 
 
 def _asked(driver: Driver, call: DriverCall) -> Answer:

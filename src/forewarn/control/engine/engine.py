@@ -12,7 +12,7 @@ from typing import TypeVar
 from forewarn.control.engine.driver_calls import CallAnswer
 from forewarn.control.engine.next_due import NOTHING_DUE, NextDue
 from forewarn.control.engine.order_work import OrderWork
-from forewarn.control.engine.outside_news import ExternalTimeout, GuestSaving
+from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.engine.pruning import RecordPruning
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
@@ -23,7 +23,7 @@ from forewarn.core.guests import listening
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.constraints import Grace
 from forewarn.core.model.group import Group
-from forewarn.core.moments import format_span_briefly
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.store.batch import Transaction
 from forewarn.store.saved import Saved
 
@@ -52,7 +52,7 @@ class Engine(UseCase):
         *,
         orders: OrderWork,
         rollouts: RolloutEngine,
-        guests: GuestSaving,
+        guests: GuestActivitySaver,
         external: ExternalTimeout,
         rehearsals: OpenRehearsals,
     ) -> None:
@@ -74,7 +74,7 @@ class Engine(UseCase):
         self.due.note(saved)
         self.rollouts.cache.note(saved)
 
-    def tick(self, now: datetime, *, give_way: Callable[[], bool] = lambda: False, few: bool = False) -> bool:
+    def tick(self, now: datetime, *, should_yield: Callable[[], bool] = lambda: False, few: bool = False) -> bool:
         """Do what is due by now, but no more than a piece of it; return whether more may be left.
 
         Between two pieces others get their turn, and time goes on: what is announced last must not have
@@ -83,12 +83,12 @@ class Engine(UseCase):
         """
         self._rehearsals.review(self._transact)
         more_polls = self._guests.save_due(now)
-        faults, more_overdue = self._fail_overdue(now, give_way=give_way)
+        faults, more_overdue = self._fail_overdue(now, should_yield=should_yield)
         # What was just started comes first, and is not due any more then.
         told = self._orders.has_news
         faults += _named(self._orders.tell_drivers(now))
         # A piece of its own, but not twice: what is due must not wait for jobs that start something.
-        self._only_told = told and not self._only_told and give_way()
+        self._only_told = told and not self._only_told and should_yield()
         if self._only_told:
             _report(faults)
             return True
@@ -99,11 +99,11 @@ class Engine(UseCase):
         if silent:
             self._disable_some(now)
         due = self._due_orders(now) if _is_past(found.order, now) else ()
-        faults += _named(self._orders.work_on(due, now, give_way=give_way, few=few))
+        faults += _named(self._orders.work_on(due, now, should_yield=should_yield, few=few))
         # All orders of a wave that fall due together are seen to before its rollout is looked at.
-        left = len(due) == BATCH or (due and give_way())
+        left = len(due) == BATCH or (due and should_yield())
         rollouts = self._due_rollouts(now) if not left and (due or _is_past(found.rollout, now)) else ()
-        faults += self._look_at(rollouts, now, give_way=give_way, few=few)
+        faults += self._look_at(rollouts, now, should_yield=should_yield, few=few)
         if not more_overdue:  # else the others come first
             _report(faults)
         if due or rollouts or more_polls or silent or more_overdue:
@@ -115,7 +115,7 @@ class Engine(UseCase):
         return self.due.is_reached(now) or self._orders.has_news
 
     def _look_at(
-        self, rollouts: Sequence[str], now: datetime, *, give_way: Callable[[], bool], few: bool
+        self, rollouts: Sequence[str], now: datetime, *, should_yield: Callable[[], bool], few: bool
     ) -> list[str]:
         """Carry rollouts on, at least one; return those that cannot go on."""
         faults = []
@@ -126,7 +126,7 @@ class Engine(UseCase):
         for id_ in rollouts:
             if not self._try("rollout", look, id_, now):
                 faults.append(f"rollout {id_}")
-            if give_way():
+            if should_yield():
                 break
         return faults
 
@@ -157,23 +157,23 @@ class Engine(UseCase):
         while (due := self.next_due(now)) is not None and due <= target:
             now = due
             self._finish(now)
-            self.keep_time(now)
+            self.save_time(now)
             reach(now)
-        self.keep_time(target)
+        self.save_time(target)
         reach(target)
 
     def _finish(self, now: datetime) -> None:
         while self.tick(now):
             pass
 
-    def keep_time(self, now: datetime) -> None:
+    def save_time(self, now: datetime) -> None:
         """Save the time reached before it is shown, so that it does not go back over a crash."""
         with self._store.read() as snapshot:
             reached = snapshot.time.reached()
         if reached is None or reached < now:
             self._transact(lambda tx: tx.time.set_reached(now))
 
-    def prove_present(self, now: datetime, *, ahead: timedelta = NOTHING) -> int:
+    def save_presence(self, now: datetime, *, ahead: timedelta = NOTHING) -> int:
         """Save that the service runs, so far ahead of the system's time: Unavailable if nothing can be saved.
 
         If the system's clock was turned since, windows open at other moments of service time: all orders
@@ -193,7 +193,7 @@ class Engine(UseCase):
         self.due.note(None)
         return tx.records.newest()
 
-    def note_absence(self, absence: Absence) -> None:
+    def save_absence(self, absence: Absence) -> None:
         """Save that guests could not be heard: that time is neither notice nor silence of theirs (rule 12).
 
         A brief absence leaves no record: each restart would.
@@ -205,7 +205,7 @@ class Engine(UseCase):
                     away = format_span_briefly((absence.until - absence.since).total_seconds())
                     reason = f"for {away}; that is not the guests' silence"
                     draft.record(Kind.SERVICE_AWAY, None, reason=reason)
-                absences = listening.with_absence(tx.time.absences(), absence, policy=self._policy)
+                absences = listening.add_absence(tx.time.absences(), absence, policy=self._policy)
                 tx.time.set_absences(absences)
 
         self._transact(note)
@@ -235,7 +235,7 @@ class Engine(UseCase):
         with self._store.read() as snapshot:
             return snapshot.rollouts.due(now, limit=BATCH)
 
-    def _fail_overdue(self, now: datetime, *, give_way: Callable[[], bool]) -> tuple[list[str], bool]:
+    def _fail_overdue(self, now: datetime, *, should_yield: Callable[[], bool]) -> tuple[list[str], bool]:
         """Fail orders of which nothing is heard, at least one; return which cannot be, and whether more wait.
 
         The next time begins behind the last one tried, so that none keeps the others from their turn.
@@ -249,7 +249,7 @@ class Engine(UseCase):
             self._failed_last = order
             if not self._try("order", partial(self._fail, why=late[order]), order, now):
                 faults.append(f"order {order}")
-            if give_way():
+            if should_yield():
                 return faults, number < len(late)
         return faults, False
 
@@ -273,9 +273,9 @@ class Engine(UseCase):
 
     def save_all(self, now: datetime, *, ahead: timedelta = NOTHING) -> None:
         """Save what is only in memory, and the time reached."""
-        self._guests.save_sent()
+        self._guests.save_notices()
         self._guests.save_polls(now)
-        self.prove_present(now, ahead=ahead)
+        self.save_presence(now, ahead=ahead)
 
     def _disable_some(self, now: datetime) -> None:
         """Disable groups that have fallen silent, but no more than a batch of them."""
@@ -292,7 +292,7 @@ class Engine(UseCase):
 
     def _silent(self, now: datetime) -> Sequence[Group]:
         with self._store.read() as snapshot:
-            since = listening.silent_since(now, snapshot.time.absences(), policy=self._policy)
+            since = listening.idle_cutoff(now, snapshot.time.absences(), policy=self._policy)
             return snapshot.due.idle_groups(since=since, limit=BATCH)
 
 

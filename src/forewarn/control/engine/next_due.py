@@ -40,7 +40,7 @@ class NextDue:
             self.note(None)
             raise
         active = moments.oldest_activity
-        silent = listening.silent_at(active, absences, policy=self._policy) if active else None
+        silent = listening.idle_at(active, absences, policy=self._policy) if active else None
         self.sooner(moments.order, moments.rollout, moments.ready, silent)
         return FirstDue(moments.order, moments.rollout, silent)
 

@@ -64,7 +64,7 @@ class OrderWork(UseCase):
         orders: Sequence[OrderId],
         now: datetime,
         *,
-        give_way: Callable[[], bool] = lambda: False,
+        should_yield: Callable[[], bool] = lambda: False,
         few: bool = False,
     ) -> list[OrderId]:
         """Decide on orders by what their drivers say; return those that cannot go on.
@@ -77,7 +77,7 @@ class OrderWork(UseCase):
             self._attempts.take_over(self._load(self._attempts.unloaded(some), now))
             answers = self._believed(self._attempts.ask(self._attempts.due(some, now), now))
             faults += self._decide_each(some, answers, now)
-            if give_way():
+            if should_yield():
                 break  # drivers are told with the next piece
             faults += self.tell_drivers(now)
         return faults
@@ -236,7 +236,7 @@ def _take(draft: Draft, answer: CallAnswer, *, laned: bool) -> None:
         case Failed(why=why, again=again):
             reports.step_failed(draft, id_, why=why, again=again)
         case Refused(why=why, unreached=unreached):
-            turned_down = reports.step_unreached if unreached else reports.step_refused
+            turned_down = reports.step_target_unreachable if unreached else reports.step_refused
             turned_down(draft, id_, why=why)
         case Cancelled() | TooLate() as called_off:
             report = reports.step_cancelled if called_off == Cancelled() else reports.step_too_late

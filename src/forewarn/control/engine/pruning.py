@@ -13,9 +13,9 @@ from forewarn.core import retention
 from forewarn.core.basic_types import Kind
 from forewarn.core.filters import RecordFilter
 from forewarn.core.model.record import Record
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.core.retention import Needed, Pruning
-from forewarn.core.spelling import counted
+from forewarn.core.text_formats import counted
 from forewarn.store.batch import Transaction
 
 # A few milliseconds of work, for which a use case may have to wait.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from forewarn.control import naming
-from forewarn.control.reached_hosts import Reachability, ReachState
+from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.control.use_case import Reading
 from forewarn.core.basic_types import GroupKind, HostName, NameKind
 from forewarn.core.fleet import machines

@@ -23,7 +23,7 @@ from forewarn.core.filters import OrderFilter
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
-from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.rehearsal_rules import Fault, KeptRehearsal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries
@@ -41,7 +41,7 @@ class RehearsalEndpoint(Protocol):
         """Let guests meet these faults from now on, and no others."""
         ...
 
-    def accounts(self, project: ProjectName) -> Sequence[Account]:
+    def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
         """Return what guests have done so far."""
         ...
 
@@ -178,7 +178,7 @@ class OpenRehearsals(UseCase):
         """Return who has ended a rehearsal in a project."""
         return next((by for *which, by in self._over if which == [project, id_]), None)
 
-    def accounts(self, project: ProjectName) -> Sequence[Account]:
+    def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
         """Return what the guests of a project have done so far."""
         return self._endpoint.accounts(project)
 

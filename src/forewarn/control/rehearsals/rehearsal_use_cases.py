@@ -18,7 +18,7 @@ from forewarn.core.basic_types import Kind, MachineId, OrderId, ProjectName
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project
-from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.rehearsal_rules import Fault, how_to_mark
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transact
@@ -33,7 +33,7 @@ class RehearsalView:
     by: str
     begun_at: datetime
     now: datetime
-    accounts: Sequence[Account]
+    accounts: Sequence[GuestAccount]
     cancelled: Sequence[OrderId] = ()  # what had been ordered and not begun, once it is ended
 
 
@@ -44,7 +44,7 @@ class GoingOn(Protocol):
         """Return the rehearsal in a project."""
         ...
 
-    def accounts(self, project: ProjectName) -> Sequence[Account]:
+    def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
         """Return what the guests of a project have done so far; nothing if it has just ended."""
         ...
 

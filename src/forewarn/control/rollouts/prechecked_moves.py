@@ -16,10 +16,10 @@ from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import emptying
 from forewarn.core.rollouts.emptying import (
-    EmptyingInput,
+    EvacuationInput,
     MoveAnswer,
     PlannedMove,
-    leavers,
+    machines_to_evacuate,
     planned_moves,
     verdict,
 )
@@ -66,14 +66,14 @@ class PrecheckedMove:
 
 
 def load(
-    snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, around: EmptyingInput, policy: Policy
+    snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, around: EvacuationInput, policy: Policy
 ) -> tuple[list[PrecheckedMove], int]:
     """Load the first moves of a plan whose drivers can be asked about them, and count the others."""
     known = snapshot.rules.host_drivers()
     drivers = {host: rollout.terms.driver or known.of(host) for host in rollout.hosts}
     able = {host for host, driver in drivers.items() if driver in policy.prechecking}
     emptied = emptying.find_obstacles(rollout, survey, around) if able else ()
-    leaving = list(leavers(rollout, around, emptied, of=able))
+    leaving = list(machines_to_evacuate(rollout, around, emptied, of=able))
     moves = planned_moves(leaving[:MOST_MACHINES], around)
     reader = _Reader(snapshot)
     found = [

@@ -25,7 +25,7 @@ from forewarn.core.rollouts import (
     planning,
     progress,
 )
-from forewarn.core.rollouts.progress import Orders, Quiet
+from forewarn.core.rollouts.progress import Orders, UnwellMachines
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.rollouts import RolloutQueries
 
@@ -43,7 +43,7 @@ class _LastWave(NamedTuple):
 
     rollout: Rollout
     orders: Orders
-    quiet: Quiet  # the machines that are not well yet
+    quiet: UnwellMachines  # the machines that are not well yet
 
 
 class RolloutEngine(UseCase):
@@ -90,7 +90,7 @@ class RolloutEngine(UseCase):
         mine, orders_, quiet = wave
         if not mine.open:
             return self._over(tx, mine, now)
-        if failed := progress.left_out(mine, orders_):
+        if failed := progress.orders_to_abandon(mine, orders_):
             return self._leave_out(tx, mine, failed, now)
         wrong = _what_is_wrong(mine, orders_, quiet, now, self._policy)
         if wrong:
@@ -101,7 +101,7 @@ class RolloutEngine(UseCase):
             survey = self._survey(tx, mine, mine.left)
         mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
         if not chosen and mine.blocked:
-            no_way = planning.dead_end(mine, survey, now=now, policy=self._policy)
+            no_way = planning.why_stuck(mine, survey, now=now, policy=self._policy)
             return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
         if chosen:
             ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
@@ -110,7 +110,7 @@ class RolloutEngine(UseCase):
             placed = self._place(tx, mine, first, now)
             mine = planning.begin(mine, _ids(placed), survey, now=now, ends_about=ends)
             mine = _with_drivers(mine, placed)
-            mine = forecast.arranged(mine, survey, now=now, policy=self._policy)
+            mine = forecast.arrange_by_windows(mine, survey, now=now, policy=self._policy)
         # Empty hosts are done at once. What comes then, and the rest of a large wave, is for the next tick:
         # others get their turn before.
         return self.save(tx, replace(mine, due_at=now), now)
@@ -132,7 +132,7 @@ class RolloutEngine(UseCase):
         # No machine may move onto a host of its own wave: then all have their orders before any starts.
         some = mine.coming if emptying.moves_machines(mine) else mine.coming[:most]
         survey = self._survey(tx, mine, some)
-        free = planning.still_free(mine, some, survey, now=now, policy=self._policy)
+        free = planning.still_announceable(mine, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, mine, free, now)
         mine = _with_drivers(planning.go_on(mine, some, _ids(placed), now=now), placed)
         return self.save(tx, replace(mine, due_at=now), now)
@@ -144,11 +144,11 @@ class RolloutEngine(UseCase):
         """Return the orders of the wave that began last; those of earlier ones are settled."""
         return self.cache.of_last_wave(tx, mine)
 
-    def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders, now: datetime) -> Quiet:
+    def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders, now: datetime) -> UnwellMachines:
         """Find the machines that are not well yet: they do not poll again, or are off."""
         return (*self._silent(tx, mine, orders_), *self._off(tx, mine, orders_, now))
 
-    def _off(self, tx: Transaction, mine: Rollout, orders_: Orders, now: datetime) -> Quiet:
+    def _off(self, tx: Transaction, mine: Rollout, orders_: Orders, now: datetime) -> UnwellMachines:
         """Find the machines that are off after their work, also of waves that have just ended."""
         known = self.cache.stopped(tx, mine)
         if known is not None and not known:
@@ -169,7 +169,7 @@ class RolloutEngine(UseCase):
         since = HistoryFilter(machine=step.name, group=step.group, since=step.ended_at, kinds=kinds)
         return machine_health.is_stopped_by_others(tx.records.history(since))
 
-    def _silent(self, tx: Transaction, mine: Rollout, orders_: Orders) -> Quiet:
+    def _silent(self, tx: Transaction, mine: Rollout, orders_: Orders) -> UnwellMachines:
         """Find the machines of the last wave that must poll again and have not."""
         if not mine.terms.require_poll:
             return ()
@@ -289,7 +289,7 @@ def surveyed(rollouts: RolloutQueries, mine: Rollout, hosts: Sequence[HostName])
 def disturbed(survey: HostSurvey, mine: Rollout) -> HostSurvey:
     """Return hosts as a rollout disturbs them: those that leave one do so as ever."""
     survey = survey.disturbed_by(mine.work)
-    return survey.with_domains_at_once() if mine.terms.together and not mine.empties else survey
+    return survey.all_domains_at_once() if mine.terms.together and not mine.empties else survey
 
 
 def with_alike(rollouts: RolloutQueries, mine: Rollout, survey: HostSurvey) -> Rollout:
@@ -298,11 +298,11 @@ def with_alike(rollouts: RolloutQueries, mine: Rollout, survey: HostSurvey) -> R
         return mine
     groups = {group for footprint in survey.footprints.values() for group in footprint.counts}
     listed = groups & survey.sizes.keys()
-    others = rollouts.others_with(sorted(listed), besides=survey.hosts)
+    others = rollouts.other_hosts_with(sorted(listed), besides=survey.hosts)
     return replace(mine, alike=interchangeable_hosts.find(survey, others))
 
 
-def _what_is_wrong(mine: Rollout, orders_: Orders, quiet: Quiet, now: datetime, policy: Policy) -> str:
+def _what_is_wrong(mine: Rollout, orders_: Orders, quiet: UnwellMachines, now: datetime, policy: Policy) -> str:
     """Return what must pause a rollout: a failed step, a dead end, a machine that is not healthy in time."""
     if mine.state is not RolloutState.RUNNING or mine.aborting:
         return ""

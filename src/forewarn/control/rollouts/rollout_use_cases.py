@@ -19,7 +19,7 @@ from forewarn.core.basic_types import Kind
 from forewarn.core.errors import Conflict
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.rollouts import planning, progress
-from forewarn.core.spelling import counted
+from forewarn.core.text_formats import counted
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.rollouts import RolloutQueries
 
@@ -106,7 +106,7 @@ class Rollouts(RolloutViews, UseCase):
     def _check_possible(self, rollouts: RolloutQueries, mine: Rollout, now: datetime) -> None:
         """Refuse to go on with what could not be begun now: the fleet may have changed meanwhile."""
         survey = surveyed(rollouts, mine, mine.left)
-        no_way = planning.impossible(mine, survey, now=now, policy=self._policy)
+        no_way = planning.why_impossible(mine, survey, now=now, policy=self._policy)
         if no_way:
             raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")
 

@@ -25,7 +25,7 @@ from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, Ro
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts import emptying, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.emptying import Emptying, EmptyingInput
+from forewarn.core.rollouts.emptying import EvacuationCheck, EvacuationInput
 from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
@@ -98,7 +98,7 @@ class RolloutView:
     drivers: Mapping[HostName, str]  # who does the work on each host
     expected: tuple[Expected, ...] = ()
     warnings: tuple[str, ...] = ()
-    emptying: tuple[Emptying, ...] = ()  # of a plan: whether each host can be emptied
+    emptying: tuple[EvacuationCheck, ...] = ()  # of a plan: whether each host can be emptied
 
 
 class RolloutViews(Reading):
@@ -124,7 +124,7 @@ class RolloutViews(Reading):
         mine, survey = self.planned(snapshot, request, now)
         warnings = self.warnings(snapshot, mine, survey, fresh, now)
         if is_large(mine.hosts):
-            mine = forecast.with_first_wave(mine, survey, now=now, policy=self._policy)
+            mine = forecast.with_first_wave_begun(mine, survey, now=now, policy=self._policy)
         number = snapshot.records.newest()
         return RolloutPlan(rollout=mine, survey=survey, warnings=warnings, made_at=now, number=number)
 
@@ -144,7 +144,7 @@ class RolloutViews(Reading):
             mine, survey = self.planned(snapshot, request, now)
             warnings = self.warnings(snapshot, mine, survey, fresh, now)
             drivers = mine.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
-            around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else EmptyingInput()
+            around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else EvacuationInput()
             asks = mine.empties and bool(self._policy.prechecking)
             asked, more = (
                 prechecked_moves.load(snapshot, mine, survey, around, self._policy) if asks else ([], 0)
@@ -236,13 +236,13 @@ class RolloutViews(Reading):
                 raise naming.unknown(NameKind.HOST, host)
         Candidates(mine, survey, self._policy).check(now=now)
         mine = planning.replan(with_alike(snapshot.rollouts, mine, survey), survey)
-        return forecast.arranged(mine, survey, now=now, policy=self._policy), survey
+        return forecast.arrange_by_windows(mine, survey, now=now, policy=self._policy), survey
 
     def warnings(
         self, snapshot: Snapshot, mine: Rollout, survey: HostSurvey, fresh: LastPolls, now: datetime
     ) -> tuple[str, ...]:
         """Return what should be known before such a rollout is begun."""
-        saved = snapshot.rollouts.silent_machines(mine.hosts)
+        saved = snapshot.rollouts.machines_never_seen(mine.hosts)
         polled = fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
         never = (f"never polled: {naming.some(silent)}",) if silent else ()

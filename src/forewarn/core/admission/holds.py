@@ -8,7 +8,7 @@ from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.constraints import FLEET_REACH, Hold, Waiting
 from forewarn.core.model.host import Host
 from forewarn.core.model.project import Project
-from forewarn.core.moments import format_time
+from forewarn.core.time_formats import format_time
 
 
 def put(draft: Draft, hold: Hold, *, late: bool = False) -> Hold:

@@ -9,7 +9,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.clock_slew import Slew
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.project import DAY, Calendar, Opening, Project, overlap
-from forewarn.core.moments import format_span, format_time, whole_second
+from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 from forewarn.core.redaction import project_name
 
 # How far ahead a moment that fits is looked for, near first; what has not come by then never will.
@@ -111,7 +111,7 @@ class Timing:
 
     def not_before(self, now: datetime) -> datetime:
         """Return when work that is announced now may start, approvals aside."""
-        return whole_second(now + self._notice)
+        return round_up_to_second(now + self._notice)
 
     # Announcing
 

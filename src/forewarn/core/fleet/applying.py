@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.core.basic_types import (
-    ANSWERING_AT_ONCE,
+    SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     HOOK,
     GroupName,
@@ -21,21 +21,22 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import machines, sightings
-from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, claims
+from forewarn.core.fleet import outside_changes
+from forewarn.core.fleet import machines
+from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, claims
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.model.project import Project
-from forewarn.core.moments import format_span
-from forewarn.core.spelling import counted, hint, paired
+from forewarn.core.time_formats import format_span
+from forewarn.core.text_formats import counted, hint, paired
 
 WORK_WAITS = "where a host says nothing, work waits for somebody's word (external)"
 
 
-def apply(draft: Draft, part: FleetPart, *, by: str) -> tuple[str, ...]:
+def apply(draft: Draft, part: FleetChange, *, by: str) -> tuple[str, ...]:
     """Make a part of the fleet what is declared, and return each change as a line.
 
     The draft has all that the part names, and whoever is in a group or a project that it removes.
@@ -46,7 +47,7 @@ def apply(draft: Draft, part: FleetPart, *, by: str) -> tuple[str, ...]:
         *_apply_hosts(draft, part.hosts, by=by),
         *_apply_groups(draft, part.groups, by=by),
         *_remove_machines(draft, part.removed_machines, by=by),
-        *sightings.follow(draft, part.seen, by=by),
+        *outside_changes.follow(draft, part.seen, by=by),
         *_apply_machines(draft, part.machines, by=by),
         *_drop_groups(draft, part.removed_groups, by=by),
         *_drop_hosts(draft, part.removed_hosts, by=by),
@@ -326,7 +327,7 @@ def _check_uri(draft: Draft, host: HostName) -> None:
     """
     for order in draft.orders.values():
         for step in order.driven:
-            by_connection = order.driver_of(step) not in (*ANSWERING_AT_ONCE, HOOK)
+            by_connection = order.driver_of(step) not in (*SYNCHRONOUS_DRIVERS, HOOK)
             if by_connection and not step.why and host in _hosts(draft, order, step):
                 raise Conflict(
                     f"hosts.{host}: uri: order {order.id} ({order.action}) is at work there, on "

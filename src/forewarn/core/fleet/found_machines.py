@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from forewarn.core.basic_types import GroupName, MachineId, MachineName, ProjectName
-from forewarn.core.fleet.parts import Claim, claims
+from forewarn.core.fleet.fleet_changes import Claim, claims
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.found_fleet import FoundMachine
 from forewarn.core.model.machine import Machine
@@ -73,7 +73,7 @@ def fit_name(name: str) -> str:
     return fitted if fitted not in _NO_NAMES else "unnamed"
 
 
-def is_awkward(name: str) -> bool:
+def is_unsafe_name(name: str) -> bool:
     """Return whether paths or commands would take a name for something else."""
     return name in _NO_NAMES or name.startswith("-")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from forewarn.core.spelling import paired
+from forewarn.core.text_formats import paired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from forewarn.core.basic_types import (
-    BY_PEOPLE,
+    HUMAN_SOURCES,
     GroupKind,
     GroupName,
     HostName,
@@ -17,15 +17,16 @@ from forewarn.core.basic_types import (
     MachineId,
 )
 from forewarn.core.draft import Draft
-from forewarn.core.fleet import machines, sightings
+from forewarn.core.fleet import outside_changes
+from forewarn.core.fleet import machines
 from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
 from forewarn.core.fleet.found_machines import TAKEN, Candidate, FoundFields, differing, fit_name, places
 from forewarn.core.fleet.import_terms import Dispute, ImportTerms
-from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, SeenMachine
+from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, ObservedMachine
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.found_fleet import FoundFleet, FoundMachine
 from forewarn.core.model.machine import Machine
-from forewarn.core.spelling import counted
+from forewarn.core.text_formats import counted
 
 # The machines that one note names; the others are counted.
 _MOST_NAMED = 5
@@ -37,7 +38,7 @@ _ANNOUNCED = frozenset({"name", "group", "update_domain", "project"})
 class ImportPlan:
     """What an import changes, and what it leaves alone."""
 
-    part: FleetPart
+    part: FleetChange
     conflicts: tuple[str, ...] = ()  # where a source and people differ; theirs stays
     notes: tuple[str, ...] = ()  # what was found and not taken, or could not be looked at
     removes: int = 0  # machines that are gone
@@ -64,7 +65,7 @@ class _Import:
             *found.notes,
         ]
         self._machines: list[DeclaredMachine] = []
-        self._seen: list[SeenMachine] = []
+        self._seen: list[ObservedMachine] = []
 
     def plan(self) -> ImportPlan:
         gone = self._missing()
@@ -78,7 +79,7 @@ class _Import:
         self._plan_machines(candidates, groups, FoundFields(others, groups.project_of))
         used = self._in_use(gone)
         return ImportPlan(
-            part=FleetPart(
+            part=FleetChange(
                 projects=groups.projects,
                 hosts=hosts,
                 groups=groups.specs,
@@ -190,9 +191,9 @@ class _Import:
         before = self._before.machines.get(known.id)
         if before is None:
             return False  # the source was asked before there was such a machine
-        hands = sightings.hands(self._before, known.id)
-        seen = SeenMachine(before=before, hands=hands, host=host, running=running, gone=gone)
-        happened = sightings.happened(self._draft, known, seen) is not None
+        hands = outside_changes.hands(self._before, known.id)
+        seen = ObservedMachine(before=before, hands=hands, host=host, running=running, gone=gone)
+        happened = outside_changes.happened(self._draft, known, seen) is not None
         self._notes += _about_failure(self._draft, known, seen, followed=happened)
         if happened:
             self._seen.append(seen)
@@ -205,7 +206,7 @@ class _Import:
         missing = [each for id_, each in self._draft.machines.items() if id_ not in found]
         gone = []
         for known in sorted(missing, key=lambda each: (each.name, each.id)):
-            if known.source in BY_PEOPLE:
+            if known.source in HUMAN_SOURCES:
                 self._miss(known, names)
             elif known.source == self._terms.source and self._is_gone(known) and self._see(known, gone=True):
                 gone.append(known.id)
@@ -280,16 +281,16 @@ class _Import:
         )
 
 
-def _about_failure(draft: Draft, known: Machine, seen: SeenMachine, *, followed: bool) -> Iterator[str]:
+def _about_failure(draft: Draft, known: Machine, seen: ObservedMachine, *, followed: bool) -> Iterator[str]:
     """Say what a person can do about the failed order of a machine that is not where it was."""
-    order = sightings.failed_order(draft, known)
+    order = outside_changes.failed_order(draft, known)
     if order is None:
         return
     failed = f"order {order.id} ({order.action})"
     if followed and order.machine == known.id:
         where = "retry it from where the machine is now, or abandon it"
         yield f"machine {known.name} is in {failed}, which has failed: {where}"
-    elif sightings.is_kept_by_failure(draft, known, seen):
+    elif outside_changes.is_kept_by_failure(draft, known, seen):
         state = "gone" if seen.gone else "off"
         left = "retry or abandon it, then import again"
         yield f"machine {known.name} is {state}, and {failed} has failed: {left}"

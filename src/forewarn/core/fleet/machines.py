@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
 
 from forewarn.core.basic_types import (
-    BY_PEOPLE,
+    HUMAN_SOURCES,
     EXTERNAL,
     PUT,
     STANDALONE,
@@ -26,7 +26,7 @@ from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.orders import departures
-from forewarn.core.spelling import paired
+from forewarn.core.text_formats import paired
 
 # What a declaration says of a machine that may change at any time, because it disturbs no guest.
 PLAIN = tuple(trait for trait in TRAITS if trait != "update_domain")
@@ -45,12 +45,12 @@ def put(draft: Draft, spec: MachineSpec, known: Machine | None, *, by: str) -> M
 def _speaker(draft: Draft, known: Machine, spec: MachineSpec) -> str:
     """Return who speaks for a machine that is put: a person, as soon as it is not what a source says."""
     same = replace(spec, host=known.host, source=known.source) == spec_of(known, draft.groups[known.group])
-    return known.source if same or known.source in BY_PEOPLE else PUT
+    return known.source if same or known.source in HUMAN_SOURCES else PUT
 
 
 def remove(draft: Draft, machine: Machine, *, by: str, why: str = "removed") -> None:
     """Take a machine out of the fleet."""
-    departures.leave_fleet(draft, machine, why=why, by=by)
+    departures.remove_from_fleet(draft, machine, why=why, by=by)
 
 
 def spec_of(machine: Machine, group: Group) -> MachineSpec:
@@ -117,7 +117,7 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
     group = own.name if alone else _group_for(draft, spec, known.id)
     if (spec.name, group, spec.update_domain) != (known.name, own.name, known.update_domain):
         _refuse_while_announced(draft, known)
-        draft.wake(departures.touching(draft, known.id))  # they may wait for what is no longer so
+        draft.wake(departures.open_orders_with(draft, known.id))  # they may wait for what is no longer so
     plain = {name: getattr(spec, name) for name in PLAIN}
     changed = replace(
         known,
@@ -143,7 +143,7 @@ def move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine:
     """Have a machine on the host where other hands have brought it."""
     recovered = _is_recovered_outside(draft, machine)
     _check_host(draft, host, machine.name)
-    departures.leave_host(draft, machine, why=f"moved to {host} by {by}")
+    departures.remove_from_host_orders(draft, machine, why=f"moved to {host} by {by}")
     # Nothing is being done to it, so it runs where it was moved to, unless it was stopped there for good.
     stays_down = machine.state is MachineState.STOPPED and machine.host is not None
     state = MachineState.STOPPED if stays_down else MachineState.RUNNING
@@ -154,7 +154,7 @@ def move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine:
 
 def _is_recovered_outside(draft: Draft, machine: Machine) -> bool:
     """Return whether others bring it up again and say on which host; whoever else is at it, chooses that."""
-    for order in departures.touching(draft, machine.id):
+    for order in departures.open_orders_with(draft, machine.id):
         for step in order.steps:
             if step.machine == machine.id and step.state is StepState.RUNNING:
                 if step.work is Work.RECOVER and order.driver == EXTERNAL:

@@ -34,7 +34,7 @@ def disable(draft: Draft, group: Group, *, policy: Policy) -> Group:
     return draft.put_group(replace(group, enabled_at=None, ready_at=None))
 
 
-def silent_since(now: datetime, absences: Sequence[Absence], *, policy: Policy) -> datetime:
+def idle_cutoff(now: datetime, absences: Sequence[Absence], *, policy: Policy) -> datetime:
     """Return which saved activity is old enough to be sure of a day's silence."""
     left, moment = _needed(policy), now
     for absence in reversed(_long(absences)):
@@ -45,7 +45,7 @@ def silent_since(now: datetime, absences: Sequence[Absence], *, policy: Policy) 
     return moment - left
 
 
-def silent_at(last_active: datetime, absences: Sequence[Absence], *, policy: Policy) -> datetime:
+def idle_at(last_active: datetime, absences: Sequence[Absence], *, policy: Policy) -> datetime:
     """Return when a group that was last active then may be disabled."""
     left, moment = _needed(policy), last_active
     for absence in _long(absences):
@@ -59,7 +59,7 @@ def silent_at(last_active: datetime, absences: Sequence[Absence], *, policy: Pol
     return moment + left
 
 
-def with_absence(absences: Sequence[Absence], latest: Absence, *, policy: Policy) -> tuple[Absence, ...]:
+def add_absence(absences: Sequence[Absence], latest: Absence, *, policy: Policy) -> tuple[Absence, ...]:
     """Return the absences that still matter, with the latest; long neighbours are joined into one.
 
     Brief ones are not joined: between them guests could see what was announced.
@@ -71,7 +71,7 @@ def with_absence(absences: Sequence[Absence], latest: Absence, *, policy: Policy
         found.append(absence)
     while len(found) > MOST_ABSENCES:
         found[:2] = [Absence(since=found[0].since, until=found[1].until)]
-    oldest = silent_since(latest.until, found, policy=policy)
+    oldest = idle_cutoff(latest.until, found, policy=policy)
     found += [absence for absence in (*absences, latest) if absence.brief][-MOST_ABSENCES:]
     return tuple(sorted((each for each in found if each.until > oldest), key=lambda each: each.since))
 

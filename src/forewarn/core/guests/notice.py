@@ -15,7 +15,7 @@ from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.event import Event, NoticeSummary, Resource
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.record import PromiseCounts
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 
 # Guests poll; one that polls as seldom as this still gets its notice.
 TOLERANCE = timedelta(seconds=30)

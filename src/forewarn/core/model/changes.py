@@ -62,7 +62,7 @@ class Changes:
     relieved_groups: frozenset[GroupName] = frozenset()
     # Hosts that gained a machine, which needs a notice of its own, or whose reachability changed: their
     # orders are looked at again.
-    hosts_with_news: frozenset[HostName] = frozenset()
+    hosts_to_recheck: frozenset[HostName] = frozenset()
     # All groups and hosts that anything has changed about, before and after: rollouts may wait for them.
     changed_groups_and_hosts: frozenset[str] = frozenset()
     # Something that concerns every open order has changed.
@@ -70,7 +70,7 @@ class Changes:
     # A group with a budget lost a machine, or needs more: rollouts may wait for what will never be.
     budgets_tightened: bool = False
     # Others have stopped a machine: rollouts that have worked on it must know.
-    machine_found_off: bool = False
+    machine_stopped_outside: bool = False
     # How many more machines the records of a kind name, for the metrics.
     tallies: Mapping[Kind, int] = field(default_factory=dict)
     # How long moves that are over now were expected to take and took, to be added to those before.
@@ -123,9 +123,9 @@ def with_woken(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Grou
     return replace(
         changes,
         relieved_groups=frozenset(_relieved(changes, base)),
-        hosts_with_news=frozenset(chain(_gaining_hosts(changes), _lost_or_found(changes, base))),
+        hosts_to_recheck=frozenset(chain(_gaining_hosts(changes), _lost_or_found(changes, base))),
         changed_groups_and_hosts=frozenset(name for name in _stirred(changes) if name is not None),
-        machine_found_off=any(_found_off(changes)),
+        machine_stopped_outside=any(_found_off(changes)),
         budgets_tightened=any(
             name in groups and groups[name].policy.budget for name in _tightened(changes, base)
         ),

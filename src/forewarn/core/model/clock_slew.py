@@ -51,7 +51,7 @@ class TimeKind(StrEnum):
     TURNED = "turned"  # it ran at a speed of its own, or when it was told to
 
 
-def kind_of(saved: TimeKind | None, *, ahead: timedelta) -> TimeKind:
+def clock_kind(saved: TimeKind | None, *, ahead: timedelta) -> TimeKind:
     """Return the kind of time that a store lives in, by what it says and how far it is ahead of the system's.
 
     One that was never served does not say it: what is ahead was turned.
@@ -61,7 +61,7 @@ def kind_of(saved: TimeKind | None, *, ahead: timedelta) -> TimeKind:
     return TimeKind.TURNED if ahead > TOLERANCE else TimeKind.SYSTEM
 
 
-def can_be_the_systems(kind: TimeKind, *, ahead: timedelta) -> bool:
+def can_use_system_clock(kind: TimeKind, *, ahead: timedelta) -> bool:
     """Return whether a store can go on in the system's time: not if guests would get times of the future.
 
     One that has lived in the system's time all along can, however far ahead it is: then the system's clock

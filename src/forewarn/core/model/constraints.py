@@ -32,7 +32,7 @@ class Waiting:
         return f"{self.what}: {self.reason}"
 
 
-def first_end(waiting: Iterable[Waiting]) -> datetime | None:
+def earliest_end(waiting: Iterable[Waiting]) -> datetime | None:
     """Return when the first of some reasons no longer holds, if that is known of any."""
     return min((wait.until for wait in waiting if wait.until is not None), default=None)
 

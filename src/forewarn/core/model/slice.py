@@ -80,7 +80,7 @@ class HostSurvey:
     pace: MovePace = NO_MOVES  # how long moves take in this fleet
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
 
-    def with_domains_at_once(self) -> "HostSurvey":
+    def all_domains_at_once(self) -> "HostSurvey":
         """Return the same hosts, each done in one go whatever update domains it carries."""
         at_once = {host: replace(footprint, at_once=True) for host, footprint in self.footprints.items()}
         return replace(self, footprints=at_once)

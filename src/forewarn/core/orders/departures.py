@@ -24,7 +24,7 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.moments import format_time
+from forewarn.core.time_formats import format_time
 from forewarn.core.orders import events, host_steps, stages, steps
 from forewarn.core.policy import Policy
 
@@ -34,15 +34,15 @@ def leave_scheduled(draft: Draft, machine: Machine, *, why: str, keep: OrderId) 
 
     A failure has happened, whatever else comes: who left it could be started before the host is fenced.
     """
-    for order in touching(draft, machine.id):
+    for order in open_orders_with(draft, machine.id):
         kept = order.id == keep or order.action is Action.FAIL
         if not kept and not _under_way(order, machine.id):
             leave(draft, order, machine.id, why=why)
 
 
-def leave_host(draft: Draft, machine: Machine, *, why: str, keep: OrderId | None = None) -> None:
+def remove_from_host_orders(draft: Draft, machine: Machine, *, why: str, keep: OrderId | None = None) -> None:
     """Take a machine that was moved by other hands out of what is scheduled on the host it was on."""
-    for order in touching(draft, machine.id):
+    for order in open_orders_with(draft, machine.id):
         on_host = order.host is not None and order.host == machine.host
         if on_host and order.id != keep and not _under_way(order, machine.id):
             leave(draft, order, machine.id, why=why)
@@ -50,21 +50,21 @@ def leave_host(draft: Draft, machine: Machine, *, why: str, keep: OrderId | None
 
 def leave_other_hosts(draft: Draft, machine: Machine, *, why: str) -> None:
     """Take a machine whose host has failed out of what is done for another: it does not come back there."""
-    for order in touching(draft, machine.id):
+    for order in open_orders_with(draft, machine.id):
         if order.host not in (None, machine.host):
             leave(draft, order, machine.id, why=why)
 
 
-def leave_fleet(
+def remove_from_fleet(
     draft: Draft, machine: Machine, *, why: str, by: str = "", keep: OrderId | None = None
 ) -> None:
     """Take a machine out of the fleet, and its share out of everything."""
-    for order in touching(draft, machine.id):
+    for order in open_orders_with(draft, machine.id):
         if order.id != keep:
             leave(draft, order, machine.id, why=why)
     draft.record(Kind.MACHINE_REMOVED, machine, by=by, reason=why)
     del draft.machines[machine.id]
-    wake_whole_host(draft, machine.host)
+    wake_undivided_orders(draft, machine.host)
     if draft.groups[machine.group].kind is GroupKind.STANDALONE:
         del draft.groups[machine.group]
 
@@ -73,7 +73,7 @@ def leave_if_terminated(draft: Draft, order: Order) -> None:
     """Take a machine out of the fleet that an order has terminated, whatever became of the order."""
     done = any(step.state is StepState.DONE for step in order.steps)
     if order.work is Work.TERMINATE and done and order.machine in draft.machines:
-        leave_fleet(draft, draft.machines[order.machine], why="terminated", by=order.by, keep=order.id)
+        remove_from_fleet(draft, draft.machines[order.machine], why="terminated", by=order.by, keep=order.id)
 
 
 def close(draft: Draft, order: Order, *, why: str, by: str = "", kind: Kind = Kind.ORDER_CANCELLED) -> Order:
@@ -101,7 +101,7 @@ def abandon_step(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
     moot = steps.abandon(draft, order, step, why=why)
     machine = draft.machines.get(step.machine)
     if machine is not None and step.work is Work.RECOVER and machine.state is MachineState.STOPPED:
-        for other in touching(draft, machine.id):
+        for other in open_orders_with(draft, machine.id):
             stays = other.id == order.id or ACTIONS[other.action].leaves or _under_way(other, machine.id)
             if not stays:
                 leave(draft, other, machine.id, why=f"down, and not recovered (order {order.id})")
@@ -133,7 +133,7 @@ def _abandon_steps(draft: Draft, order: Order, *, why: str, of: MachineId | None
     return stages.with_steps(order, left)
 
 
-def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:
+def open_orders_with(draft: Draft, machine: MachineId) -> Sequence[Order]:
     """Find the open orders that are about a machine, or have a step of it."""
     return [
         order
@@ -144,7 +144,7 @@ def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:
 
 def wake_others(draft: Draft, order: Order, machine: MachineId) -> None:
     """Have the other orders looked at that are about a machine, or have a step of it."""
-    draft.wake(other for other in touching(draft, machine) if other.id != order.id)
+    draft.wake(other for other in open_orders_with(draft, machine) if other.id != order.id)
 
 
 def wake_host_of(draft: Draft, order: Order) -> None:
@@ -164,7 +164,7 @@ def wake_failure(draft: Draft, host: HostName | None) -> None:
     draft.wake(order for order in there if order.action is Action.FAIL)
 
 
-def wake_whole_host(draft: Draft, host: HostName | None) -> None:
+def wake_undivided_orders(draft: Draft, host: HostName | None) -> None:
     """Have what is done to a whole host looked at: it may have waited for a machine that has left."""
     if host is not None:
         there = orders_on(draft, host)

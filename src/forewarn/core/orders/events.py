@@ -22,7 +22,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.guests import notice as notices
 from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
 from forewarn.core.model.order import Order, Step
-from forewarn.core.moments import format_span, format_time, whole_second
+from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 from forewarn.core.policy import Notice, Policy
 
 # However short work is said to be: an event that is looked at again and again is no better off.
@@ -53,7 +53,7 @@ def postponed_until(event: Event, *, now: datetime, policy: Policy) -> datetime:
     """Return the NotBefore of an event that cannot be armed now: by then those it waits for may be over."""
     waited = timedelta() if event.postponed is None else event.not_before - event.postponed.since
     move = max(LEAST_MOVE, policy.expected_work, min(waited, LONGEST_MOVE))
-    return whole_second(max(event.not_before, now + policy.notice(event.type) + move))
+    return round_up_to_second(max(event.not_before, now + policy.notice(event.type) + move))
 
 
 def announce(
@@ -114,7 +114,7 @@ def _event(
         duration_seconds=notice.duration_seconds,
         resources=tuple(Resource(machine=step.machine, name=step.name) for step in named),
         announced_at=draft.now,
-        not_before=whole_second(draft.now + notice.ahead),
+        not_before=round_up_to_second(draft.now + notice.ahead),
         armed_at=draft.now if armed else None,
         rule=draft.groups[share[0].group].policy.approval,
     )
@@ -163,7 +163,7 @@ def _deferred_until(
         raise Conflict(f"event {event.id} is {event.status}, too late to put it off")
     if event.deferred is not None:
         raise Conflict(f"event {event.id} was put off already by {event.deferred.by}")
-    until = whole_second(event.not_before + min(wanted, limit))
+    until = round_up_to_second(event.not_before + min(wanted, limit))
     if latest is None or until <= latest:
         return until
     until = latest.replace(microsecond=0)
@@ -206,7 +206,7 @@ def start(draft: Draft, event: Event, *, why: str) -> Event:
 
 def postpone(draft: Draft, event: Event, *, until: datetime, reason: str) -> Event:
     """Move the NotBefore of an event that cannot start yet, never to an earlier time."""
-    later = max(whole_second(until), event.not_before)
+    later = max(round_up_to_second(until), event.not_before)
     moved = f"until {format_time(later)}: {format_span(later - event.not_before)} later, {reason}"
     draft.record(Kind.EVENT_POSTPONED, event, reason=moved)
     since = event.not_before if event.postponed is None else event.postponed.since
@@ -262,7 +262,7 @@ def may_start_at(draft: Draft, event: Event) -> datetime:
     return event.not_before
 
 
-def awaits(event: Event) -> str:
+def awaited_approvals(event: Event) -> str:
     """Write whose approval a scheduled event still needs; nothing if none."""
     if event.hint or event.approved or event.status is not EventStatus.SCHEDULED or not event.listed:
         return ""

@@ -221,7 +221,7 @@ def lets_go(draft: Draft, order: Order) -> HostStep | None:
     return step if waits and not _unfit(order) else None
 
 
-def is_letting_go(order: Order, step: Step | HostStep) -> bool:
+def uncordons_unfinished_host(order: Order, step: Step | HostStep) -> bool:
     """Return whether a step lets the host go of an order that was given up before the work was done."""
     at_work = (each for each in order.host_steps if each.task in AT_WORK)
     over = all(each.state is StepState.DONE for each in at_work)

@@ -11,7 +11,7 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, Step
-from forewarn.core.moments import format_span, format_span_briefly, format_time
+from forewarn.core.time_formats import format_span, format_span_briefly, format_time
 from forewarn.core.orders import departures, host_steps
 from forewarn.core.policy import Policy
 
@@ -137,7 +137,7 @@ def _is_back(draft: Draft, order: Order, host: Host, step: HostStep, *, by: str,
 def wake(draft: Draft, host: HostName) -> None:
     """Have the orders on the machines of a host looked at that is not away any more."""
     for machine in draft.machines_on(host):
-        draft.wake(departures.touching(draft, machine.id))
+        draft.wake(departures.open_orders_with(draft, machine.id))
 
 
 def _work(order: Order) -> HostStep | None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from forewarn.core.admission import work_durations
 from forewarn.core.basic_types import (
-    ANSWERING_AT_ONCE,
+    SYNCHRONOUS_DRIVERS,
     Action,
     GroupName,
     HostName,
@@ -31,7 +31,7 @@ from forewarn.core.orders import bare_metal
 _TO_BE_PLACED = (StepState.WAITING, StepState.FAILED)
 
 
-def to_be_placed(order: Order, carried: Iterable[Machine]) -> set[MachineId]:
+def machines_to_place(order: Order, carried: Iterable[Machine]) -> set[MachineId]:
     """Return the machines that an order may have to give another host, as it is now.
 
     `carried` are all on its host: they may have become more since the order was looked at.
@@ -50,7 +50,7 @@ def to_be_placed(order: Order, carried: Iterable[Machine]) -> set[MachineId]:
     return found
 
 
-def placed_together(fleet: Slice, order: Order, machines: Collection[MachineId]) -> int:
+def most_placed_at_once(fleet: Slice, order: Order, machines: Collection[MachineId]) -> int:
     """Return how many of the machines that an order has to place it may place at one look."""
     host = fleet.hosts.get(order.host) if order.host else None
     # Those that ask for something have their place from the announcement on.
@@ -295,7 +295,7 @@ def _kept_on(draft: Draft, machine: Machine) -> HostName | None:
     What is only simulated, or done outside, is at home anywhere.
     """
     host = draft.hosts.get(machine.last_host) if machine.last_host is not None else None
-    if host is None or draft.defaults.driver_of(host.driver) in ANSWERING_AT_ONCE:
+    if host is None or draft.defaults.driver_of(host.driver) in SYNCHRONOUS_DRIVERS:
         return None
     room = draft.room.get(host.name)  # which is loaded of few hosts alone
     fits = room is None or room.why_not(machine) is None

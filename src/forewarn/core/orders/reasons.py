@@ -26,7 +26,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
-from forewarn.core.moments import format_time
+from forewarn.core.time_formats import format_time
 from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
 from forewarn.core.orders.host_failures import not_empty
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
@@ -322,7 +322,7 @@ def _awaits(event: Event) -> str:
     """Name the machines that must approve, where not just any of them may."""
     if event.rule is ApprovalRule.ANY:
         return "not approved"
-    return f"not approved; awaits {events.awaits(event)}"
+    return f"not approved; awaits {events.awaited_approvals(event)}"
 
 
 def busy(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:

@@ -16,7 +16,7 @@ from forewarn.core.basic_types import (
     Work,
 )
 from forewarn.core.catalogue import ACTIONS
-from forewarn.core.disclosure import as_driver_said
+from forewarn.core.disclosure import unmark_driver_text
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.clock_slew import BRIEF, Absence
@@ -91,14 +91,14 @@ def _refuse_without_a_place(draft: Draft, outside: Sequence[Step | HostStep]) ->
                 )
 
 
-def gone_silent(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
+def fail_silent_steps(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
     """Mark the running steps of an order failed that somebody outside has taken up."""
-    for step in filter(is_awaited, draft.orders[order].driven):
+    for step in filter(is_taken_up, draft.orders[order].driven):
         _fail(draft, order, step, why=why, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
 
-def is_awaited(step: Step | HostStep) -> bool:
+def is_taken_up(step: Step | HostStep) -> bool:
     """Return whether somebody outside is at a step, and must be heard of."""
     return step.state is StepState.RUNNING and step.taken_up_at is not None
 
@@ -161,7 +161,7 @@ def step_failed(draft: Draft, attempt: AttemptId, *, why: str, again: bool = Fal
     if (step := _running_step(draft, attempt)) is not None:
         _hear_of_host(draft, attempt.order, step)
         mine = draft.orders[attempt.order]
-        again = again and (not mine.terms.abandoned_by or host_work.is_letting_go(mine, step))
+        again = again and (not mine.terms.abandoned_by or host_work.uncordons_unfinished_host(mine, step))
         _fail(draft, attempt.order, step, why=why, again=again)
 
 
@@ -173,10 +173,10 @@ def step_refused(draft: Draft, attempt: AttemptId, *, why: str) -> None:
         step = replace(step, refused=(*step.refused, refused))
         if not superseding.hand_over(draft, attempt.order, step, why=f"{refused.host} cannot take it, {why}"):
             _put(draft, attempt.order, steps.send_elsewhere(draft, draft.orders[attempt.order], step))
-        draft.wake(departures.touching(draft, step.machine))
+        draft.wake(departures.open_orders_with(draft, step.machine))
 
 
-def step_unreached(draft: Draft, attempt: AttemptId, *, why: str) -> None:
+def step_target_unreachable(draft: Draft, attempt: AttemptId, *, why: str) -> None:
     """Choose another host for a step that has not begun: the chosen one cannot be reached.
 
     This is no refusal: the machine may go there later. If no other host can be reached, the step waits.
@@ -187,14 +187,14 @@ def step_unreached(draft: Draft, attempt: AttemptId, *, why: str) -> None:
     if draft.orders[attempt.order].terms.abandoned_by:
         step_cancelled(draft, attempt)
         return
-    lost_hosts.note_unreachable(draft, step.target, why=as_driver_said(why))
+    lost_hosts.note_unreachable(draft, step.target, why=unmark_driver_text(why))
     said = f"{step.target} cannot be reached"
     if not superseding.hand_over(draft, attempt.order, step, why=said):
         order = draft.orders[attempt.order]
         machine = draft.machines[step.machine]
         draft.record(Kind.ORDER_RETRIED, machine, order=order.id, by=FOREWARN, reason=said)
         _put(draft, order.id, steps.put_back(draft, step))
-    draft.wake(departures.touching(draft, step.machine))
+    draft.wake(departures.open_orders_with(draft, step.machine))
 
 
 def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
@@ -207,7 +207,7 @@ def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
             return
         if not superseding.hand_over(draft, mine.id, step, why=why):
             _put(draft, mine.id, departures.abandon_step(draft, mine, step, why=why))
-        draft.wake(departures.touching(draft, step.machine))
+        draft.wake(departures.open_orders_with(draft, step.machine))
 
 
 def step_too_late(draft: Draft, attempt: AttemptId) -> None:
@@ -240,9 +240,9 @@ def _done(
     host = draft.machines[step.machine].host
     if ACTIONS[draft.orders[order].action].leaves or host != before.host:
         why = f"moved to {host}" if host != before.host and host else f"{step.work} is done"
-        departures.leave_host(draft, before, why=why, keep=order)
-        departures.wake_whole_host(draft, before.host)
-    draft.wake(departures.touching(draft, step.machine))
+        departures.remove_from_host_orders(draft, before, why=why, keep=order)
+        departures.wake_undivided_orders(draft, before.host)
+    draft.wake(departures.open_orders_with(draft, step.machine))
 
 
 def _fail(
@@ -254,7 +254,7 @@ def _fail(
         return
     _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
     superseding.hand_over(draft, order, step, why=why)
-    draft.wake(departures.touching(draft, step.machine))
+    draft.wake(departures.open_orders_with(draft, step.machine))
     if ACTIONS[draft.orders[order].action].leaves:
         departures.wake_host_of(draft, draft.orders[order])
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from forewarn.core.admission import work_durations
 from forewarn.core.basic_types import (
-    ANSWERING_AT_ONCE,
+    SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     SIMULATED,
     Action,
@@ -22,7 +22,7 @@ from forewarn.core.catalogue import WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, RefusedHost, Step
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.core.orders import bare_metal, placement
 
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
@@ -87,7 +87,7 @@ def _stopped(step: Step) -> str:
 
 def ask_at(draft: Draft, driver: str) -> datetime | None:
     """Return when a driver is to be asked at once; None if that is not a moment of service time."""
-    return draft.now if driver in ANSWERING_AT_ONCE else None
+    return draft.now if driver in SYNCHRONOUS_DRIVERS else None
 
 
 def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:

@@ -73,7 +73,7 @@ def _take_over_arrivals(draft: Draft, host: HostName, *, why: str) -> None:
             departures.leave(draft, draft.orders[order.id], step.machine, why=why)
             _put_down(draft, step, host)
             departures.wake_failure(draft, order.host)
-            draft.wake(departures.touching(draft, step.machine))  # which may have waited for it to be free
+            draft.wake(departures.open_orders_with(draft, step.machine))  # which may have waited for it to be free
 
 
 def _put_down(draft: Draft, step: Step, host: HostName | None) -> None:
@@ -113,6 +113,6 @@ def end_departure(draft: Draft, order: Order, step: Step) -> Step:
     """Mark a machine as gone whose host is fenced, and take it out of what its host's failure does."""
     before = draft.machines[step.machine]
     done = steps.done(draft, order, step)
-    departures.leave_host(draft, before, why=f"{order.action}: its host is fenced", keep=order.id)
-    departures.wake_whole_host(draft, before.host)
+    departures.remove_from_host_orders(draft, before, why=f"{order.action}: its host is fenced", keep=order.id)
+    departures.wake_undivided_orders(draft, before.host)
     return done

@@ -17,7 +17,7 @@ from forewarn.core.model.slice import HostSurvey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaver:
+class LeavingMachine:
     """A machine that is to leave its host, as far as that decides whether it can."""
 
     name: MachineName
@@ -30,10 +30,10 @@ class Leaver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmptyingInput:
+class EvacuationInput:
     """Machines that are to leave their hosts, and the room there is for them on all sound hosts."""
 
-    machines: Sequence[Leaver] = ()
+    machines: Sequence[LeavingMachine] = ()
     rooms: Mapping[HostName, Room] = field(default_factory=dict)
 
 
@@ -46,7 +46,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Emptying:
+class EvacuationCheck:
     """Whether one host can be emptied."""
 
     host: HostName
@@ -62,11 +62,11 @@ class Emptying:
 CANNOT_LEAVE = "cannot leave its host, and restarts with it"
 
 
-def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EmptyingInput) -> tuple[Emptying, ...]:
+def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EvacuationInput) -> tuple[EvacuationCheck, ...]:
     """Return for each host that is to be emptied whether it can be, in the order of the waves."""
     if not rollout.empties:
         return ()
-    on: dict[HostName, list[Leaver]] = {}
+    on: dict[HostName, list[LeavingMachine]] = {}
     for machine in around.machines:
         on.setdefault(machine.host, []).append(machine)
     found = []
@@ -75,19 +75,19 @@ def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EmptyingInput) 
         for host in wave.hosts:
             there = on.get(host, [])
             blocked = tuple(_obstacles(there, targets, survey.holds, bare=survey.hosts[host].bare_metal))
-            found.append(Emptying(host=host, machines=len(there), obstacles=blocked))
+            found.append(EvacuationCheck(host=host, machines=len(there), obstacles=blocked))
     return tuple(found)
 
 
 def _obstacles(
-    machines: Iterable[Leaver], targets: "_Targets", held: Sequence[Hold], *, bare: bool
+    machines: Iterable[LeavingMachine], targets: "_Targets", held: Sequence[Hold], *, bare: bool
 ) -> Iterable[Obstacle]:
     for machine in machines:
         if reason := _obstacle(machine, targets, held, bare=bare):
             yield Obstacle(machine=machine.name, reason=reason)
 
 
-def _obstacle(machine: Leaver, targets: "_Targets", held: Sequence[Hold], *, bare: bool) -> str:
+def _obstacle(machine: LeavingMachine, targets: "_Targets", held: Sequence[Hold], *, bare: bool) -> str:
     if bare or machine.mobility is Mobility.NONE:
         return CANNOT_LEAVE
     if machine.ordered:
@@ -101,7 +101,7 @@ def _obstacle(machine: Leaver, targets: "_Targets", held: Sequence[Hold], *, bar
 class _Targets:
     """The hosts that the machines of one wave can go to."""
 
-    def __init__(self, around: EmptyingInput, *, besides: Iterable[HostName]) -> None:
+    def __init__(self, around: EvacuationInput, *, besides: Iterable[HostName]) -> None:
         out = frozenset(besides)
         names = [name for name in sorted(around.rooms) if name not in out]
         self._rooms = dict(around.rooms)
@@ -112,7 +112,7 @@ class _Targets:
         self._next = 0  # the one that took a machine last, most likely has room for another
         self._hopeless: dict[tuple[object, ...], str] = {}  # what room only becomes less of
 
-    def take(self, machine: Leaver) -> str:
+    def take(self, machine: LeavingMachine) -> str:
         """Find a host for a machine, and count it there; return why there is none."""
         needs = (*sorted(machine.labels.items()), None, *sorted(machine.resources.items()))
         if needs in self._hopeless:
@@ -162,12 +162,12 @@ class MoveAnswer:
     unknown: str = ""
 
 
-def leavers(
-    rollout: Rollout, around: EmptyingInput, emptied: Iterable[Emptying], *, of: Collection[HostName]
-) -> Iterator[tuple[Wave, Leaver]]:
+def machines_to_evacuate(
+    rollout: Rollout, around: EvacuationInput, emptied: Iterable[EvacuationCheck], *, of: Collection[HostName]
+) -> Iterator[tuple[Wave, LeavingMachine]]:
     """Give the machines of some hosts that nothing known keeps from leaving, in the order of the waves."""
     kept = {(one.host, each.machine) for one in emptied for each in one.obstacles}
-    on: dict[HostName, list[Leaver]] = {}
+    on: dict[HostName, list[LeavingMachine]] = {}
     for machine in around.machines:
         if (machine.host, machine.name) not in kept and machine.mobility is not Mobility.NONE:
             on.setdefault(machine.host, []).append(machine)
@@ -177,7 +177,7 @@ def leavers(
                 yield from ((wave, machine) for machine in on.get(host, ()))
 
 
-def planned_moves(leaving: Iterable[tuple[Wave, Leaver]], around: EmptyingInput) -> Iterator[PlannedMove]:
+def planned_moves(leaving: Iterable[tuple[Wave, LeavingMachine]], around: EvacuationInput) -> Iterator[PlannedMove]:
     """Give the moves of machines, each with the reachable hosts that have room for it."""
     found: dict[tuple[object, ...], list[HostName]] = {}  # most machines need the same as others
     names = sorted(name for name, room in around.rooms.items() if room.unreachable_since is None)
@@ -211,11 +211,11 @@ def verdict(answers: Mapping[HostName, MoveAnswer], *, takers: int) -> MoveAnswe
 
 
 def with_obstacles(
-    emptied: Sequence[Emptying], found: Mapping[tuple[HostName, MachineName], str]
-) -> tuple[Emptying, ...]:
+    emptied: Sequence[EvacuationCheck], found: Mapping[tuple[HostName, MachineName], str]
+) -> tuple[EvacuationCheck, ...]:
     """Return whether hosts can be emptied with what drivers say against it."""
 
-    def more(one: Emptying) -> tuple[Obstacle, ...]:
+    def more(one: EvacuationCheck) -> tuple[Obstacle, ...]:
         mine = (key for key in found if key[0] == one.host)
         return tuple(Obstacle(machine=machine, reason=found[host, machine]) for host, machine in mine)
 
@@ -237,7 +237,7 @@ _FEWEST_IN_A_RACK = 4
 
 
 @dataclass(frozen=True, slots=True)
-class EmptyingLimit:
+class EvacuationLimit:
     """Hosts of which so many may be emptied at once, and why no more."""
 
     name: str
@@ -245,15 +245,15 @@ class EmptyingLimit:
     why: str
 
 
-def emptying_limits(rollout: Rollout, survey: HostSurvey) -> dict[HostName, tuple[EmptyingLimit, ...]]:
+def evacuation_limits(rollout: Rollout, survey: HostSurvey) -> dict[HostName, tuple[EvacuationLimit, ...]]:
     """Return for hosts that are emptied of which sets they are; those of none may be emptied as they come."""
     if not moves_machines(rollout):
         return {}
-    found: dict[HostName, tuple[EmptyingLimit, ...]] = {}
+    found: dict[HostName, tuple[EvacuationLimit, ...]] = {}
     for name, rack in _racks(survey).items():
-        found[name] = (EmptyingLimit(f"rack {rack}", _larger(survey.racks[rack]), HALF_OF_A_RACK),)
+        found[name] = (EvacuationLimit(f"rack {rack}", _larger(survey.racks[rack]), HALF_OF_A_RACK),)
     for number, alike in enumerate(rollout.alike):
-        limit = EmptyingLimit(f"alike {number}", _larger(len(alike)), HALF_OF_THOSE_ALIKE)
+        limit = EvacuationLimit(f"alike {number}", _larger(len(alike)), HALF_OF_THOSE_ALIKE)
         for name in alike:
             found[name] = (*found.get(name, ()), limit)
     return found

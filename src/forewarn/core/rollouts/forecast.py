@@ -10,11 +10,11 @@ from forewarn.core.admission.timing import FOR_EVER
 from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.moments import format_time
+from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, waves
 from forewarn.core.rollouts.candidates import Candidates, Stages
-from forewarn.core.rollouts.emptying import HALF_OF_A_RACK, HALF_OF_THOSE_ALIKE, emptying_limits
+from forewarn.core.rollouts.emptying import HALF_OF_A_RACK, HALF_OF_THOSE_ALIKE, evacuation_limits
 
 # Hosts that were planned together are seldom apart for long; those that are need a new plan.
 MOST_TRIES = 20
@@ -61,7 +61,7 @@ def forecast(
     return replace(rollout, waves=(*rollout.begun, *planned)), tuple(found)
 
 
-def arranged(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> Rollout:
+def arrange_by_windows(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> Rollout:
     """Return a rollout whose planned waves are as the windows of its projects let them come."""
     if all(project.calendar.always for project in survey.projects.values()):
         return rollout
@@ -98,7 +98,7 @@ def _together_at(hosts: Sequence[HostName], candidates: Candidates, at: datetime
     return None
 
 
-def with_first_wave(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> Rollout:
+def with_first_wave_begun(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> Rollout:
     """Return a planned rollout whose first wave has begun, though its hosts have no orders yet.
 
     If no host may be announced now, it waits, and says why.
@@ -108,7 +108,7 @@ def with_first_wave(rollout: Rollout, survey: HostSurvey, *, now: datetime, poli
         return rollout
     ends = ends_about(rollout, chosen, survey, now=now, policy=policy)
     rollout = planning.begin(rollout, {}, survey, now=now, ends_about=ends)
-    return arranged(rollout, survey, now=now, policy=policy)
+    return arrange_by_windows(rollout, survey, now=now, policy=policy)
 
 
 def ends_about(
@@ -176,11 +176,11 @@ def warnings(
 
 def more_waves_to_empty(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
     """Say that waves were cut so that machines find hosts like theirs, if there would be fewer else."""
-    whole = waves.without_emptying_limits(rollout, survey)
+    whole = waves.without_evacuation_limits(rollout, survey)
     if len(whole) < len(rollout.planned):
         racked = any(
             limit.why == HALF_OF_A_RACK
-            for limits in emptying_limits(rollout, survey).values()
+            for limits in evacuation_limits(rollout, survey).values()
             for limit in limits
         )
         why = HALF_OF_A_RACK if racked else HALF_OF_THOSE_ALIKE

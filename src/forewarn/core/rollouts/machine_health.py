@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.basic_types import OTHER_HANDS, Kind, MachineId, StageKind, StepState
+from forewarn.core.basic_types import OUTSIDE_FOREWARN, Kind, MachineId, StageKind, StepState
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.core.policy import Policy
 
 
@@ -63,7 +63,7 @@ def is_stopped_by_others(records: Iterable[Record]) -> bool:
     for record in records:
         if record.kind == Kind.STEP_DONE:
             return False
-        if record.reason.endswith(OTHER_HANDS):
+        if record.reason.endswith(OUTSIDE_FOREWARN):
             return True
     return False
 

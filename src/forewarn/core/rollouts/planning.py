@@ -13,11 +13,11 @@ from forewarn.core.basic_types import GroupName, HostName, OrderId
 from forewarn.core.model.constraints import ArmedDomain, Waiting
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.moments import format_time
+from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health, waves
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.progress import Orders, Quiet, unfinished
+from forewarn.core.rollouts.progress import Orders, UnwellMachines, unfinished
 
 # How often a machine that must poll again is asked after: guests poll once a second.
 LOOK_FOR_POLLS = timedelta(seconds=5)
@@ -25,7 +25,7 @@ LOOK_FOR_POLLS = timedelta(seconds=5)
 _ONE_ARMED = ArmedDomain(events=1)
 
 
-def resting_until(rollout: Rollout) -> datetime | None:
+def rest_ends_at(rollout: Rollout) -> datetime | None:
     """Return when the gap after the last wave is over, or the time that canaries are watched."""
     rests = [
         wave.ended_at + waves.rest_after(rollout, wave.hosts, rollout.left)
@@ -38,11 +38,11 @@ def resting_until(rollout: Rollout) -> datetime | None:
 def is_ready(rollout: Rollout, *, now: datetime) -> bool:
     """Return whether the next wave may be chosen."""
     going = rollout.open and rollout.state is RolloutState.RUNNING and not rollout.aborting
-    resting = resting_until(rollout)
+    resting = rest_ends_at(rollout)
     return going and not unfinished(rollout) and bool(rollout.left) and (resting is None or resting <= now)
 
 
-def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, policy: Policy) -> Rollout:
+def rest(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime, policy: Policy) -> Rollout:
     """Set when to look again: after the gap, when a machine should be healthy, or when an order changes."""
     if rollout.state is not RolloutState.RUNNING or rollout.aborting:
         return replace(rollout, due_at=None)
@@ -57,7 +57,7 @@ def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, 
             Waiting(what=each.step.name, reason=f"{each.reason} since its work") for each in quiet
         )
         return replace(rollout, due_at=now + LOOK_FOR_POLLS, waiting=waiting)
-    resting = resting_until(rollout)
+    resting = rest_ends_at(rollout)
     if resting is None or resting <= now:
         return replace(rollout, due_at=None)
     return replace(rollout, due_at=resting, waiting=())
@@ -86,7 +86,7 @@ def next_wave(
     return replace(rollout, waiting=blocking, blocked=not chosen, due_at=due_at), chosen
 
 
-def dead_end(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
+def why_stuck(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
     """Return why none of the hosts left will ever be done unless a person helps; "" if one may be."""
     candidates, ends = Candidates(rollout, survey, policy), []
     for host in waves.turn_of(rollout, rollout.left):
@@ -97,7 +97,7 @@ def dead_end(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Pol
     return f"{ends[0]}" if ends else ""
 
 
-def impossible(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
+def why_impossible(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
     """Return why a rollout cannot go on as the fleet is now: its plan would be refused; "" if it can."""
     rollout = _without_departed(rollout, survey)
     candidates = Candidates(rollout, survey, policy)
@@ -106,7 +106,7 @@ def impossible(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: P
         if timing.announce_at(now) is None:
             return "; ".join(map(str, timing.why_not_announce(host, now=now)))
     # What is under way may make room for others.
-    return "" if unfinished(rollout) else dead_end(rollout, survey, now=now, policy=policy)
+    return "" if unfinished(rollout) else why_stuck(rollout, survey, now=now, policy=policy)
 
 
 def _without_departed(rollout: Rollout, survey: HostSurvey) -> Rollout:
@@ -139,7 +139,7 @@ def begin(
     return replace(rollout, waves=(*rollout.begun, wave, *rest), waiting=waiting)
 
 
-def still_free(
+def still_announceable(
     rollout: Rollout, hosts: Sequence[HostName], survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> tuple[HostName, ...]:
     """Return those of hosts that are coming which may still be announced: the fleet may have changed."""
@@ -193,7 +193,7 @@ def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
         if number > begun + 1 or under_way
         for host in wave.hosts
     )
-    resting = None if under_way or not rollout.planned else resting_until(rollout)
+    resting = None if under_way or not rollout.planned else rest_ends_at(rollout)
     gap: tuple[Waiting, ...] = ()
     if resting is not None and resting > now:
         soaking = resting > max(wave.ended_at or now for wave in rollout.begun) + rollout.gap

@@ -19,16 +19,16 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, Wave, WaveState
-from forewarn.core.moments import format_time
+from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
 from forewarn.core.rollouts.machine_health import UnwellMachine
 
 Orders: TypeAlias = Mapping[OrderId, Order]
-Quiet: TypeAlias = Sequence[UnwellMachine]
+UnwellMachines: TypeAlias = Sequence[UnwellMachine]
 
 
-def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
+def settle(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime) -> Rollout:
     """Bring its waves up to date with their orders; `quiet` are the machines that are not well yet.
 
     No poll wakes what is paused: a wave whose polls are awaited then is settled when a person resumes.
@@ -128,7 +128,7 @@ def failed_orders(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
     return tuple(order for order in mine if order.open and order.state is OrderState.FAILED)
 
 
-def left_out(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
+def orders_to_abandon(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
     """Return the failed orders that a rollout gives up by itself: as many as it may, once nothing runs."""
     failed = _bearable(rollout, orders)
     # Machines whose host was worked on in vain are not well again by waiting.
@@ -223,7 +223,7 @@ def paused(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Roll
     return replace(as_paused(rollout, orders), blocked=False, due_at=None)
 
 
-def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, policy: Policy) -> Rollout:
+def resumed(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime, policy: Policy) -> Rollout:
     """Go on without the hosts whose orders were abandoned; machines that are not healthy are excused."""
     if rollout.state is not RolloutState.PAUSED:
         raise Conflict(f"rollout {rollout.id} is {rollout.state}, there is nothing to resume{_said(rollout)}")

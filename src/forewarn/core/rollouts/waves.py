@@ -15,7 +15,7 @@ from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts.emptying import EmptyingLimit, emptying_limits
+from forewarn.core.rollouts.emptying import EvacuationLimit, evacuation_limits
 
 # Looking for fewer waves takes several times as long; a tenth less of them would not be worth that.
 _GOOD_ENOUGH = 1.1
@@ -29,7 +29,7 @@ class WaveLimits:
     at_once: int
     spare: Mapping[GroupName, int]
     # Of hosts that are emptied.
-    emptying: Mapping[HostName, tuple[EmptyingLimit, ...]] = field(default_factory=dict)
+    emptying: Mapping[HostName, tuple[EvacuationLimit, ...]] = field(default_factory=dict)
 
     def cut(self, hosts: Iterable[HostName]) -> tuple[Wave, ...]:
         """Cut hosts into waves: as they come, unless the hardest first make fewer of them."""
@@ -137,7 +137,7 @@ def cut(
     return (*coming.cut(first), *coming.cut(host for host in hosts if host not in early))
 
 
-def without_emptying_limits(rollout: Rollout, survey: HostSurvey) -> tuple[Wave, ...]:
+def without_evacuation_limits(rollout: Rollout, survey: HostSurvey) -> tuple[Wave, ...]:
     """Return the waves that are yet to come as they would be if all hosts could be emptied at once."""
     coming = limits(rollout, survey)
     if not coming.emptying:
@@ -196,7 +196,7 @@ def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
 
 def _limits(rollout: Rollout, survey: HostSurvey, spare: Mapping[GroupName, int]) -> WaveLimits:
     return WaveLimits(
-        survey=survey, at_once=rollout.hosts_at_once, spare=spare, emptying=emptying_limits(rollout, survey)
+        survey=survey, at_once=rollout.hosts_at_once, spare=spare, emptying=evacuation_limits(rollout, survey)
     )
 
 
@@ -260,7 +260,7 @@ class WaveBuilder:
         self._limits = limits
         self._domains: dict[GroupName, frozenset[int]] = {}
         self._spare = dict(limits.spare)
-        self._emptied: Counter[EmptyingLimit] = Counter()
+        self._emptied: Counter[EvacuationLimit] = Counter()
 
     def fits(self, host: HostName) -> bool:
         """Whether a host can join."""

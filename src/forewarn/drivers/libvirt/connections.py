@@ -19,7 +19,7 @@ from typing import Any
 
 from forewarn.core.basic_types import HostName, MachineId
 from forewarn.core.model.host import Host
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.drivers.libvirt.hypervisor import Hypervisor
 from forewarn.drivers.libvirt.library import NoLibvirtAnswer, is_alive, load
 from forewarn.drivers.libvirt.options import LibvirtOptions

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from forewarn.control.driver import Failed, Running, Unknown
 from forewarn.core.basic_types import Work
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.drivers.libvirt.domain_view import (
     BackgroundCall,
     DomainMark,

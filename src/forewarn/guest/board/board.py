@@ -234,8 +234,8 @@ class Board:
 
         return find
 
-    def sent_so_far(self) -> Callable[[EventId], Mapping[MachineId, datetime]]:
-        """Return what tells which machines have been sent an event since the last `take_sent`, and when.
+    def untaken_notices(self) -> Callable[[EventId], Mapping[MachineId, datetime]]:
+        """Return what tells which machines have been sent an event since the last `take_notices`, and when.
 
         Any thread may ask.
         """
@@ -264,7 +264,7 @@ class Board:
             machines[member.machine.id] = now
         return groups, machines
 
-    def take_sent(self) -> dict[EventId, dict[MachineId, datetime]]:
+    def take_notices(self) -> dict[EventId, dict[MachineId, datetime]]:
         """Hand over which events machines have been sent since the last call, and when first."""
         sent, self.sent = self.sent, {}
         return {

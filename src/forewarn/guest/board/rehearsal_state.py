@@ -10,7 +10,7 @@ from datetime import datetime
 
 from forewarn.core.guests.document import Document
 from forewarn.core.model.event import Event
-from forewarn.core.rehearsal_ledger import Ledger
+from forewarn.core.rehearsal_ledger import GuestLedger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 
 FIRST_INCARNATION = 1
@@ -19,7 +19,7 @@ FIRST_INCARNATION = 1
 class RehearsalState:
     """What one machine meets, and an account of what its guest does."""
 
-    def __init__(self, machine: str, ledger: Ledger) -> None:
+    def __init__(self, machine: str, ledger: GuestLedger) -> None:
         self.machine = machine
         self.ledger = ledger
         self.faults: tuple[Fault, ...] = ()

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from forewarn.core.basic_types import MachineId
 from forewarn.guest.board.members import Allowance
-from forewarn.guest.guest_service import GuestService
+from forewarn.guest.request_handler import GuestService
 from forewarn.guest.http.link_layer import LinkLayer
 from forewarn.guest.http.refusals import Impostors, Limit, Refusals
 from forewarn.guest.requests import Poll

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from forewarn.control.unsaved_activity import UnsavedNotices
 from forewarn.core.errors import ForewarnError
 from forewarn.store.batch import Batch, Transaction
-from forewarn.store.foreseen import Foreseen
-from forewarn.store.sql import Store
+from forewarn.store.prefetch import Prefetch
+from forewarn.store.store import Store
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class Batches:
         self,
         jobs: Sequence[Callable[[Transaction], Any]],
         *,
-        foreseen: Sequence[Foreseen] = (),
+        foreseen: Sequence[Prefetch] = (),
         enough: Callable[[int], bool] = lambda _done: False,
     ) -> list[Outcome]:
         """Run jobs in one batch, each in a savepoint of its own; everything is durable when this returns.
@@ -52,7 +52,7 @@ class Batches:
             # The commit: it happens when this block ends.
             with self._store.batch() as batch:
                 if foreseen:
-                    batch.foresee(foreseen)
+                    batch.prefetch(foreseen)
                 for number, job in enumerate(jobs, start=1):
                     outcomes.append(self._run_one(batch, job))
                     if enough(number):

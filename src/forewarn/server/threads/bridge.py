@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import TypeVar
 
 from forewarn.clock import Clock
-from forewarn.control.interfaces import LastPolls, SentSoFar
+from forewarn.control.interfaces import LastPolls, UntakenNotices
 from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.core.basic_types import EventId, GroupName, MachineId, ProjectName
 from forewarn.core.errors import NotFound, Unavailable, Uncertain
 from forewarn.core.feed import Delta
 from forewarn.core.model.slice import Sent
-from forewarn.core.rehearsal_ledger import Account
+from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.rehearsal_rules import Fault
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine
@@ -71,17 +71,17 @@ class BoardActivity:
         """Hand over which groups and machines have polled since the last call."""
         return self._loop.do(lambda: self._board.take(self._clock.now()))
 
-    def has_sent(self) -> bool:
-        """Return whether a machine has been sent an event since the last `take_sent`."""
+    def has_notices(self) -> bool:
+        """Return whether a machine has been sent an event since the last `take_notices`."""
         return bool(self._board.sent)
 
-    def take_sent(self) -> Sent:
+    def take_notices(self) -> Sent:
         """Hand over which events machines have been sent since the last call, and when first."""
-        return self._loop.do(self._board.take_sent)
+        return self._loop.do(self._board.take_notices)
 
-    def sent_so_far(self) -> SentSoFar:
+    def untaken_notices(self) -> UntakenNotices:
         """Return what tells of events that are not handed over yet. Any thread may ask."""
-        return self._board.sent_so_far()
+        return self._board.untaken_notices()
 
     def fresh(self) -> LastPolls:
         """Return the polls that are not handed over by now. Any thread may ask."""
@@ -103,7 +103,7 @@ class RehearsalsOnLoop:
         """Let guests meet these faults from now on, and no others."""
         self._loop.do(lambda: self._registry.meet(project, faults))
 
-    def accounts(self, project: ProjectName) -> Sequence[Account]:
+    def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
         """Return what guests have done so far."""
         return self._loop.do(lambda: self._registry.accounts(project))
 

@@ -15,7 +15,7 @@ from forewarn.control.use_case import Alone, ForeseenUseCase
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.server.threads.fair_queue import FairQueue
 from forewarn.store.batch import Transaction
-from forewarn.store.foreseen import Foreseen
+from forewarn.store.prefetch import Prefetch
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class Job:
         return isinstance(self.work, Alone)
 
     @property
-    def foreseen(self) -> Foreseen | None:
+    def foreseen(self) -> Prefetch | None:
         """What is known of what it will ask for."""
         return self.work.foreseen if isinstance(self.work, ForeseenUseCase) else None
 

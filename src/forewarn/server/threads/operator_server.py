@@ -10,7 +10,7 @@ import uvicorn
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.api.guards import at_this_address
+from forewarn.api.middleware import address_middleware
 from forewarn.config import OperatorSettings
 from forewarn.console.console_app import AS_THEY_ARE, SECURITY_HEADERS, ConsoleApp, WithSecurityHeaders
 from forewarn.console.console_paths import is_console
@@ -60,7 +60,7 @@ COMPRESSION = 6
 def operator_app(api: ASGIApp, *, names: Collection[str], origins: Collection[str] = ()) -> ASGIApp:
     """Put the console beside the API, behind the guards of Host and Origin that the API has of its own."""
     console: ASGIApp = ConsoleApp()
-    for guard, given, options in reversed(at_this_address(names=names, origins=origins)):
+    for guard, given, options in reversed(address_middleware(names=names, origins=origins)):
         console = guard(console, *given, **options)
     console = WithSecurityHeaders(console, SECURITY_HEADERS)
     api = GZipMiddleware(api, COMPRESSED_FROM, COMPRESSION)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TypeVar
 from forewarn.api.services import RunReading, RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.followed_records import FollowedRecords
-from forewarn.control.webhook_use_cases import DeliveryState, wanted_by
+from forewarn.control.webhook_use_cases import DeliveryState, record_filter
 from forewarn.core.errors import LimitReached, Unavailable
 from forewarn.core.model.record import Record
-from forewarn.core.push import Webhook, WebhookId
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.server.threads.reads import RunRead
 from forewarn.signals import Signal, waking
 from forewarn.supervision import BackgroundTask, Supervisor
@@ -108,7 +108,7 @@ class WebhookSender:
 
     async def _send_on(self) -> bool:
         """Send what there is; return whether there may be more."""
-        records, wanted, reached = self._records, wanted_by(self._webhook), self._reached
+        records, wanted, reached = self._records, record_filter(self._webhook), self._reached
         found = records.recent(reached, wanted)
         if found is None:
             found = await self._context.read(lambda: records.page(reached, wanted, limit=PAGE))
@@ -139,7 +139,7 @@ class WebhookSender:
 
     async def _wait_on(self) -> None:
         """Wait for what is left of the wait that was saved; a clock that was set makes it no longer."""
-        left = self._context.state.left_alone_for(self._webhook)
+        left = self._context.state.retry_delay(self._webhook)
         if left and self._failures:
             await self._wait(min(left, self._context.pace.most_after(self._failures)))
 

@@ -9,20 +9,20 @@ from datetime import datetime, timedelta
 
 from forewarn.clock import JUMP, Clock, ManualClock, ScaledClock, SystemClock
 from forewarn.control.engine.engine import Engine
-from forewarn.control.fleet.declaring import FleetCommands
+from forewarn.control.fleet.declarations import FleetCommands
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.clock_slew import (
     LARGEST_SLEW,
     SLEWING,
     Absence,
     TimeKind,
-    can_be_the_systems,
-    kind_of,
+    can_use_system_clock,
+    clock_kind,
 )
-from forewarn.core.moments import format_offset, format_span, format_span_briefly
+from forewarn.core.time_formats import format_offset, format_span, format_span_briefly
 from forewarn.server.threads.batches import Batches
 from forewarn.store.batch import Transact, Transaction
-from forewarn.store.sql import Store
+from forewarn.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def begin(clock: Clock, store: Store, *, name: str, system: datetime) -> None:
         reached, saved, slew = snapshot.time.reached(), snapshot.time.kind(), snapshot.time.slew()
     ahead = timedelta() if reached is None else reached - system
     kind = TimeKind.SYSTEM if isinstance(clock, SystemClock) else TimeKind.TURNED
-    if kind is TimeKind.SYSTEM and not can_be_the_systems(kind_of(saved, ahead=ahead), ahead=ahead):
+    if kind is TimeKind.SYSTEM and not can_use_system_clock(clock_kind(saved, ahead=ahead), ahead=ahead):
         raise Conflict(
             f"{name} lives in turned time, {format_offset(ahead)} the system's: "
             "--clock x1 (make run CLOCK=x1) goes on in turned time, "
@@ -62,7 +62,7 @@ def standing(store: Store) -> Clock:
         reached, saved = snapshot.time.reached(), snapshot.time.kind()
     if reached is None:
         return system
-    turned = kind_of(saved, ahead=reached - system.now()) is TimeKind.TURNED
+    turned = clock_kind(saved, ahead=reached - system.now()) is TimeKind.TURNED
     clock: Clock = ManualClock() if turned else system
     clock.start_from(reached)
     return clock
@@ -112,7 +112,7 @@ class TimeWatch:
         ahead = clock.now() + timedelta(seconds=2 * SAVE_TIME_EVERY * clock.speed)
         enough = timedelta(seconds=SAVED_LATELY * clock.speed)
         if self._saved_until is None or ahead - self._saved_until >= enough:
-            self._engine.keep_time(ahead)
+            self._engine.save_time(ahead)
             clock.allow(ahead)
             self._saved_until = ahead
 
@@ -132,7 +132,7 @@ class TimeWatch:
         set_back = offset > JUMP
         if set_back != self._set_back:
             # Windows open at other times of the service now: that must be known before anything is decided.
-            self._engine.prove_present(clock.now(), ahead=offset)
+            self._engine.save_presence(clock.now(), ahead=offset)
         if set_back and not self._set_back:
             log.warning(
                 "the system clock was set back: service time is %s it, and %s",
@@ -150,7 +150,7 @@ class TimeWatch:
             self._unsaved_absences.append(Absence(since=self._present_at, until=now))
         self._present_at, self._shortest_absence = now, PAUSE
         while self._unsaved_absences:  # if the database is away, the next look tries again
-            self._engine.note_absence(self._unsaved_absences[0])
+            self._engine.save_absence(self._unsaved_absences[0])
             self._unsaved_absences.pop(0)
 
 

@@ -12,11 +12,11 @@ from weakref import WeakValueDictionary
 
 import httpx
 
-from forewarn.control.webhook_use_cases import WHO_ALLOWS
+from forewarn.control.webhook_use_cases import HOW_TO_ALLOW
 from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import LimitReached
 from forewarn.core.model.record import Record
-from forewarn.core.push import Webhook, is_public
+from forewarn.core.webhook_rules import Webhook, is_public
 from forewarn.wire import cloudevents
 
 # Gives the addresses of a name, as the system would try them; OSError, or nothing, if there are none.
@@ -112,7 +112,7 @@ MOST_OF_OPERATORS = 32
 # Of a name that leads to several addresses.
 MOST_ADDRESSES = 4
 # One message for a name that is not known and one that is not public: names of the inside are not given away.
-NOT_PUBLIC = f"its address is not known, or not public; {WHO_ALLOWS}"
+NOT_PUBLIC = f"its address is not known, or not public; {HOW_TO_ALLOW}"
 
 
 class Delivery:

@@ -233,7 +233,7 @@ class Worker:
             self._prove(now)
             # Old answers can wait until there is nothing better to do.
             busy = self._jobs.waiting or began - self._job_at < CALLERS_ABOUT
-            self._more = self._engine.tick(now, give_way=lambda: self._is_awaited(began), few=busy) or (
+            self._more = self._engine.tick(now, should_yield=lambda: self._is_awaited(began), few=busy) or (
                 not self._jobs.waiting and self._answering.prune(self._batches.transact)
             )
             self._feed.catch_up()
@@ -263,7 +263,7 @@ class Worker:
         if monotonic() < self._prove_at:
             return
         self._prove_at = monotonic() + PROVE_EVERY
-        self._feed.look_for(self._engine.prove_present(now, ahead=self._time.ahead()))
+        self._feed.read_up_to(self._engine.save_presence(now, ahead=self._time.ahead()))
         self._proved_at = monotonic()  # first: a probe that reads both in between sees no long silence
         self._proved = True
 

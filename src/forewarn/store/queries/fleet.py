@@ -28,7 +28,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
-from forewarn.core.spelling import MOST_SLIPS
+from forewarn.core.text_formats import MOST_SLIPS
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.queries.metrics import SummaryReads

@@ -24,7 +24,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts.emptying import EmptyingInput
+from forewarn.core.rollouts.emptying import EvacuationInput
 from forewarn.store import tables
 from forewarn.store.reads.capacity import GROUP_SIZES, BudgetReads, EmptyingReads
 from forewarn.store.reads.open_transaction import OpenTransaction
@@ -103,11 +103,11 @@ class RolloutQueries(Reader):
         found = self._load(EVENTS.read, _EVENTS_OF_ORDERS, {order.upper() for order in orders})
         return sorted(found, key=lambda event: (event.number, event.id))
 
-    def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
+    def machines_never_seen(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
         """Find the machines on these hosts that were never seen, as far as that is saved."""
         return {row[0]: row[1] for row in self._among(_NEVER_SEEN, hosts)}
 
-    def surroundings(self, hosts: Sequence[HostName]) -> EmptyingInput:
+    def surroundings(self, hosts: Sequence[HostName]) -> EvacuationInput:
         """Load the machines on these hosts, and the room there is for them on all sound hosts."""
         return EmptyingReads(self._transaction).around(hosts)
 
@@ -140,7 +140,7 @@ class RolloutQueries(Reader):
             pace=self._meta.pace,
         )
 
-    def others_with(
+    def other_hosts_with(
         self, groups: Collection[GroupName], *, besides: Collection[HostName]
     ) -> Mapping[HostName, Footprint]:
         """Find which other hosts take machines and carry some of these groups, and what of them."""

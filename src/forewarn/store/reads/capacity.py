@@ -22,7 +22,7 @@ from forewarn.core.model.event import Resource
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import RACK, Host, HostLoad, HostResource, Room
 from forewarn.core.model.machine import Machine
-from forewarn.core.rollouts.emptying import EmptyingInput, Leaver
+from forewarn.core.rollouts.emptying import EvacuationInput, LeavingMachine
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.reader import Reader, among, chunks
@@ -257,13 +257,13 @@ _TAKEN_BY = select(_M.host, _M.bound_for, _M.resources).where(_M.host.is_not(Non
 class EmptyingReads(Reader):
     """What decides whether hosts can be emptied."""
 
-    def around(self, hosts: Sequence[HostName]) -> EmptyingInput:
+    def around(self, hosts: Sequence[HostName]) -> EvacuationInput:
         """Load the machines on these hosts, and the room on all sound ones."""
         ordered = {machine: _in_words(*order) for machine, *order in self._all(_OPEN_ORDERS)}
         machines = [_leaver(row, ordered) for row in self._among(_ON_HOSTS, hosts)]
-        return EmptyingInput(machines=machines, rooms=self._rooms(machines))
+        return EvacuationInput(machines=machines, rooms=self._rooms(machines))
 
-    def _rooms(self, machines: Iterable[Leaver]) -> dict[HostName, Room]:
+    def _rooms(self, machines: Iterable[LeavingMachine]) -> dict[HostName, Room]:
         found = self._all(_SOUND)
         free = {
             name: {key: _RESOURCE(each).capacity for key, each in resources.items()}
@@ -286,9 +286,9 @@ class EmptyingReads(Reader):
         }
 
 
-def _leaver(row: Row, ordered: dict[MachineId, str]) -> Leaver:
+def _leaver(row: Row, ordered: dict[MachineId, str]) -> LeavingMachine:
     id_, name, host, project, mobility, labels, resources = row
-    return Leaver(
+    return LeavingMachine(
         name=name,
         host=host,
         project=project,

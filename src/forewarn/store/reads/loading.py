@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, func, literal, select, union_all
 
 from forewarn.core.basic_types import ProjectName, Source
 from forewarn.store import tables
-from forewarn.store.foreseen import NOT_STARTED, Foreseen, Loaded, Rows
+from forewarn.store.prefetch import NOT_STARTED, Prefetch, Loaded, Rows
 from forewarn.store.key_lists import key_list, one_of
 from forewarn.store.reads.open_transaction import LOCK_META, KnownMeta
 from forewarn.store.reads.promises import NOTICES
@@ -65,7 +65,7 @@ class _Wanted(Generic[Key]):
             self.found.setdefault(self.key(row), []).append(row)
 
 
-def load(connection: Connection, calls: Sequence[Foreseen], known: KnownMeta) -> Loaded:
+def load(connection: Connection, calls: Sequence[Prefetch], known: KnownMeta) -> Loaded:
     """Load what calls will ask for, within a transaction that may write.
 
     What can be asked for at the same time goes together. The lock goes before all of it: what is read then
@@ -113,7 +113,7 @@ def _ask(connection: Connection, known: KnownMeta, *wanted: _Wanted[Any]) -> Non
         each.take(chain.from_iterable(islice(answers, len(each.queries))))
 
 
-def _named(project: ProjectName | None, calls: Sequence[Foreseen]) -> _Wanted[str]:
+def _named(project: ProjectName | None, calls: Sequence[Prefetch]) -> _Wanted[str]:
     """Want the machines of the names that are given by who finds those of a project, or all."""
     names = {name_key(call.machine) for call in calls if call.project == project}
     return _by(

@@ -11,7 +11,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.store import tables
-from forewarn.store.foreseen import Loaded
+from forewarn.store.prefetch import Loaded
 from forewarn.store.rows.mapping import Columns, Row
 from forewarn.store.rows.stored import GROUPS, HOSTS, MACHINES, META, Meta
 from forewarn.store.saved import SavedChanges

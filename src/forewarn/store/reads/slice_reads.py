@@ -15,7 +15,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
-from forewarn.core.orders.placement import placed_together, to_be_placed
+from forewarn.core.orders.placement import most_placed_at_once, machines_to_place
 from forewarn.store import tables
 from forewarn.store.key_lists import key_list, one_found, one_of
 from forewarn.store.reads.capacity import BudgetReads, RoomReads
@@ -180,7 +180,7 @@ class ScopedRuleQueries(Reader):
         for machine in part.machines.values():
             carried.setdefault(machine.host, []).append(machine)
         placed_by = [
-            (order, to_be_placed(order, carried.get(order.host, ())) & part.machines.keys())
+            (order, machines_to_place(order, carried.get(order.host, ())) & part.machines.keys())
             for order in named
         ]
         placed = {id_ for _, its in placed_by for id_ in its}
@@ -198,7 +198,7 @@ class ScopedRuleQueries(Reader):
             part.budgets,
             sources=[part.hosts[name] for name in sources],
             homes={*homes, *(home for order, its in placed_by if asked or its for home in _homes_of(order))},
-            at_most=None if asked else sum(placed_together(part, order, its) for order, its in placed_by),
+            at_most=None if asked else sum(most_placed_at_once(part, order, its) for order, its in placed_by),
         )
         return replace(part, room=room)
 

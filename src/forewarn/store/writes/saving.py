@@ -157,8 +157,8 @@ class Waking(Reader):
             woken = self._connection.execute(_ALL_ORDERS, now).rowcount
         else:
             woken = self._wake_those(_ORDERS_WAITING, changes.relieved_groups, now)
-            woken += self._wake_those(_ORDERS_ON, changes.hosts_with_news, now)
-        if changes.machine_found_off:
+            woken += self._wake_those(_ORDERS_ON, changes.hosts_to_recheck, now)
+        if changes.machine_stopped_outside:
             woken += self._connection.execute(_ALL_ROLLOUTS, now).rowcount
         woken += self._wake_those(_ROLLOUTS_BY_ID, sorted(self._awakened_rollouts(changes)), now)
         return bool(woken)

@@ -12,7 +12,7 @@ from forewarn.wire.texts import read_time, write_time
 
 A = TypeVar("A", bound=ApiAnswer)
 
-ANSWERS = Codec(
+ANSWER_CODEC = Codec(
     # Whoever may read an operator's words reads them without their marks.
     {str: (unmarked, str), datetime: (write_time, read_time), date: (date.isoformat, date.fromisoformat)},
     # A server of a later version may say more than this one knows.
@@ -23,9 +23,9 @@ ANSWERS = Codec(
 def write_body(answer: ApiAnswer | Page[ApiAnswer]) -> dict[str, Any]:
     """Return the whole body that sends an answer."""
     if isinstance(answer, Page):
-        items = [ANSWERS.write(item) for item in answer.items]
+        items = [ANSWER_CODEC.write(item) for item in answer.items]
         return {key_of_page(answer.kind): items, "next": answer.next}
-    written: dict[str, Any] = ANSWERS.write(answer)
+    written: dict[str, Any] = ANSWER_CODEC.write(answer)
     return written if answer.NOUN is None else {answer.NOUN: written}
 
 
@@ -49,12 +49,12 @@ def _json_of(value: Any) -> str:
 
 def read_body(kind: type[A], body: Mapping[str, Any]) -> A:
     """Return the answer that a body is; KeyError, TypeError or ValueError if it is not of this kind."""
-    return ANSWERS.read(kind, body if kind.NOUN is None else body[kind.NOUN])
+    return ANSWER_CODEC.read(kind, body if kind.NOUN is None else body[kind.NOUN])
 
 
 def read_page(kind: type[A], body: Mapping[str, Any]) -> Page[A]:
     """Return the page that a body is, of answers of a kind."""
-    items = [ANSWERS.read(kind, item) for item in body[key_of_page(kind)]]
+    items = [ANSWER_CODEC.read(kind, item) for item in body[key_of_page(kind)]]
     return Page(kind=kind, items=items, next=body["next"])
 
 

@@ -89,7 +89,7 @@ class EventAnswer(ApiAnswer):
             event,
             resources=resource_names(event),
             approval=event.rule,
-            awaits=events.awaits(event),
+            awaits=events.awaited_approvals(event),
             approvals=tuple(map(ApprovalAnswer.like, event.approvals)),
             deferred=DeferralAnswer.like(event.deferred) if event.deferred else None,
             postponed=PostponementAnswer.like(event.postponed) if event.postponed else None,
@@ -131,7 +131,7 @@ class MachineNoticeAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotedEventAnswer(ListedEventAnswer):
+class EventDetailAnswer(ListedEventAnswer):
     """An event, what notice each of its machines got, and how long it disturbed them."""
 
     notices: tuple[MachineNoticeAnswer, ...]

@@ -16,11 +16,11 @@ from forewarn.core.basic_types import (
     StepState,
     Work,
 )
-from forewarn.core.model.constraints import first_end
+from forewarn.core.model.constraints import earliest_end
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.wire.answers.answer import ApiAnswer
-from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer, NoticeAnswer
+from forewarn.wire.answers.event_answers import EventAnswer, EventDetailAnswer, NoticeAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ class OrderAnswer(ApiAnswer):
             order.terms,
             machine=order.machine_name,
             waiting=tuple(map(WaitingAnswer.like, order.waiting)),
-            waiting_until=first_end(order.waiting),
+            waiting_until=earliest_end(order.waiting),
             stages=tuple(map(StageAnswer.of, order.stages)),
             steps=tuple(map(StepAnswer.of, order.steps)),
             host_steps=tuple(map(HostStepAnswer.like, order.host_steps)),
@@ -145,7 +145,7 @@ class OrderAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotedOrderAnswer(OrderAnswer):
+class OrderDetailAnswer(OrderAnswer):
     """An order, and what notice its machines got."""
 
     notice: NoticeAnswer
@@ -174,7 +174,7 @@ class OrderWithEventsAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeardAnswer(OrderWithEventsAnswer):
+class HeartbeatAnswer(OrderWithEventsAnswer):
     """An order that somebody works on, and whether they should stop."""
 
     stop: str | None  # why the work should stop now: it was abandoned, or a hold stops it
@@ -187,8 +187,8 @@ class HeardAnswer(OrderWithEventsAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotedOrderWithEventsAnswer(ApiAnswer):
+class OrderDetailWithEventsAnswer(ApiAnswer):
     """An order and its events, and what notice was given of them."""
 
-    order: NotedOrderAnswer
-    events: tuple[NotedEventAnswer, ...]
+    order: OrderDetailAnswer
+    events: tuple[EventDetailAnswer, ...]

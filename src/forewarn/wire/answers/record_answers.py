@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from forewarn.core.basic_types import Kind
 from forewarn.core.model.record import Record
-from forewarn.core.push import Webhook
+from forewarn.core.webhook_rules import Webhook
 from forewarn.core.topics import Topic, topics_of
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import listed_group
@@ -92,7 +92,7 @@ class NewWebhookAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialAnswer(ApiAnswer):
+class WebhookTestAnswer(ApiAnswer):
     """What came of a call."""
 
     delivered: bool

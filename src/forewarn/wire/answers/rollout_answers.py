@@ -7,9 +7,9 @@ from typing import ClassVar, Self
 
 from forewarn.core.basic_types import SIMULATED, HostName, RolloutAction, ServiceMode
 from forewarn.core.guests import notice
-from forewarn.core.model.constraints import Waiting, first_end
+from forewarn.core.model.constraints import Waiting, earliest_end
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.core.rollouts.emptying import Emptying
+from forewarn.core.rollouts.emptying import EvacuationCheck
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import NoticeAnswer
@@ -66,7 +66,7 @@ class EmptyingAnswer(ApiAnswer):
     obstacles: tuple[ObstacleAnswer, ...]
 
     @classmethod
-    def of(cls, host: Emptying) -> Self:
+    def of(cls, host: EvacuationCheck) -> Self:
         """Show what stands in the way."""
         return cls.like(host, obstacles=tuple(map(ObstacleAnswer.like, host.obstacles)))
 
@@ -124,7 +124,7 @@ class RolloutAnswer(ApiAnswer):
         drivers: Mapping[HostName, str],
         expected: tuple[Expected, ...] = (),
         warnings: Iterable[str] = (),
-        emptying: Iterable[Emptying] = (),
+        emptying: Iterable[EvacuationCheck] = (),
     ) -> Self:
         """Show a rollout, why everything of it waits and, if that was asked for, what is expected of it."""
         # What is expected is so of the waves that have not begun; of the last ones perhaps nothing is.
@@ -143,7 +143,7 @@ class RolloutAnswer(ApiAnswer):
             max_failures=f"{rollout.terms.max_failures}",
             waves=tuple(map(WaveAnswer.of, rollout.waves, times)),
             waiting=tuple(map(WaitingAnswer.like, reasons)),
-            waiting_until=first_end(reasons),
+            waiting_until=earliest_end(reasons),
             notice=NoticeAnswer.like(given),
             warnings=tuple(warnings),
             emptying=tuple(map(EmptyingAnswer.of, emptying)),

@@ -12,7 +12,7 @@ SILENT = RequestRefused(
     "fleet does not answer; nothing was done by this call", status=503, code="Unavailable"
 )
 UNCERTAIN = RequestRefused("fleet is too slow", status=503, code="Uncertain")
-CUT = ServerUnreachable("No server answers at http://here (reset).", may_have_done=True)
+CUT = ServerUnreachable("No server answers at http://here (reset).", may_have_changed=True)
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, machines
-from forewarn.core.fleet.parts import DeclaredMachine, FleetPart
+from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import Host
@@ -94,7 +94,7 @@ def test_what_changes_is_said_in_a_line() -> None:
     made = Fleet(machine("web-0"))
     calendar = Calendar(blackout=frozenset({NOON.date()}))
     policy = GroupPolicy(auto_approve=True, notice=timedelta(hours=1))
-    part = FleetPart(
+    part = FleetChange(
         projects=(Project(name=DEFAULT_PROJECT, calendar=calendar),),
         defaults=FleetDefaults(driver="simulated"),
         hosts=(HostSpec(name=HOST, driver="external"),),
@@ -113,13 +113,13 @@ def test_what_changes_is_said_in_a_line() -> None:
 def test_a_file_that_no_longer_says_who_does_the_work_is_told_what_that_means() -> None:
     made = Fleet(machine("web-0"))
     made.draft.defaults = FleetDefaults(driver="simulated")
-    said = applying.apply(made.draft, FleetPart(defaults=FleetDefaults()), by="test")
+    said = applying.apply(made.draft, FleetChange(defaults=FleetDefaults()), by="test")
     assert said == (f"~ defaults: driver simulated to none: {applying.WORK_WAITS}",)
 
 
 def test_what_is_there_already_changes_nothing() -> None:
     made = Fleet(machine("web-0"))
-    part = FleetPart(
+    part = FleetChange(
         projects=tuple(made.draft.projects.values()),
         defaults=made.draft.defaults,
         hosts=(HostSpec(name=HOST),),
@@ -140,20 +140,20 @@ def test_what_is_there_already_changes_nothing() -> None:
 def test_a_group_with_listed_events_keeps_its_kind() -> None:
     made = Fleet(machine("web-0"))
     made.order("web-0")
-    deep = FleetPart(groups=(group(kind=GroupKind.SCALE_SET),))
+    deep = FleetChange(groups=(group(kind=GroupKind.SCALE_SET),))
     with pytest.raises(Conflict, match='group "web" has events listed: its kind and project cannot change'):
         applying.apply(made.draft, deep, by="test")
-    applying.apply(made.draft, FleetPart(groups=(group(update_domains=6),)), by="test")
+    applying.apply(made.draft, FleetChange(groups=(group(update_domains=6),)), by="test")
 
 
 def test_a_host_that_carries_somebody_or_has_an_order_is_not_removed() -> None:
     made = Fleet(machine("web-0"), hosts=["host-2", "host-3"])
     with pytest.raises(Conflict, match='hosts: "host-1" still carries "web-0": move it, or keep the host'):
-        applying.apply(made.draft, FleetPart(removed_hosts=(HOST,)), by="test")
+        applying.apply(made.draft, FleetChange(removed_hosts=(HOST,)), by="test")
     order = made.maintain("host-1")
     made.draft.put_machine(replace(made.machine("web-0"), host=HostName("host-3")))
     with pytest.raises(Conflict) as refused:
-        applying.apply(made.draft, FleetPart(removed_hosts=(HostName("host-2"), HOST)), by="test")
+        applying.apply(made.draft, FleetChange(removed_hosts=(HostName("host-2"), HOST)), by="test")
     said = f'hosts: "host-1" has order {order.id} (maintenance): cancel it, or keep the host'
     assert str(refused.value) == said
 
@@ -268,14 +268,14 @@ def test_bare_metal_neither_moves_nor_can() -> None:
 
 def test_a_host_that_carries_others_is_not_made_bare_metal() -> None:
     made = Fleet(machine("web-0"), machine("web-1"))
-    part = FleetPart(hosts=(HostSpec(name=HostName("host-1"), bare_metal=True),))
+    part = FleetChange(hosts=(HostSpec(name=HostName("host-1"), bare_metal=True),))
     with pytest.raises(Conflict, match=r'hosts\.host-1: bare-metal: it still carries "web-0"'):
         applying.apply(made.draft, part, by="test")
 
 
 def test_a_host_that_others_are_bound_for_is_not_made_bare_metal() -> None:
     made = Fleet(machine("web-0", bound_for=HostName("host-2")), hosts=["host-2"])
-    part = FleetPart(hosts=(HostSpec(name=HostName("host-2"), bare_metal=True),))
+    part = FleetChange(hosts=(HostSpec(name=HostName("host-2"), bare_metal=True),))
     with pytest.raises(Conflict, match=r'hosts\.host-2: bare-metal: "web-0" is to come here'):
         applying.apply(made.draft, part, by="test")
 
@@ -283,14 +283,14 @@ def test_a_host_that_others_are_bound_for_is_not_made_bare_metal() -> None:
 def test_a_host_that_carries_its_own_machine_alone_is_made_bare_metal() -> None:
     gpu = HostName("gpu01")
     made = Fleet(machine("gpu01", gpu, group="train", mobility=Mobility.NONE), machine("web-0"))
-    applying.apply(made.draft, FleetPart(hosts=(HostSpec(name=gpu, bare_metal=True),)), by="test")
+    applying.apply(made.draft, FleetChange(hosts=(HostSpec(name=gpu, bare_metal=True),)), by="test")
     assert made.draft.hosts[gpu].bare_metal
 
 
 def test_a_machine_that_is_elsewhere_is_not_made_bare_metal() -> None:
     made = Fleet(machine("gpu01", "host-1", group="train"))
     declared = spec("gpu01", host=HostName("gpu01"), group=GroupName("train"), mobility=Mobility.NONE)
-    part = FleetPart(
+    part = FleetChange(
         hosts=(HostSpec(name=HostName("gpu01"), bare_metal=True),),
         machines=(DeclaredMachine(spec=declared, known=MachineId("gpu01")),),
     )
@@ -314,7 +314,7 @@ def at_work(driver: str = "libvirt", work: Work = Work.REDEPLOY) -> tuple[Fleet,
 def declare(fleet: Fleet, host: HostName, **fields: object) -> tuple[str, ...]:
     known = fleet.draft.hosts[host]
     spec = HostSpec(**{"name": host, "driver": known.driver, "uri": known.uri, **fields})  # type: ignore[arg-type]
-    return applying.apply(fleet.draft, FleetPart(hosts=(spec,)), by="olga")
+    return applying.apply(fleet.draft, FleetChange(hosts=(spec,)), by="olga")
 
 
 @pytest.mark.parametrize("host", [ONE, TWO])

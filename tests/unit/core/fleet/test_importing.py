@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.control.fleet.importing_fleet import tidied
+from forewarn.control.fleet.fleet_import import tidied
 from forewarn.core.basic_types import (
     DECLARED,
     PUT,
@@ -28,10 +28,10 @@ from forewarn.core.basic_types import (
     StepState,
 )
 from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_machines import fit_name, is_awkward
+from forewarn.core.fleet.found_machines import fit_name, is_unsafe_name
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.importing import ImportPlan
-from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.fleet.fleet_changes import FleetChange
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
 from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.order import Order
@@ -281,7 +281,7 @@ def test_a_machine_that_an_event_names_keeps_what_its_guests_know() -> None:
     fleet.turn()
     fleet.order("a", Action.RESTART)
     plan = planned(fleet, found(vm("a", name=MachineName("z"), group=WEB, update_domain=1)))
-    assert plan.part == FleetPart()
+    assert plan.part == FleetChange()
     assert set(plan.notes[:-1]) == {
         "machine a is named in an event: until then its update-domain stays",
         "machine a is named in an event: until then its name stays",
@@ -321,7 +321,7 @@ def test_what_a_person_declared_is_shown_as_a_conflict_and_stays() -> None:
         project=ProjectName("shop"),
     )
     plan = planned(fleet, replace(found(source), hosts=(FoundHost(name=A, uri="test://other"), host(B))))
-    assert plan.part == FleetPart()
+    assert plan.part == FleetChange()
     assert plan.conflicts == (
         "host host-a: uri is test://host-a, libvirt has test://other (--take uri)",
         "machine web-0: update-domain is 0, libvirt has 1 (--take update-domain)",
@@ -687,7 +687,7 @@ def test_a_machine_on_its_way_is_neither_a_duplicate_nor_moved() -> None:
     fleet = imported(vm("a"))
     sides = found(vm("a", moving=True), vm("a", B, running=False, moving=True))
     plan = planned(fleet, sides)
-    assert (plan.part, plan.notes) == (FleetPart(), ("machine a is being moved: left as it is",))
+    assert (plan.part, plan.notes) == (FleetChange(), ("machine a is being moved: left as it is",))
     new = planned(Fleet(), sides)
     assert (new.part.machines, new.notes) == ((), ("machine a is being moved: left as it is",))
 
@@ -695,7 +695,7 @@ def test_a_machine_on_its_way_is_neither_a_duplicate_nor_moved() -> None:
 def test_a_machine_that_runs_twice_is_said_and_left() -> None:
     fleet = imported(vm("a"))
     plan = planned(fleet, found(vm("a"), vm("a", B)))
-    assert plan.part == FleetPart()
+    assert plan.part == FleetChange()
     assert plan.notes == ("machine a (a) runs on host-a and host-b at once: left as it is; stop one of them",)
 
 
@@ -721,7 +721,7 @@ def test_a_machine_that_is_off_and_that_two_hosts_know_differently_stays_as_it_w
 def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said() -> None:
     fleet = imported(vm("a"), vm("b", B), vm("c", running=False))
     plan = planned(fleet, found(hosts=[A], unreachable={B: "no route"}))
-    assert plan.part == FleetPart()
+    assert plan.part == FleetChange()
     assert plan.notes == (
         "host host-b cannot be reached: no route",
         "machine a is not on host-a any more: not removed while host-b cannot be reached",
@@ -743,7 +743,7 @@ def test_another_source_is_left_alone() -> None:
     fleet = imported(vm("a"))
     other = replace(LIBVIRT, source="cloud", whole=True)
     plan = planned(fleet, found(hosts=[]), other)
-    assert (plan.part, plan.of) == (FleetPart(), 0)
+    assert (plan.part, plan.of) == (FleetChange(), 0)
     assert planned(fleet, found(vm("a", addresses=("10.0.0.1",))), other).conflicts[-1] == (
         "machine a: address is none, cloud has 10.0.0.1 (--take address)"
     )
@@ -805,7 +805,7 @@ def test_importing_twice_changes_nothing_the_second_time(
     fleet = declared("1", address="10.0.0.2", source=PUT)
     taken(fleet, first, terms)
     taken(fleet, then, terms)
-    assert planned(fleet, then, terms).part == FleetPart()
+    assert planned(fleet, then, terms).part == FleetChange()
     names = [(each.project, each.name.casefold()) for each in fleet.draft.machines.values()]
     addresses = [
         (each.network, each.address) for each in fleet.draft.machines.values() if each.address is not None
@@ -827,7 +827,7 @@ def test_two_hosts_that_disagree_about_the_group_of_a_machine_rename_none() -> N
     fleet = declared("1")
     taken(fleet, found)
     assert fleet.machine("2").group == WEB
-    assert planned(fleet, found).part == FleetPart()
+    assert planned(fleet, found).part == FleetChange()
 
 
 @settings(max_examples=40)
@@ -844,7 +844,7 @@ def test_declared_fields_survive_whatever_is_found(first: FoundFleet, then: Foun
 
 def test_where_no_host_can_be_reached_nothing_is_made() -> None:
     plan = importing.plan(Fleet().draft, FoundFleet(unreachable={A: "no route to host"}), LIBVIRT)
-    assert (plan.part, plan.notes) == (FleetPart(), ("host host-a cannot be reached: no route to host",))
+    assert (plan.part, plan.notes) == (FleetChange(), ("host host-a cannot be reached: no route to host",))
 
 
 @pytest.mark.parametrize(
@@ -855,7 +855,7 @@ def test_no_machine_is_imported_by_a_name_that_paths_drop(called: str, name: str
 
 
 def test_what_paths_and_commands_would_misread_is_awkward() -> None:
-    awkward = [each for each in ("", ".", "..", "-x", "x-", "a.b", "...") if is_awkward(each)]
+    awkward = [each for each in ("", ".", "..", "-x", "x-", "a.b", "...") if is_unsafe_name(each)]
     assert awkward == ["", ".", "..", "-x"]
 
 

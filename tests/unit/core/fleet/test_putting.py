@@ -18,7 +18,8 @@ from forewarn.core.basic_types import (
     ProjectName,
 )
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import applying, parts
+from forewarn.core.fleet import fleet_changes
+from forewarn.core.fleet import applying
 from forewarn.core.model.declaration import GroupSpec, HostSpec
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine, confirmed, together
 from forewarn.core.model.group import GroupPolicy
@@ -38,21 +39,21 @@ def group(**more: Any) -> GroupSpec:
 
 def put_group(fleet: Fleet, wanted: GroupSpec, *, new: bool = False) -> tuple[str, ...]:
     members = () if new else tuple(fleet.draft.machines.values())
-    part = parts.group_part(fleet.draft, None if new else fleet.draft.groups[WEB], wanted, members)
+    part = fleet_changes.group_part(fleet.draft, None if new else fleet.draft.groups[WEB], wanted, members)
     return applying.apply(fleet.draft, part, by="test")
 
 
 def test_what_is_new_is_its_putters() -> None:
     fleet = made()
     new = HostName("gpu")
-    assert parts.host_part(None, HostSpec(name=new)).machines == ()
-    lines = applying.apply(fleet.draft, parts.host_part(None, HostSpec(name=new, bare_metal=True)), by="test")
+    assert fleet_changes.host_part(None, HostSpec(name=new)).machines == ()
+    lines = applying.apply(fleet.draft, fleet_changes.host_part(None, HostSpec(name=new, bare_metal=True)), by="test")
     assert lines == ("+ host gpu", "+ machine gpu on gpu")
     own = next(each for each in fleet.draft.machines.values() if each.name == "gpu")
     assert (fleet.draft.hosts[new].source, own.source, own.mobility) == (PUT, PUT, Mobility.NONE)
-    part = parts.group_part(fleet.draft, None, replace(group(), name=GroupName("db")), ())
+    part = fleet_changes.group_part(fleet.draft, None, replace(group(), name=GroupName("db")), ())
     assert part.groups[0].source == PUT
-    assert parts.project_part(None, Project(name=SHOP)).projects[0].source == PUT
+    assert fleet_changes.project_part(None, Project(name=SHOP)).projects[0].source == PUT
 
 
 @pytest.mark.parametrize(("source", "then"), [(DECLARED, DECLARED), (PUT, PUT), ("libvirt", PUT)])
@@ -60,11 +61,11 @@ def test_who_changes_what_a_source_says_speaks_for_it(source: str, then: str) ->
     fleet = made()
     host = replace(fleet.draft.hosts[HOST], source=source)
     same = HostSpec(name=HOST, source=source)
-    assert parts.host_part(host, same).hosts[0].source == source
-    assert parts.host_part(host, replace(same, at_once=2)).hosts[0].source == then
+    assert fleet_changes.host_part(host, same).hosts[0].source == source
+    assert fleet_changes.host_part(host, replace(same, at_once=2)).hosts[0].source == then
     project = Project(name=SHOP, source=source)
-    assert parts.project_part(project, project).projects[0].source == source
-    assert parts.project_part(project, replace(project, rehearsal=True)).projects[0].source == then
+    assert fleet_changes.project_part(project, project).projects[0].source == source
+    assert fleet_changes.project_part(project, replace(project, rehearsal=True)).projects[0].source == then
 
 
 def test_a_group_takes_its_machines_to_another_project() -> None:
@@ -96,7 +97,7 @@ def test_a_project_with_a_group_is_not_dropped() -> None:
     fleet = made()
     fleet.draft.machines.clear()
     with pytest.raises(Conflict, match='projects: "default" still has "web"'):
-        applying.apply(fleet.draft, parts.FleetPart(removed_projects=(DEFAULT_PROJECT,)), by="test")
+        applying.apply(fleet.draft, fleet_changes.FleetChange(removed_projects=(DEFAULT_PROJECT,)), by="test")
 
 
 # What several hosts say

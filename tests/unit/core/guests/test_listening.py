@@ -41,8 +41,8 @@ def test_a_group_that_is_disabled_is_enabled_by_its_next_poll() -> None:
 
 
 def test_without_absences_a_day_passes_as_it_is() -> None:
-    assert listening.silent_at(NOON, (), policy=POLICY) == NOON + DAY
-    assert listening.silent_since(NOON + DAY, (), policy=POLICY) == NOON
+    assert listening.idle_at(NOON, (), policy=POLICY) == NOON + DAY
+    assert listening.idle_cutoff(NOON + DAY, (), policy=POLICY) == NOON
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_without_absences_a_day_passes_as_it_is() -> None:
     ids=["long", "several", "begun before", "over before", "afterwards"],
 )
 def test_an_absence_does_not_count(absences: list[Absence], later: timedelta) -> None:
-    assert listening.silent_at(NOON, absences, policy=POLICY) == NOON + DAY + later
+    assert listening.idle_at(NOON, absences, policy=POLICY) == NOON + DAY + later
 
 
 def test_who_is_silent_after_an_absence_was_last_active_so_much_earlier() -> None:
     absences = [away(HOUR, 3 * HOUR), away(5 * HOUR, 29 * HOUR)]
-    assert listening.silent_since(NOON + DAY + 26 * HOUR, absences, policy=POLICY) == NOON
+    assert listening.idle_cutoff(NOON + DAY + 26 * HOUR, absences, policy=POLICY) == NOON
     long_ago = [away(-2 * HOUR, -HOUR)]
-    assert listening.silent_since(NOON + DAY, long_ago, policy=POLICY) == NOON
+    assert listening.idle_cutoff(NOON + DAY, long_ago, policy=POLICY) == NOON
 
 
 spans = st.integers(1, 40 * 3600).map(lambda seconds: timedelta(seconds=seconds))
@@ -86,14 +86,14 @@ def test_a_group_is_silent_exactly_from_the_moment_that_is_forecast(
 ) -> None:
     last_active = NOON + active
     now = max([last_active, *(absence.until for absence in absences)]) + passed
-    due = listening.silent_at(last_active, absences, policy=POLICY)
-    assert (due <= now) == (last_active <= listening.silent_since(now, absences, policy=POLICY))
+    due = listening.idle_at(last_active, absences, policy=POLICY)
+    assert (due <= now) == (last_active <= listening.idle_cutoff(now, absences, policy=POLICY))
 
 
 def kept(absences: list[Absence]) -> tuple[Absence, ...]:
     found: tuple[Absence, ...] = ()
     for absence in absences:
-        found = listening.with_absence(found, absence, policy=POLICY)
+        found = listening.add_absence(found, absence, policy=POLICY)
     return found
 
 
@@ -110,7 +110,7 @@ def test_what_is_kept_forecasts_as_everything_would(absences: list[Absence]) -> 
         ],
     )
     if far_apart == absences:
-        assert listening.silent_since(now, kept(absences), policy=POLICY) == listening.silent_since(
+        assert listening.idle_cutoff(now, kept(absences), policy=POLICY) == listening.idle_cutoff(
             now, absences, policy=POLICY
         )
 
@@ -129,7 +129,7 @@ def test_a_bounded_number_is_kept_and_none_of_them_counts() -> None:
     found = kept(often)
     assert len(found) == MOST_ABSENCES
     now = often[-1].until
-    assert listening.silent_since(now, found, policy=POLICY) <= listening.silent_since(
+    assert listening.idle_cutoff(now, found, policy=POLICY) <= listening.idle_cutoff(
         now, often, policy=POLICY
     )
 
@@ -139,8 +139,8 @@ def test_brief_absences_are_kept_as_they_were_and_are_no_silence() -> None:
     long = away(3 * MINUTE, 5 * MINUTE)
     found = kept([*brief, long, away(5 * MINUTE + SECOND, 5 * MINUTE + 4 * SECOND)])
     assert found == (*brief, long, away(5 * MINUTE + SECOND, 5 * MINUTE + 4 * SECOND))
-    assert listening.silent_at(NOON, found, policy=POLICY) == NOON + DAY + 2 * MINUTE
-    assert listening.silent_since(NOON + DAY + 2 * MINUTE, found, policy=POLICY) == NOON
+    assert listening.idle_at(NOON, found, policy=POLICY) == NOON + DAY + 2 * MINUTE
+    assert listening.idle_cutoff(NOON + DAY + 2 * MINUTE, found, policy=POLICY) == NOON
 
 
 def test_only_the_latest_brief_absences_are_kept() -> None:

@@ -12,8 +12,8 @@ from forewarn.core.model.clock_slew import (
     TOLERANCE,
     Slew,
     TimeKind,
-    can_be_the_systems,
-    kind_of,
+    can_use_system_clock,
+    clock_kind,
     pace,
 )
 
@@ -35,7 +35,7 @@ SYSTEM, TURNED = TimeKind.SYSTEM, TimeKind.TURNED
 def test_a_store_is_what_it_says_and_an_older_one_was_turned_if_it_is_ahead(
     saved: TimeKind | None, ahead: timedelta, kind: TimeKind
 ) -> None:
-    assert kind_of(saved, ahead=ahead) is kind
+    assert clock_kind(saved, ahead=ahead) is kind
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_store_is_what_it_says_and_an_older_one_was_turned_if_it_is_ahead(
 def test_turned_time_that_is_ahead_cannot_become_the_systems(
     kind: TimeKind, ahead: timedelta, can: bool
 ) -> None:
-    assert can_be_the_systems(kind, ahead=ahead) is can
+    assert can_use_system_clock(kind, ahead=ahead) is can
 
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -32,7 +32,7 @@ from forewarn.core.policy import Policy
 from forewarn.core.redaction import unmarked
 from forewarn.core.rollouts import planning
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import forecast, on_one_host, with_first_wave
+from forewarn.core.rollouts.forecast import forecast, on_one_host, with_first_wave_begun
 from tests.unit.slices import Fleet, machine
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -144,19 +144,19 @@ def crowded(*footprints: Footprint) -> HostSurvey:
 
 
 def test_a_rollout_is_at_a_dead_end_when_each_of_its_hosts_needs_a_person() -> None:
-    def dead_end(ground: HostSurvey) -> str:
-        return planning.dead_end(over(ground), ground, now=NOW, policy=Policy())
+    def why_stuck(ground: HostSurvey) -> str:
+        return planning.why_stuck(over(ground), ground, now=NOW, policy=Policy())
 
-    stuck = dead_end(crowded(carries(db={0: 2}), carries(db={1: 2})))
+    stuck = why_stuck(crowded(carries(db={0: 2}), carries(db={1: 2})))
     assert stuck.startswith("db: needs 2 healthy of 3, but host-1 carries 2 of one update domain: ")
-    assert dead_end(crowded(carries(db={0: 2}), carries(db={1: 1}))) == ""
-    assert dead_end(crowded()) == ""
+    assert why_stuck(crowded(carries(db={0: 2}), carries(db={1: 1}))) == ""
+    assert why_stuck(crowded()) == ""
 
 
 def test_a_rollout_cannot_go_on_where_its_plan_would_be_refused() -> None:
     def impossible(ground: HostSurvey, **more: object) -> str:
         plan = replace(over(ground), **more)  # type: ignore[arg-type]
-        return planning.impossible(plan, ground, now=NOW, policy=Policy())
+        return planning.why_impossible(plan, ground, now=NOW, policy=Policy())
 
     assert impossible(survey(carries(web={0: 1}))) == ""
     assert impossible(crowded(carries(db={0: 2}))).startswith("db: needs 2 healthy of 3")
@@ -169,7 +169,7 @@ def test_a_rollout_cannot_go_on_where_no_window_has_room_for_a_host() -> None:
     short = Calendar(windows=(Window(days=frozenset({0}), start=time(22), length=timedelta(minutes=1)),))
     project = Project(name=DEFAULT_PROJECT, calendar=short)
     ground = survey(carries(web={0: 1}), projects={DEFAULT_PROJECT: project})
-    why = planning.impossible(over(ground), ground, now=NOW, policy=Policy())
+    why = planning.why_impossible(over(ground), ground, now=NOW, policy=Policy())
     assert unmarked(why).startswith("host-1: project default has no window with room for 5 m of work")
 
 
@@ -248,7 +248,7 @@ def test_a_host_that_got_no_order_after_all_is_left_to_do() -> None:
 
 def opened(ground: HostSurvey) -> Rollout:
     """A rollout whose first wave is chosen and has no order yet."""
-    return with_first_wave(over(ground), ground, now=NOW, policy=Policy())
+    return with_first_wave_begun(over(ground), ground, now=NOW, policy=Policy())
 
 
 def test_the_first_wave_of_a_large_rollout_is_chosen_before_it_has_orders() -> None:
@@ -284,7 +284,7 @@ def test_hosts_that_have_failed_or_left_meanwhile_get_no_order() -> None:
     failed = Host(name=host(2), state=HostState.FAILED)
     now = replace(ground, hosts={host(2): failed, host(4): ground.hosts[host(4)]})
     plan = half_placed(ground)
-    assert planning.still_free(plan, plan.coming, now, now=NOW, policy=Policy()) == (host(4),)
+    assert planning.still_announceable(plan, plan.coming, now, now=NOW, policy=Policy()) == (host(4),)
 
 
 def test_the_last_wave_lets_no_other_wait() -> None:
@@ -335,7 +335,7 @@ def test_the_forecast_adds_up_notice_work_and_gaps() -> None:
 def test_a_host_whose_update_domains_go_at_once_has_one_stage_or_none() -> None:
     ground = survey(carries(web={0: 1, 1: 2}), carries())
     assert [ground.footprint(name).stages for name in ground.hosts] == [2, 0]
-    at_once = ground.with_domains_at_once()
+    at_once = ground.all_domains_at_once()
     assert [at_once.footprint(name).stages for name in at_once.hosts] == [1, 0]
     assert at_once.footprint(host(1)).together(WEB) == 3
 

@@ -48,7 +48,7 @@ def test_canaries_that_exclude_each_other_still_come_before_all_others() -> None
 
 def test_nothing_is_announced_while_canaries_are_watched() -> None:
     rollout = with_first_wave_over(wanted(canary=1, soak=HOUR))
-    assert planning.resting_until(rollout) == NOW + HOUR
+    assert planning.rest_ends_at(rollout) == NOW + HOUR
     assert not planning.is_ready(rollout, now=NOW + HOUR - timedelta(seconds=1))
     assert planning.is_ready(rollout, now=NOW + HOUR)
     first = planning.reasons(rollout, now=NOW)[0]
@@ -58,14 +58,14 @@ def test_nothing_is_announced_while_canaries_are_watched() -> None:
 
 def test_a_gap_that_is_longer_than_the_soak_is_kept() -> None:
     rollout = with_first_wave_over(wanted(gap=2 * HOUR, canary=1, soak=HOUR))
-    assert planning.resting_until(rollout) == NOW + 2 * HOUR
+    assert planning.rest_ends_at(rollout) == NOW + 2 * HOUR
     assert "waits for the gap after wave 1" in planning.reasons(rollout, now=NOW)[0].reason
 
 
 def test_only_the_last_canary_is_watched() -> None:
     ground = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 1}))
     rollout = with_first_wave_over(wanted(ground, canary=2, soak=HOUR))
-    assert planning.resting_until(rollout) == NOW
+    assert planning.rest_ends_at(rollout) == NOW
 
 
 def test_a_canary_that_cannot_be_announced_keeps_all_others_waiting() -> None:
@@ -107,7 +107,7 @@ def test_a_host_that_fails_is_left_out_as_long_as_the_limit_bears_it() -> None:
     orders = (failed(1), started(2))
     rollout = bearing(1, *orders)
     assert progress.trouble(rollout, by_id(*orders)) == ()
-    assert progress.left_out(rollout, by_id(*orders)) == (orders[0],)
+    assert progress.orders_to_abandon(rollout, by_id(*orders)) == (orders[0],)
     assert progress.without(rollout, [host(1)]).failures_left == 0
 
 
@@ -115,7 +115,7 @@ def test_one_failure_too_many_is_trouble_with_all_of_them() -> None:
     orders = (failed(1), failed(2))
     rollout = bearing(1, *orders)
     assert [wait.what for wait in progress.trouble(rollout, by_id(*orders))] == [host(1), host(2)]
-    assert progress.left_out(rollout, by_id(*orders)) == ()
+    assert progress.orders_to_abandon(rollout, by_id(*orders)) == ()
 
 
 def test_what_was_left_out_before_counts() -> None:
@@ -129,7 +129,7 @@ def test_a_failed_host_is_not_given_up_while_other_machines_of_it_are_worked_on(
     stage = replace(mine.stages[0], steps=(*mine.stages[0].steps, step("web-x", StepState.FAILED)))
     half = replace(mine, state=OrderState.FAILED, stages=(stage,))
     rollout = bearing(1, half)
-    assert progress.left_out(rollout, by_id(half)) == ()
+    assert progress.orders_to_abandon(rollout, by_id(half)) == ()
     assert progress.trouble(rollout, by_id(half)) == ()
 
 
@@ -137,7 +137,7 @@ def test_a_failed_host_is_not_given_up_while_other_machines_of_it_are_worked_on(
 def test_what_does_not_go_on_leaves_no_host_out_by_itself(stopped: dict[str, Any]) -> None:
     mine = failed(1)
     rollout = bearing(1, mine, **stopped)
-    assert progress.left_out(rollout, by_id(mine)) == ()
+    assert progress.orders_to_abandon(rollout, by_id(mine)) == ()
     assert len(progress.trouble(rollout, by_id(mine))) == 1
 
 
@@ -146,6 +146,6 @@ def test_a_host_that_is_not_well_afterwards_pauses_however_many_failures_are_bor
     rollout = begun(failed(1, host_steps=(health,)), planned=3)
     rollout = replace(rollout, terms=replace(rollout.terms, max_failures=FailureLimit(amount=3)))
     orders = by_id(failed(1, host_steps=(health,)))
-    assert progress.left_out(rollout, orders) == ()
+    assert progress.orders_to_abandon(rollout, orders) == ()
     assert progress.trouble(rollout, orders)
     assert not progress.trouble(rollout, by_id(failed(1)))

@@ -168,7 +168,7 @@ def test_the_plan_that_is_kept_has_the_waves_that_windows_make_of_it() -> None:
     )
     night = Calendar(windows=(Window(days=frozenset(range(7)), start=time(2), length=60 * MINUTE),))
     ground = replace(ground, projects={quiet: Project(name=quiet, calendar=night), busy: Project(name=busy)})
-    plan = forecast.arranged(over(ground), ground, now=NOW, policy=POLICY)
+    plan = forecast.arrange_by_windows(over(ground), ground, now=NOW, policy=POLICY)
     assert [wave.hosts for wave in plan.waves] == [(host(2),), (host(1),)]
     times = forecast.times(plan, ground, now=NOW, policy=POLICY)
     assert len(times) == len(plan.planned)
@@ -178,7 +178,7 @@ def test_the_plan_that_is_kept_has_the_waves_that_windows_make_of_it() -> None:
 def test_without_windows_the_plan_stays_as_it_was_cut() -> None:
     ground = survey(carries(web={0: 1}), carries(web={1: 1}))
     plan = over(ground)
-    assert forecast.arranged(plan, ground, now=NOW, policy=POLICY) is plan
+    assert forecast.arrange_by_windows(plan, ground, now=NOW, policy=POLICY) is plan
 
 
 def test_a_wave_is_as_slow_as_its_slowest_host() -> None:

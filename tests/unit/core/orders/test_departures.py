@@ -25,7 +25,7 @@ def resources(fleet: Fleet) -> list[str]:
 def test_a_machine_that_was_moved_by_other_hands_leaves_the_events_of_its_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = fleet.maintain()
-    departures.leave_host(fleet.draft, fleet.machine("web-0"), why="moved to host-2 by ops")
+    departures.remove_from_host_orders(fleet.draft, fleet.machine("web-0"), why="moved to host-2 by ops")
     assert resources(fleet) == ["web-1"]
     assert fleet.history(Kind.EVENT_LEFT) == ["moved to host-2 by ops"]
     (moot, waits) = fleet.draft.orders[order.id].steps
@@ -40,7 +40,7 @@ def test_a_machine_that_was_moved_by_other_hands_leaves_the_events_of_its_host()
 def test_it_keeps_its_own_orders_and_those_of_other_hosts() -> None:
     fleet = Fleet(machine("web-0"))
     own = fleet.order("web-0")
-    departures.leave_host(fleet.draft, fleet.machine("web-0"), why="moved")
+    departures.remove_from_host_orders(fleet.draft, fleet.machine("web-0"), why="moved")
     assert fleet.draft.orders[own.id].open
     assert resources(fleet) == ["web-0"]
 
@@ -49,7 +49,7 @@ def test_what_has_begun_is_not_left() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
-    departures.leave_host(fleet.draft, fleet.machine("web-0"), why="moved")
+    departures.remove_from_host_orders(fleet.draft, fleet.machine("web-0"), why="moved")
     departures.leave_scheduled(fleet.draft, fleet.machine("web-0"), why="moved", keep=order.id)
     assert fleet.draft.orders[order.id].steps[0].state is StepState.RUNNING
 
@@ -68,7 +68,7 @@ def test_a_removed_machine_takes_its_steps_and_names_along_even_those_under_way(
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
-    departures.leave_fleet(fleet.draft, fleet.machine("web-0"), why="removed", by="ops")
+    departures.remove_from_fleet(fleet.draft, fleet.machine("web-0"), why="removed", by="ops")
     assert MachineId("web-0") not in fleet.draft.machines
     assert [step.state for step in fleet.draft.orders[order.id].steps] == [StepState.MOOT, StepState.RUNNING]
     assert resources(fleet) == ["web-1"]
@@ -80,7 +80,7 @@ def test_a_standalone_machine_takes_its_group_along() -> None:
     alone = fleet.draft.groups[GroupName("web")]
     fleet.draft.put_group(Group(name=alone.name, project=alone.project, kind=GroupKind.STANDALONE))
     for name in ("web-0", "db-0"):
-        departures.leave_fleet(fleet.draft, fleet.machine(name), why="removed")
+        departures.remove_from_fleet(fleet.draft, fleet.machine(name), why="removed")
     assert set(fleet.draft.groups) == {"db"}
 
 
@@ -101,10 +101,10 @@ def test_orders_that_touch_a_machine_are_its_own_and_those_with_a_step_of_it() -
     own, host = fleet.order("web-0"), fleet.maintain()
     fleet.maintain("host-2")
     fleet.maintain("host-2", Action.CORDON)
-    found = departures.touching(fleet.draft, MachineId("web-0"))
+    found = departures.open_orders_with(fleet.draft, MachineId("web-0"))
     assert [order.id for order in found] == [own.id, host.id]
     departures.close(fleet.draft, own, why="enough")
-    assert [order.id for order in departures.touching(fleet.draft, MachineId("web-0"))] == [host.id]
+    assert [order.id for order in departures.open_orders_with(fleet.draft, MachineId("web-0"))] == [host.id]
 
 
 def test_orders_on_a_host_are_those_that_do_something_to_its_machines() -> None:
@@ -118,5 +118,5 @@ def test_orders_on_a_host_are_those_that_do_something_to_its_machines() -> None:
 
 def test_a_machine_that_no_host_carries_can_leave_the_fleet() -> None:
     fleet = Fleet(replace(machine("web-0"), host=None))
-    departures.leave_fleet(fleet.draft, fleet.machine("web-0"), why="sold")
+    departures.remove_from_fleet(fleet.draft, fleet.machine("web-0"), why="sold")
     assert fleet.draft.machines == {}

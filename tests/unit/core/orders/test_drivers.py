@@ -131,7 +131,7 @@ def test_only_what_was_taken_up_goes_silent() -> None:
 
 
 def silence(fleet: Fleet, order: Order) -> OrderState:
-    return reports.gone_silent(
+    return reports.fail_silent_steps(
         fleet.draft, order.id, by="forewarn", why="nobody has reported", policy=fleet.policy
     ).state
 

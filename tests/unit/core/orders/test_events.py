@@ -211,8 +211,8 @@ def test_after_a_jump_of_the_clock_what_was_announced_before_it_waits_longer() -
 def test_whose_approval_is_awaited_is_said(rule: ApprovalRule, words: str) -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), policies={"web": GroupPolicy(approval=rule)})
     fleet.maintain()
-    assert events.awaits(only(fleet)) == words
-    assert events.awaits(events.start(fleet.draft, only(fleet), why="it is time")) == ""
+    assert events.awaited_approvals(only(fleet)) == words
+    assert events.awaited_approvals(events.start(fleet.draft, only(fleet), why="it is time")) == ""
 
 
 def test_that_another_than_the_leader_approved_is_said() -> None:
@@ -221,7 +221,7 @@ def test_that_another_than_the_leader_approved_is_said() -> None:
     )
     fleet.maintain()
     events.approve(fleet.draft, only(fleet), approval("web-1"))
-    assert events.awaits(only(fleet)) == "the leader web-0; the word of web-1 does not count"
+    assert events.awaited_approvals(only(fleet)) == "the leader web-0; the word of web-1 does not count"
 
 
 # Deferring

@@ -79,7 +79,7 @@ def test_a_recovery_that_is_refused_or_called_off_is_for_the_newest_failure_too(
     for report in (
         reports.step_cancelled,
         lambda *at: reports.step_refused(*at, why="it is full"),
-        lambda *at: reports.step_unreached(*at, why="no route to it"),
+        lambda *at: reports.step_target_unreachable(*at, why="no route to it"),
     ):
         there = fleet()
         before, order = failed_again(there)
@@ -206,7 +206,7 @@ def test_a_failure_waits_for_nobody_who_stays_where_it_was() -> None:
     move, order = moved_while_failed(there)
     there.turn()
     there.fail(move.id)
-    assert ELSEWHERE in there.draft.changes().hosts_with_news  # so that it is looked at
+    assert ELSEWHERE in there.draft.changes().hosts_to_recheck  # so that it is looked at
     assert there.advance(order.id).state is OrderState.DONE
     assert there.machine("web-0").host == "host-1"
 
@@ -216,7 +216,7 @@ def test_a_failure_is_looked_at_when_a_machine_leaves_the_fleet_that_was_on_its_
     moved_while_failed(there)
     there.turn()
     there.draft.machines.clear()
-    assert ELSEWHERE in there.draft.changes().hosts_with_news
+    assert ELSEWHERE in there.draft.changes().hosts_to_recheck
 
 
 def test_nothing_is_gone_from_a_host_that_has_not_failed() -> None:

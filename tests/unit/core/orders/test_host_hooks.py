@@ -230,7 +230,7 @@ def test_letting_a_host_go_is_not_called_off_where_nobody_took_up_the_work() -> 
     reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
     (step,) = there.advance(order.id).running_host_steps
     assert step.task is HostTask.UNCORDON
-    assert host_work.is_letting_go(there.draft.orders[order.id], step)
+    assert host_work.uncordons_unfinished_host(there.draft.orders[order.id], step)
 
 
 # Health before the host is given back

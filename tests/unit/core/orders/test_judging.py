@@ -84,7 +84,7 @@ def test_word_that_comes_after_the_start_counts_by_the_time_it_tells_of() -> Non
 def test_a_machine_that_leaves_a_started_event_is_judged_as_it_leaves() -> None:
     fleet = started("web-0", "web-1")
     fleet.turn(SECOND)
-    departures.leave_fleet(fleet.draft, fleet.machine("web-1"), why="it burnt down")
+    departures.remove_from_fleet(fleet.draft, fleet.machine("web-1"), why="it burnt down")
     assert counted(fleet) == PromiseCounts(never=1)
     assert fleet.history(*NOTICES) == ["promised 15 m: web-1"]
     end(fleet)
@@ -96,7 +96,7 @@ def test_a_machine_that_leaves_before_the_start_is_not_judged() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     fleet.maintain()
     fleet.turn(SECOND)
-    departures.leave_fleet(fleet.draft, fleet.machine("web-1"), why="it burnt down")
+    departures.remove_from_fleet(fleet.draft, fleet.machine("web-1"), why="it burnt down")
     assert counted(fleet) == PromiseCounts()
 
 

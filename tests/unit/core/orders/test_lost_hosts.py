@@ -203,7 +203,7 @@ def silent() -> tuple[Fleet, Order]:
     there, order = worked_on(host_driver=EXTERNAL)
     reports.heartbeat(there.draft, order.id, heard_at=there.now, policy=there.policy)
     there.pass_(HOUR)
-    reports.gone_silent(there.draft, order.id, by="forewarn", why="silent", policy=there.policy)
+    reports.fail_silent_steps(there.draft, order.id, by="forewarn", why="silent", policy=there.policy)
     return there, order
 
 

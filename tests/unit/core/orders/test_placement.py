@@ -236,7 +236,7 @@ def test_orders_say_which_machines_they_may_yet_have_to_place(
     more: dict[str, Any], expected: set[MachineId]
 ) -> None:
     mine = order(1, **{"work": Work.REDEPLOY, "machine": MINE.id} | more)
-    assert placement.to_be_placed(mine, [replace(MINE, id=NEW)]) == expected
+    assert placement.machines_to_place(mine, [replace(MINE, id=NEW)]) == expected
 
 
 @pytest.mark.parametrize(
@@ -256,8 +256,8 @@ def test_machines_that_leave_a_host_in_turns_are_placed_in_turns(
     ids = [machine_id(f"web-{number}") for number in range(3)]
     known = {id_: replace(MINE, id=id_, **machine) for id_ in ids}
     fleet = replace(draft().base, machines=known)
-    assert placement.placed_together(fleet, order(1, **more), ids) == expected
-    assert placement.placed_together(fleet, order(1, **more), ids[:1]) == 1
+    assert placement.most_placed_at_once(fleet, order(1, **more), ids) == expected
+    assert placement.most_placed_at_once(fleet, order(1, **more), ids[:1]) == 1
 
 
 def test_nothing_is_placed_where_the_room_was_not_loaded() -> None:

@@ -44,7 +44,7 @@ def unreached(fleet: Fleet, order: Order) -> None:
     """Have the driver of a step find its target out of reach before it begins."""
     running = step(fleet, order)
     attempt = AttemptId(order.id, running.machine, running.attempt)
-    reports.step_unreached(fleet.draft, attempt, why="no route to it")
+    reports.step_target_unreachable(fleet.draft, attempt, why="no route to it")
     fleet.advance(order.id)
 
 
@@ -53,7 +53,7 @@ def test_a_change_is_recorded_once_with_how_long_the_host_was_away() -> None:
     cut(fleet)
     cut(fleet)
     assert fleet.draft.hosts[OTHER].unreachable_since == fleet.now
-    assert fleet.draft.changes().hosts_with_news == {OTHER}  # whose order says so
+    assert fleet.draft.changes().hosts_to_recheck == {OTHER}  # whose order says so
     assert not fleet.draft.hosts[OTHER].is_usable
     fleet.turn(90 * SECOND)
     cut(fleet)
@@ -201,7 +201,7 @@ def test_what_is_late_of_a_step_that_goes_on_otherwise_says_nothing() -> None:
     unreached(fleet, order)
     late = AttemptId(order.id, step(fleet, order).machine, 1)
     before = step(fleet, order)
-    reports.step_unreached(fleet.draft, late, why="no route to it")
+    reports.step_target_unreachable(fleet.draft, late, why="no route to it")
     assert step(fleet, order) == before
 
 
@@ -211,7 +211,7 @@ def test_an_abandoned_step_whose_target_is_away_is_over() -> None:
     fleet.pass_(15 * MINUTE)
     interventions.abandon(fleet.draft, order.id, by="test")
     running = step(fleet, order)
-    reports.step_unreached(fleet.draft, AttemptId(order.id, running.machine, running.attempt), why="away")
+    reports.step_target_unreachable(fleet.draft, AttemptId(order.id, running.machine, running.attempt), why="away")
     fleet.advance(order.id)
     assert step(fleet, order).state is StepState.MOOT
     assert not fleet.draft.orders[order.id].open
@@ -247,7 +247,7 @@ def test_a_stopped_machine_waits_for_the_host_that_has_it() -> None:
     restore(fleet, HOST)
     assert step(fleet, order).target == HOST
     unreached_at = step(fleet, order)
-    reports.step_unreached(
+    reports.step_target_unreachable(
         fleet.draft, AttemptId(order.id, unreached_at.machine, unreached_at.attempt), why="away"
     )
     assert fleet.machine("a-0").state is MachineState.STOPPED

@@ -97,7 +97,7 @@ def test_a_machine_that_was_removed_does_not_count_when_a_stage_meets_its_window
     fleet = Fleet(machine("web-0"), machine("db-0", group="db"), calendar=EVENING)
     order = fleet.maintain()
     fleet.pass_(8 * HOUR)
-    departures.leave_fleet(fleet.draft, fleet.machine("db-0"), why="removed", by="ops")
+    departures.remove_from_fleet(fleet.draft, fleet.machine("db-0"), why="removed", by="ops")
     del fleet.draft.groups[GroupName("db")]
     fleet.turn(HOUR / 4)
     assert fleet.advance(order.id).state is OrderState.STARTED

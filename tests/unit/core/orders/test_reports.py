@@ -7,7 +7,7 @@ import pytest
 from forewarn.core.basic_types import Action, HostName, Kind, MachineId, OrderState, StepState, Work
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.core.orders import interventions, reports
 from tests.helpers.service.refused import refused
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
@@ -242,7 +242,7 @@ def test_silence_fails_only_what_somebody_has_taken_up() -> None:
     for taken_up, expected in ((False, StepState.RUNNING), (True, StepState.FAILED)):
         if taken_up:
             reports.heartbeat(fleet.draft, order.id, heard_at=fleet.now, policy=fleet.policy)
-        reports.gone_silent(fleet.draft, order.id, by="forewarn", why="silent", policy=fleet.policy)
+        reports.fail_silent_steps(fleet.draft, order.id, by="forewarn", why="silent", policy=fleet.policy)
         assert state(fleet, order) is expected
 
 

@@ -390,7 +390,7 @@ def test_a_machine_that_leaves_by_other_hands_is_done_with() -> None:
     fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
     order = fleet.service()
     gone = fleet.machine("a-0")
-    departures.leave_host(fleet.draft, gone, why="moved to host-2")
+    departures.remove_from_host_orders(fleet.draft, gone, why="moved to host-2")
     fleet.draft.put_machine(replace(gone, host=HostName("host-2")))
     fleet.advance(order.id)
     assert [event.resources[0].name for event in fleet.events()] == ["b-0"]

@@ -84,7 +84,7 @@ def test_a_machine_that_comes_back_after_its_step_failed_is_another_attempt() ->
     fleet.pass_(HOUR / 4)
     fleet.fail(order.id)
     here = fleet.machine("web-0")
-    departures.leave_host(fleet.draft, here, why="moved")
+    departures.remove_from_host_orders(fleet.draft, here, why="moved")
     fleet.draft.put_machine(replace(here, host=HostName("host-2")))
     fleet.advance(order.id)
     fleet.draft.put_machine(here)

@@ -135,7 +135,7 @@ def test_a_machine_that_is_leaving_a_whole_host_is_waited_for() -> None:
     fleet.approve(fleet.events(order.id)[0])
     assert fleet.waits(order.id) == ["db-0: is on host-1 too, and has not been told of this work"]
     fleet.turn()
-    departures.leave_fleet(fleet.draft, fleet.machine("db-0"), why="terminated", keep=leaving.id)
+    departures.remove_from_fleet(fleet.draft, fleet.machine("db-0"), why="terminated", keep=leaving.id)
     assert fleet.draft.orders[order.id].due_at == fleet.now
     assert [step.name for step in fleet.advance(order.id).steps if step.state is StepState.RUNNING] == [
         "web-0"

@@ -8,14 +8,14 @@ from forewarn.core.model.constraints import Hold
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host, Room
 from forewarn.core.model.rollout import Rollout, RolloutTerms, Wave
-from forewarn.core.rollouts.emptying import CANNOT_LEAVE, Emptying, EmptyingInput, Leaver, find_obstacles
+from forewarn.core.rollouts.emptying import CANNOT_LEAVE, EvacuationCheck, EvacuationInput, LeavingMachine, find_obstacles
 from tests.unit.core.model.test_rollout import NOW, host, over, survey
 
 ROOMY = Room()
 
 
-def leaver(name: str, number: int = 1, **more: Any) -> Leaver:
-    return Leaver(name=MachineName(name), host=host(number), project=DEFAULT_PROJECT, **more)
+def leaver(name: str, number: int = 1, **more: Any) -> LeavingMachine:
+    return LeavingMachine(name=MachineName(name), host=host(number), project=DEFAULT_PROJECT, **more)
 
 
 def planned(*waves: tuple[int, ...], **terms: Any) -> Rollout:
@@ -24,21 +24,21 @@ def planned(*waves: tuple[int, ...], **terms: Any) -> Rollout:
     return replace(plan, work=Work.HOST, waves=hosts, terms=RolloutTerms(**terms))
 
 
-def reasons(plan: Rollout, *machines: Leaver, holds: tuple[Hold, ...] = (), **rooms: Room) -> list[str]:
+def reasons(plan: Rollout, *machines: LeavingMachine, holds: tuple[Hold, ...] = (), **rooms: Room) -> list[str]:
     """What is said of machines, where `host_N` is the room of a host."""
     found = {host(int(name.removeprefix("host_"))): room for name, room in rooms.items()}
     ground = replace(survey(*(Footprint() for _ in plan.hosts)), holds=holds)
-    hosts = find_obstacles(plan, ground, EmptyingInput(machines=machines, rooms=found))
+    hosts = find_obstacles(plan, ground, EvacuationInput(machines=machines, rooms=found))
     return [f"{each.machine}: {each.reason}" for one in hosts for each in one.obstacles]
 
 
 def test_a_host_whose_machines_all_find_room_can_be_emptied() -> None:
     plan = planned((1,), (2,))
     ground = survey(Footprint(), Footprint())
-    around = EmptyingInput(machines=[leaver("web-0")], rooms={host(1): ROOMY, host(2): ROOMY})
+    around = EvacuationInput(machines=[leaver("web-0")], rooms={host(1): ROOMY, host(2): ROOMY})
     assert find_obstacles(plan, ground, around) == (
-        Emptying(host=host(1), machines=1),
-        Emptying(host=host(2), machines=0),
+        EvacuationCheck(host=host(1), machines=1),
+        EvacuationCheck(host=host(2), machines=0),
     )
     assert find_obstacles(plan, ground, around)[0].possible
 
@@ -48,7 +48,7 @@ def test_machines_that_stay_are_in_the_way() -> None:
     assert reasons(planned((1,)), pinned, host_2=ROOMY) == [f"pinned: {CANNOT_LEAVE}"]
     plan, metal = planned((1,)), Host(name=host(1), bare_metal=True)
     ground = replace(survey(Footprint()), hosts={host(1): metal})
-    (found,) = find_obstacles(plan, ground, EmptyingInput(machines=[leaver("gpu")], rooms={host(2): ROOMY}))
+    (found,) = find_obstacles(plan, ground, EvacuationInput(machines=[leaver("gpu")], rooms={host(2): ROOMY}))
     assert not found.possible
 
 
@@ -98,4 +98,4 @@ def test_orders_and_holds_of_machines_are_in_the_way() -> None:
 
 def test_nobody_leaves_in_place() -> None:
     ground = survey(Footprint())
-    assert find_obstacles(planned((1,), mode=ServiceMode.IN_PLACE), ground, EmptyingInput()) == ()
+    assert find_obstacles(planned((1,), mode=ServiceMode.IN_PLACE), ground, EvacuationInput()) == ()

@@ -4,11 +4,11 @@ from forewarn.core.basic_types import MachineName, Mobility, Work
 from forewarn.core.model.host import Room
 from forewarn.core.rollouts.emptying import (
     MOST_TARGETS,
-    Emptying,
-    EmptyingInput,
+    EvacuationCheck,
+    EvacuationInput,
     MoveAnswer,
     Obstacle,
-    leavers,
+    machines_to_evacuate,
     planned_moves,
     verdict,
     with_obstacles,
@@ -29,33 +29,33 @@ def test_machines_are_asked_about_on_hosts_outside_their_wave_that_have_room() -
         leaver("busy"),
     ]
     rooms = {host(number): ROOMY for number in range(1, 7)} | {host(1): Room(free={"memory": 1.0})}
-    kept = Emptying(
+    kept = EvacuationCheck(
         host=host(1), machines=3, obstacles=(Obstacle(machine=MachineName("busy"), reason="held"),)
     )
-    around = EmptyingInput(machines=machines, rooms=rooms)
-    first, second = planned_moves(leavers(plan, around, [kept], of={host(1), host(3)}), around)
+    around = EvacuationInput(machines=machines, rooms=rooms)
+    first, second = planned_moves(machines_to_evacuate(plan, around, [kept], of={host(1), host(3)}), around)
     assert (first.machine, first.targets) == ("web-0", (host(3), host(4), host(5), host(6)))
     assert first.takers == 4
     assert first.works == (Work.FREEZE, Work.REDEPLOY)
     assert (second.machine, second.source) == ("web-1", host(3))
     assert second.targets == (host(2), host(4), host(5), host(6))
     assert second.works == (Work.FREEZE,)
-    assert list(leavers(plan, around, [kept], of=())) == []
+    assert list(machines_to_evacuate(plan, around, [kept], of=())) == []
 
 
 def test_of_many_hosts_the_first_are_asked_about_and_of_those_away_none() -> None:
     away = {host(2): Room(unreachable_since=NOW)}
     rooms = {host(number): ROOMY for number in range(1, MOST_TARGETS + 10)} | away
-    around = EmptyingInput(machines=[leaver("web-0")], rooms=rooms)
-    (move,) = planned_moves(leavers(planned((1,)), around, (), of={host(1)}), around)
+    around = EvacuationInput(machines=[leaver("web-0")], rooms=rooms)
+    (move,) = planned_moves(machines_to_evacuate(planned((1,)), around, (), of={host(1)}), around)
     assert (len(move.targets), move.takers) == (MOST_TARGETS, MOST_TARGETS + 7)
     assert host(2) not in move.targets
 
 
 def test_machines_of_equal_needs_are_asked_about_on_the_same_hosts() -> None:
     rooms = {host(number): ROOMY for number in (1, 2, 3)}
-    around = EmptyingInput(machines=[leaver("web-0"), leaver("web-1")], rooms=rooms)
-    first, second = planned_moves(leavers(planned((1,)), around, (), of={host(1)}), around)
+    around = EvacuationInput(machines=[leaver("web-0"), leaver("web-1")], rooms=rooms)
+    first, second = planned_moves(machines_to_evacuate(planned((1,)), around, (), of={host(1)}), around)
     assert first.targets == second.targets == (host(2), host(3))
 
 
@@ -74,7 +74,7 @@ def test_refusals_of_some_hosts_are_not_those_of_all() -> None:
 
 
 def test_what_drivers_say_is_in_the_way_of_the_host() -> None:
-    ones = (Emptying(host=host(1), machines=1), Emptying(host=host(2), machines=1))
+    ones = (EvacuationCheck(host=host(1), machines=1), EvacuationCheck(host=host(2), machines=1))
     first, second = with_obstacles(ones, {(host(1), WEB): "disk vda"})
     assert first.obstacles == (Obstacle(machine=WEB, reason="disk vda"),)
     assert second.possible

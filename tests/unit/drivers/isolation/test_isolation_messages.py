@@ -144,7 +144,7 @@ def test_both_sides_limit_the_length_of_messages(
 
 def test_isolated_driver_lists_every_optional_member() -> None:
     """A new protocol in control/driver.py must be listed in isolated_driver.py or excluded here."""
-    here_alone = {"in_own_words", "isolated"}  # read in the server only
+    here_alone = {"trusted_text", "isolated"}  # read in the server only
     protocols = (each for each in vars(driver).values() if getattr(each, "_is_protocol", False))
     members = {name for each in protocols if each is not driver.Driver for name in _members(each)}
     asked = {"limits", "begin", "check", "cancel"}

@@ -7,7 +7,7 @@ from forewarn.core.basic_types import EventStatus, EventType
 from forewarn.core.guests.document import Document
 from forewarn.core.guests.document import document as document_of
 from forewarn.core.model.event import Event
-from forewarn.core.rehearsal_ledger import Ledger
+from forewarn.core.rehearsal_ledger import GuestLedger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.guest.board.rehearsal_state import RehearsalState, ShownDocuments
 from tests.unit import documents
@@ -28,7 +28,7 @@ def fault(kind: FaultKind, **more: Any) -> Fault:
 
 
 def role(*faults: Fault) -> RehearsalState:
-    playing = RehearsalState("web-0", Ledger())
+    playing = RehearsalState("web-0", GuestLedger())
     playing.faults = faults
     return playing
 

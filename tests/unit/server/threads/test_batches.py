@@ -12,7 +12,7 @@ from forewarn.core.basic_types import EventId, MachineId, NameKind
 from forewarn.core.errors import Conflict, NotFound, Unavailable, UnknownName
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.store.batch import Transaction
-from forewarn.store.sql import Store, open_store
+from forewarn.store.store import Store, open_store
 from tests.contract.samples import NOW, machine, save
 from tests.helpers.database.statements import counted
 from tests.helpers.database.stores import sqlite_url

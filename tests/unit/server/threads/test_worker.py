@@ -216,7 +216,7 @@ class Around:
     def now(self) -> datetime:
         return NOON
 
-    def tick(self, now: datetime, *, give_way: object, few: bool) -> bool:
+    def tick(self, now: datetime, *, should_yield: object, few: bool) -> bool:
         return False
 
     def may_be_due(self, now: datetime) -> bool:
@@ -228,10 +228,10 @@ class Around:
     def ahead(self) -> timedelta:
         return timedelta()
 
-    def prove_present(self, now: datetime, *, ahead: timedelta) -> int:
+    def save_presence(self, now: datetime, *, ahead: timedelta) -> int:
         return 0
 
-    def look_for(self, number: int) -> None:
+    def read_up_to(self, number: int) -> None:
         pass
 
     def prune(self, _transact: object) -> bool:
@@ -339,7 +339,7 @@ def test_guests_are_shown_what_a_tick_has_saved_though_some_orders_cannot_go_on(
     seen: list[str] = []
 
     class Stumbling(Around):
-        def tick(self, now: datetime, *, give_way: object, few: bool) -> bool:
+        def tick(self, now: datetime, *, should_yield: object, few: bool) -> bool:
             seen.append("saved")
             raise Stuck("order ORDER cannot go on")
 
@@ -419,7 +419,7 @@ def test_what_a_guest_asked_for_is_saved_before_the_jobs_of_callers_that_come_af
 class AlwaysDue(Around):
     """An engine that always has something to do: writes down when it does it."""
 
-    def tick(self, now: datetime, *, give_way: object, few: bool) -> bool:
+    def tick(self, now: datetime, *, should_yield: object, few: bool) -> bool:
         self._seen.append("tick")
         return False
 

@@ -32,7 +32,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.rehearsal_rules import Fault, FaultKind
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.coding import ANSWERS, read_body, read_page, write_body, write_json
+from forewarn.wire.answers.coding import ANSWER_CODEC, read_body, read_page, write_body, write_json
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
@@ -77,7 +77,7 @@ def test_what_is_not_known_of_a_standalone_machine_is_null() -> None:
         group=group.name,
         host=None,
     )
-    shown = ANSWERS.write(MachineAnswer.of(machine, group, last_seen=None))
+    shown = ANSWER_CODEC.write(MachineAnswer.of(machine, group, last_seen=None))
     nulls = {key for key, value in shown.items() if value is None}
     assert nulls == {"group", "host", "bound_for", "address", "mac", "port", "last_seen"}
 
@@ -100,7 +100,7 @@ def test_an_event_names_its_machines_in_order_and_hides_a_group_of_one() -> None
         not_before=NOON + timedelta(minutes=15),
         started_at=NOON,
     )
-    shown = ANSWERS.write(EventAnswer.of(event))
+    shown = ANSWER_CODEC.write(EventAnswer.of(event))
     assert (shown["resources"], shown["group"]) == (["A", "b"], None)
     assert (shown["not_before"], shown["ended_at"], shown["why"]) == ("2026-01-05T12:15:00Z", None, None)
 
@@ -119,13 +119,13 @@ def test_an_order_on_a_host_has_no_machine_and_no_project() -> None:
         by="operator",
         created_at=NOON,
     )
-    shown = ANSWERS.write(OrderAnswer.of(order))
+    shown = ANSWER_CODEC.write(OrderAnswer.of(order))
     assert (shown["machine"], shown["project"], shown["reason"]) == (None, None, None)
     assert (shown["waiting"], shown["stages"], shown["steps"]) == ([], [], [])
 
 
 def test_a_record_says_nothing_of_what_it_is_not_about() -> None:
-    shown = ANSWERS.write(RecordAnswer.of(Record(number=7, at=NOON, kind=Kind.CLOCK_JUMPED, group=ALONE)))
+    shown = ANSWER_CODEC.write(RecordAnswer.of(Record(number=7, at=NOON, kind=Kind.CLOCK_JUMPED, group=ALONE)))
     assert {key: value for key, value in shown.items() if value is not None} == {
         "number": 7,
         "at": "2026-01-05T12:00:00Z",

@@ -4,11 +4,11 @@ import { count, listed, span } from "../page/formatting.js";
 import { badge } from "./appearance.js";
 
 /** @typedef {import("../types").ListedEvent} ListedEvent */
-/** @typedef {import("../types").NotedEvent} NotedEvent */
+/** @typedef {import("../types").EventDetail} EventDetail */
 /** @typedef {import("./appearance.js").Appearance} Appearance */
 /** @typedef {{ least_seconds: number | null, late: number, never: number, so_far: boolean }} Notice */
 /** @typedef {import("../types").EventType} EventType */
-/** @typedef {ListedEvent & { notice?: Notice | null, notices?: NotedEvent["notices"] }} AnyEvent */
+/** @typedef {ListedEvent & { notice?: Notice | null, notices?: EventDetail["notices"] }} AnyEvent */
 
 /** What a type does to one machine and to several: what they will do, what they do, what they did. @typedef {readonly [string, string, string]} Forms */
 

@@ -2,7 +2,7 @@
 
 import { copy } from "../../service/connected.js";
 
-/** @typedef {import("../../types").NotedEvent} NotedEvent */
+/** @typedef {import("../../types").EventDetail} EventDetail */
 /** @typedef {import("../../types").Order} Order */
 /** @typedef {import("../../types").Waiting} Waiting */
 
@@ -14,7 +14,7 @@ const ONE_BY_ONE = ["evacuate", "return"];
  *
  * An event does not wait for itself: that its own approval is missing, its page says elsewhere.
  *
- * @param {NotedEvent} event
+ * @param {EventDetail} event
  * @param {Order} order
  * @returns {Waiting[]}
  */
@@ -31,7 +31,7 @@ export function reasonsOf(event, order) {
 /**
  * Whether two scheduled events start together.
  *
- * @param {NotedEvent} event
+ * @param {EventDetail} event
  * @param {string} id
  * @param {Order} order
  */
@@ -42,7 +42,7 @@ function startsWith(event, id, order) {
   return !stage || !ONE_BY_ONE.includes(stage.kind);
 }
 
-/** Whether another update domain of its group is armed; an armed event waits for none. @param {NotedEvent} event */
+/** Whether another update domain of its group is armed; an armed event waits for none. @param {EventDetail} event */
 const isKeptAway = (event) =>
   !event.armed_at &&
   !event.started_at &&

@@ -10,7 +10,7 @@ import { eventWords } from "../timeline/event_card.js";
 import { barOf, drawnTo } from "../timeline/lanes.js";
 import { legend } from "../timeline/legend.js";
 
-/** @typedef {import("../../types").NotedEvent} NotedEvent */
+/** @typedef {import("../../types").EventDetail} EventDetail */
 
 const AXIS = 22;
 const MARGIN = 0.06;
@@ -19,7 +19,7 @@ const LABEL_ROOM = 80;
 
 /** One event as a bar of its own, over its whole life. */
 class EventStrip extends LiveElement {
-  /** @type {NotedEvent | null} */
+  /** @type {EventDetail | null} */
   #event = null;
   #width = 800;
 

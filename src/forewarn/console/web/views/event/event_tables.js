@@ -9,11 +9,11 @@ import { measured, span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
 
-/** @typedef {import("../../types").NotedEvent} NotedEvent */
-/** @typedef {NotedEvent["notices"][number]} MachineNotice */
+/** @typedef {import("../../types").EventDetail} EventDetail */
+/** @typedef {EventDetail["notices"][number]} MachineNotice */
 /** @typedef {import("../../elements/appearance.js").Appearance} Appearance */
 
-/** @param {NotedEvent} event */
+/** @param {EventDetail} event */
 export function machineNotices(event) {
   if (!event.notices.length) return h("p", { class: "muted" }, "It names no machine any more.");
   const isMeasured = event.notices.some((notice) => notice.away_seconds !== null);
@@ -29,7 +29,7 @@ export function machineNotices(event) {
 
 /**
  * @param {MachineNotice} notice
- * @param {NotedEvent} event
+ * @param {EventDetail} event
  * @param {boolean} isMeasured
  */
 function noticeRow(notice, event, isMeasured) {
@@ -50,7 +50,7 @@ function noticeRow(notice, event, isMeasured) {
 
 /**
  * @param {MachineNotice} notice
- * @param {NotedEvent} event
+ * @param {EventDetail} event
  * @returns {Appearance}
  */
 function noticeAppearance(notice, event) {
@@ -68,7 +68,7 @@ function noticeAppearance(notice, event) {
   return { tone: "calm", glyph: "✓", label: "told" };
 }
 
-/** @param {NotedEvent} event */
+/** @param {EventDetail} event */
 export function approvalLedger(event) {
   return [
     event.approvals.length
@@ -95,14 +95,14 @@ export function approvalLedger(event) {
   ];
 }
 
-/** @param {NotedEvent} event */
+/** @param {EventDetail} event */
 const awaited = (event) =>
   h("span", { class: "name" }, event.awaited.join(event.approval === "any" ? " or " : ", "));
 
 /** @type {{ [kind: string]: string }} */
 const AS = { guest: "a guest", person: "a person", policy: "a policy" };
 
-/** @param {NotedEvent} event */
+/** @param {EventDetail} event */
 function deferral(event) {
   const { deferred } = event;
   if (!deferred) return null;

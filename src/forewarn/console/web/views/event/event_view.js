@@ -25,14 +25,14 @@ import { reasonsOf } from "./event_reasons.js";
 import "./event_strip.js";
 import { approvalLedger, machineNotices } from "./event_tables.js";
 
-/** @typedef {import("../../types").NotedEvent} NotedEvent */
+/** @typedef {import("../../types").EventDetail} EventDetail */
 /** @typedef {import("../../types").Order} Order */
 
 // So many names can be asked for at once.
 const NAMES_AT_ONCE = 200;
 
 class EventView extends View {
-  /** @type {LiveAnswer<{ event: NotedEvent, order: Order }> | null} */
+  /** @type {LiveAnswer<{ event: EventDetail, order: Order }> | null} */
   #answer = null;
 
   opened() {
@@ -104,7 +104,7 @@ class EventView extends View {
     return { event, order };
   }
 
-  /** @param {NotedEvent} event */
+  /** @param {EventDetail} event */
   #head(event) {
     return pageHead({
       path: h("a", { href: address("/timeline") }, "Timeline"),
@@ -119,7 +119,7 @@ class EventView extends View {
     });
   }
 
-  /** @param {NotedEvent} event */
+  /** @param {EventDetail} event */
   #standing(event) {
     if (event.ended_at) {
       return h(
@@ -179,7 +179,7 @@ class EventView extends View {
     );
   }
 
-  /** @param {NotedEvent} event */
+  /** @param {EventDetail} event */
   #facts(event) {
     return h(
       "section",
@@ -239,7 +239,7 @@ class EventView extends View {
   }
 }
 
-/** Say that an event was moved, from when and for whom. @param {NotedEvent} event */
+/** Say that an event was moved, from when and for whom. @param {EventDetail} event */
 function postponement({ postponed }) {
   if (!postponed) return null;
   return h(
@@ -262,7 +262,7 @@ const APPROVAL = {
   leader: "by the first machine it names",
 };
 
-/** @param {NotedEvent} event */
+/** @param {EventDetail} event */
 function impact(event) {
   if (event.impact_seconds !== null) return measured(event.impact_seconds);
   if (event.ended_at) return "none";

@@ -8,12 +8,12 @@ import { time } from "../../elements/times.js";
 import { span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
 
-/** @typedef {import("../../types").NotedOrder} NotedOrder */
-/** @typedef {import("../../types").NotedEvent} NotedEvent */
+/** @typedef {import("../../types").OrderDetail} OrderDetail */
+/** @typedef {import("../../types").EventDetail} EventDetail */
 
 /**
- * @param {NotedOrder} order
- * @param {readonly NotedEvent[]} events
+ * @param {OrderDetail} order
+ * @param {readonly EventDetail[]} events
  */
 export function orderEvents(order, events) {
   return h(
@@ -31,8 +31,8 @@ export function orderEvents(order, events) {
 }
 
 /**
- * @param {NotedOrder} order
- * @param {readonly NotedEvent[]} events
+ * @param {OrderDetail} order
+ * @param {readonly EventDetail[]} events
  */
 function noticeSum({ notice }, events) {
   if (!events.some((event) => event.started_at)) return null;
@@ -57,7 +57,7 @@ function noticeSum({ notice }, events) {
 /**
  * Say what was not as promised; that is judged when the events end.
  *
- * @param {NotedOrder["notice"]} notice
+ * @param {OrderDetail["notice"]} notice
  * @param {string} glyph
  * @param {string} label
  * @returns {import("../../elements/appearance.js").Appearance}
@@ -65,7 +65,7 @@ function noticeSum({ notice }, events) {
 const broken = (notice, glyph, label) =>
   notice.so_far ? { tone: "warn", glyph: "…", label: `${label} so far` } : { tone: "danger", glyph, label };
 
-/** @param {NotedEvent} event */
+/** @param {EventDetail} event */
 function row(event) {
   return h(
     "tr",

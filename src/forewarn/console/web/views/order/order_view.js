@@ -28,10 +28,10 @@ import { brokenPromises, failure, outsideWork, unknown } from "./order_notices.j
 import { orderEvents } from "./order_events.js";
 import { orderTerms } from "./order_terms.js";
 
-/** @typedef {import("../../types").NotedOrder} NotedOrder */
-/** @typedef {import("../../types").NotedEvent} NotedEvent */
+/** @typedef {import("../../types").OrderDetail} OrderDetail */
+/** @typedef {import("../../types").EventDetail} EventDetail */
 /** @typedef {import("../../types").Record} Record */
-/** @typedef {{ order: NotedOrder, events: readonly NotedEvent[], broken: readonly Record[] }} Shown */
+/** @typedef {{ order: OrderDetail, events: readonly EventDetail[], broken: readonly Record[] }} Shown */
 
 class OrderView extends View {
   /** @type {LiveAnswer<Shown> | null} */
@@ -93,7 +93,7 @@ class OrderView extends View {
     ];
   }
 
-  /** @param {NotedOrder} order */
+  /** @param {OrderDetail} order */
   #head(order) {
     return pageHead({
       path: h("a", { href: address("/orders") }, "Orders"),
@@ -113,7 +113,7 @@ class OrderView extends View {
     });
   }
 
-  /** @param {NotedOrder} order */
+  /** @param {OrderDetail} order */
   #standing(order) {
     const since = order.ended_at ?? order.created_at;
     return h(
@@ -132,7 +132,7 @@ class OrderView extends View {
   }
 }
 
-/** What an order waits for besides a person's word on its failed steps, which are shown on their own. @param {NotedOrder} order */
+/** What an order waits for besides a person's word on its failed steps, which are shown on their own. @param {OrderDetail} order */
 function otherReasons(order) {
   const failed = new Set([
     ...failedSteps(order).map((step) => step.machine),

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from forewarn.core.basic_types import (
-    OTHER_HANDS,
+    OUTSIDE_FOREWARN,
     HostName,
     HostState,
     Kind,
@@ -20,7 +20,7 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines
-from forewarn.core.fleet.parts import Hands, SeenMachine
+from forewarn.core.fleet.fleet_changes import Hands, ObservedMachine
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.orders import departures
@@ -33,7 +33,7 @@ def hands(draft: Draft, machine: MachineId) -> Hands:
     """Return what forewarn has to do with a machine: two answers that differ mean that it did something."""
     return tuple(
         (order.id, step.attempt, step.state)
-        for order in departures.touching(draft, machine)
+        for order in departures.open_orders_with(draft, machine)
         for step in order.steps
         if step.machine == machine and step.state in (StepState.WAITING, *_AT_IT)
     )
@@ -48,10 +48,10 @@ def _is_in_hand(draft: Draft, machine: Machine) -> bool:
 def failed_order(draft: Draft, machine: Machine) -> Order | None:
     """Return the order whose step of a machine has failed and waits for a person's decision."""
     failed = {order for order, _, state in hands(draft, machine.id) if state is StepState.FAILED}
-    return next((order for order in departures.touching(draft, machine.id) if order.id in failed), None)
+    return next((order for order in departures.open_orders_with(draft, machine.id) if order.id in failed), None)
 
 
-def is_kept_by_failure(draft: Draft, machine: Machine, seen: SeenMachine) -> bool:
+def is_kept_by_failure(draft: Draft, machine: Machine, seen: ObservedMachine) -> bool:
     """Return whether a machine is off or gone, and a failed step of it may be the cause."""
     is_down = seen.gone or (not seen.running and machine.state is not MachineState.STOPPED)
     followed = _is_old(draft, machine, seen) or _is_in_hand(draft, machine)
@@ -63,7 +63,7 @@ def _can_follow(draft: Draft, host: HostName | None) -> bool:
     return host in draft.hosts and draft.hosts[host].state not in (HostState.FAILED, HostState.LOST)
 
 
-def follow(draft: Draft, seen: Iterable[SeenMachine], *, by: str) -> Iterable[str]:
+def follow(draft: Draft, seen: Iterable[ObservedMachine], *, by: str) -> Iterable[str]:
     """Make machines what was seen of them, if that is other hands' doing; yield a line for each."""
     for each in seen:
         machine = draft.machines.get(each.before.id)
@@ -71,22 +71,22 @@ def follow(draft: Draft, seen: Iterable[SeenMachine], *, by: str) -> Iterable[st
         if machine is None or what is None:
             continue
         if not _is_told(draft, machine):
-            draft.record(Kind.UNANNOUNCED_IMPACT, machine, by=by, reason=f"{what} {OTHER_HANDS}")
+            draft.record(Kind.UNANNOUNCED_IMPACT, machine, by=by, reason=f"{what} {OUTSIDE_FOREWARN}")
         if each.gone:
-            machines.remove(draft, machine, by=by, why=f"{what} {OTHER_HANDS}")
-            yield f"- machine {machine.name}: {what} {OTHER_HANDS}"
+            machines.remove(draft, machine, by=by, why=f"{what} {OUTSIDE_FOREWARN}")
+            yield f"- machine {machine.name}: {what} {OUTSIDE_FOREWARN}"
             continue
         _become(draft, machine, each, by=by)
-        yield f"~ machine {machine.name}: {what} {OTHER_HANDS}"
+        yield f"~ machine {machine.name}: {what} {OUTSIDE_FOREWARN}"
 
 
-def _is_old(draft: Draft, machine: Machine, seen: SeenMachine) -> bool:
+def _is_old(draft: Draft, machine: Machine, seen: ObservedMachine) -> bool:
     """Return whether something was done to a machine since its source was asked."""
     now, then = ((each.host, each.state, each.bound_for) for each in (machine, seen.before))
     return now != then or hands(draft, machine.id) != seen.hands
 
 
-def happened(draft: Draft, machine: Machine, seen: SeenMachine) -> str | None:
+def happened(draft: Draft, machine: Machine, seen: ObservedMachine) -> str | None:
     """Say what other hands have done to a machine; None if nothing, or if it cannot be believed."""
     unknown = _is_old(draft, machine, seen) or _is_in_hand(draft, machine)
     if unknown or is_kept_by_failure(draft, machine, seen):
@@ -103,17 +103,17 @@ def happened(draft: Draft, machine: Machine, seen: SeenMachine) -> str | None:
     return None if seen.host == machine.host else f"moved from {machine.host} to {seen.host}"
 
 
-def _become(draft: Draft, machine: Machine, seen: SeenMachine, *, by: str) -> None:
+def _become(draft: Draft, machine: Machine, seen: ObservedMachine, *, by: str) -> None:
     if seen.running and machine.state is not MachineState.STOPPED and seen.host is not None:
         machines.move(draft, machine, seen.host, by=by)
         return
     if machine.host is not None:
-        departures.leave_host(draft, machine, why=f"stopped {OTHER_HANDS}")
-        departures.wake_whole_host(draft, machine.host)
+        departures.remove_from_host_orders(draft, machine, why=f"stopped {OUTSIDE_FOREWARN}")
+        departures.wake_undivided_orders(draft, machine.host)
     state, host = (MachineState.RUNNING, seen.host) if seen.running else (MachineState.STOPPED, None)
     changed = draft.put_machine(replace(draft.machines[machine.id], state=state, host=host))
     said = ", ".join(machines.differences(machine, changed))
-    draft.record(Kind.MACHINE_CHANGED, changed, by=by, reason=f"{said}, {OTHER_HANDS}")
+    draft.record(Kind.MACHINE_CHANGED, changed, by=by, reason=f"{said}, {OUTSIDE_FOREWARN}")
 
 
 def _is_told(draft: Draft, machine: Machine) -> bool:

@@ -10,7 +10,7 @@ from forewarn.store.rows.mapping import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
+class Prefetch:
     """What a call will ask for; it may ask for more, or for something else."""
 
     machine: str  # by its name
@@ -79,7 +79,7 @@ class Loaded:
 _OTHERS = (
     *("defaults", "projects", "hosts", "machines", "holds", "rollouts"),
     *("removed_holds", "removed_projects", "removed_hosts", "removed_groups", "removed_machines"),
-    *("relieved_groups", "hosts_with_news", "wake_all", "budgets_tightened", "machine_found_off"),
+    *("relieved_groups", "hosts_to_recheck", "wake_all", "budgets_tightened", "machine_stopped_outside"),
 )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from forewarn.control import naming
-from forewarn.control.fleet.applying_fleet import CheckedFleet
-from forewarn.control.fleet.declaring import FleetCommands
+from forewarn.control.fleet.fleet_application import CheckedFleet
+from forewarn.control.fleet.declarations import FleetCommands
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.basic_types import (
     DEFAULT_PROJECT,
@@ -17,8 +17,8 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.errors import Conflict
 from forewarn.core.filters import MachineFilter
-from forewarn.core.fleet import parts
-from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.fleet import fleet_changes
+from forewarn.core.fleet.fleet_changes import FleetChange
 from forewarn.core.model import declaration
 from forewarn.core.model.declaration import GroupSpec, HostSpec
 from forewarn.core.model.group import Group
@@ -30,7 +30,7 @@ from forewarn.store.batch import Transaction
 _PAGE = 1_000
 
 
-class FleetPuts(UseCase):
+class FleetItems(UseCase):
     """The use cases that declare one host, group or project."""
 
     def __init__(self, context: Context, declarations: FleetCommands) -> None:
@@ -44,7 +44,7 @@ class FleetPuts(UseCase):
         known = tx.fleet.host(name)
         wanted = change(None if known is None else declaration.host_spec(known))
         self._drivers_known.check(wanted.driver, where=f'host "{name}": driver')
-        self._save(tx, parts.host_part(known, wanted), by=by)
+        self._save(tx, fleet_changes.host_part(known, wanted), by=by)
         return known is None
 
     def put_group(
@@ -56,7 +56,7 @@ class FleetPuts(UseCase):
         projects = {project.name: project for project in tx.fleet.projects()}
         draft = self._draft(replace(tx.rules.around(), projects=projects))
         members = [] if known is None else _members(tx, name)
-        self._save(tx, parts.group_part(draft, known, wanted, members), by=by)
+        self._save(tx, fleet_changes.group_part(draft, known, wanted, members), by=by)
         return known is None
 
     def put_project(
@@ -64,7 +64,7 @@ class FleetPuts(UseCase):
     ) -> bool:
         """Add a project, or change one, and return whether it is new; `change` makes the new declaration."""
         known = tx.fleet.project(name)
-        self._save(tx, parts.project_part(known, change(known)), by=by)
+        self._save(tx, fleet_changes.project_part(known, change(known)), by=by)
         return known is None
 
     def delete_host(self, tx: Transaction, name: HostName, *, by: str) -> Host:
@@ -72,7 +72,7 @@ class FleetPuts(UseCase):
         known = tx.fleet.host(name)
         if known is None:
             raise naming.unknown(NameKind.HOST, name)
-        self._save(tx, FleetPart(removed_hosts=(name,)), by=by)
+        self._save(tx, FleetChange(removed_hosts=(name,)), by=by)
         return known
 
     def delete_group(self, tx: Transaction, name: GroupName, *, by: str) -> Group:
@@ -80,7 +80,7 @@ class FleetPuts(UseCase):
         known = _listed_group(tx, name)
         if known is None:
             raise naming.unknown(NameKind.GROUP, name)
-        self._save(tx, FleetPart(removed_groups=(name,)), by=by)
+        self._save(tx, FleetChange(removed_groups=(name,)), by=by)
         return known
 
     def delete_project(self, tx: Transaction, name: ProjectName, *, by: str) -> Project:
@@ -93,10 +93,10 @@ class FleetPuts(UseCase):
         in_it = next((each for each in _groups(tx) if each.project == name), None)
         if in_it is not None:
             raise Conflict(f'project "{name}" still has group "{in_it.name}": remove it, or keep the project')
-        self._save(tx, FleetPart(removed_projects=(name,)), by=by)
+        self._save(tx, FleetChange(removed_projects=(name,)), by=by)
         return known
 
-    def _save(self, tx: Transaction, part: FleetPart, *, by: str) -> None:
+    def _save(self, tx: Transaction, part: FleetChange, *, by: str) -> None:
         # As a part of a fleet; no record says that a fleet was applied.
         self._declarations.application(CheckedFleet(changes=(), parts=(part,)), by=by).save_next(tx)
 

@@ -24,7 +24,7 @@ from forewarn.guest.requests import (
 )
 from forewarn.guest.routes import refusal_of
 from forewarn.guest.settings import EndpointSettings, GuestCommands
-from forewarn.guest.waits import (
+from forewarn.guest.long_polls import (
     CallerGone,
     GuestCaller,
     TryAgain,

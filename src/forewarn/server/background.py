@@ -18,7 +18,7 @@ from forewarn.platform.systemd import Systemd
 from forewarn.server.log_setup import set_up_log
 from forewarn.server.threads.acceptor import Caps
 from forewarn.server.threads.operator_server import OperatorServer, tls_of
-from forewarn.server.threads.reaching import LOOK_EVERY
+from forewarn.server.threads.host_probes import LOOK_EVERY
 from forewarn.server.threads.worker import Health
 from forewarn.server.wiring import Parts
 from forewarn.store.opening.lock import Lock

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from forewarn.control.driver import Driver, Listing
-from forewarn.control.rollouts.hypervisor_looks import HypervisorLook, HypervisorLooks, MachineSightings
+from forewarn.control.rollouts.host_listings import HostListing, HostListings, MachineSightings
 from forewarn.core.errors import Conflict, ForewarnError, Invalid, Unavailable
 from forewarn.core.model.found_fleet import FoundFleet, together
 from forewarn.core.model.host import Host
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.server.threads.jobs import RunJob
 from forewarn.server.threads.reads import RunRead
 
@@ -116,7 +116,7 @@ class MachineWatch:
     def __init__(
         self,
         listings: Listings,
-        looks: HypervisorLooks,
+        looks: HostListings,
         sightings: MachineSightings,
         *,
         read: RunRead,
@@ -147,7 +147,7 @@ class MachineWatch:
             except ForewarnError as error:
                 log.info("driver %s does not say which machines run: %s", each.driver, error)
 
-    async def _take(self, look: HypervisorLook) -> None:
+    async def _take(self, look: HostListing) -> None:
         seen = look.seen(await self._listings.ask(look.driver, look.hosts))
         if seen:
             await self._run(lambda tx: self._sightings.save(tx, seen))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forewarn.core.spelling import LONGEST_COMPARED, MOST_NAMES, closest, counted, hint
+from forewarn.core.text_formats import LONGEST_COMPARED, MOST_NAMES, closest, counted, hint
 
 HOSTS = ("host-1", "host-4", "rack2-host-1")
 

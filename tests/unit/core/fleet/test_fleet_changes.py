@@ -14,7 +14,7 @@ from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineId,
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying
-from forewarn.core.fleet.parts import FleetPart, cut, difference
+from forewarn.core.fleet.fleet_changes import FleetChange, cut, difference
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
@@ -55,14 +55,14 @@ class Fleet:
         if declared is not None:
             self.apply(declared, at_once=1000)
 
-    def parts(self, declared: FleetSpec, *, at_once: int) -> list[FleetPart]:
+    def parts(self, declared: FleetSpec, *, at_once: int) -> list[FleetChange]:
         applying.validate(declared)
         return cut(difference(self.base, declared), self.base, at_once=at_once)
 
     def apply(self, declared: FleetSpec, *, at_once: int) -> list[str]:
         return [line for part in self.parts(declared, at_once=at_once) for line in self.apply_part(part)]
 
-    def apply_part(self, part: FleetPart) -> tuple[str, ...]:
+    def apply_part(self, part: FleetChange) -> tuple[str, ...]:
         draft = Draft(self.base, now=NOW, new_id=lambda: f"ID-{next(self._ids)}")
         lines = applying.apply(draft, part, by="test")
         self.base = replace(
@@ -206,7 +206,7 @@ def test_somebody_else_may_have_done_it_meanwhile() -> None:
 def test_a_group_or_project_that_is_used_meanwhile_is_not_removed() -> None:
     fleet = Fleet(spec(group("g"), group("i", project=Q)))
     none = replace(spec(), projects=(Project(name=P),))
-    groups = FleetPart(removed_groups=(GroupName("g"),))
+    groups = FleetChange(removed_groups=(GroupName("g"),))
     assert difference(fleet.base, none).removed_groups == ("g", "i")
     fleet.apply(
         spec(group("g"), group("i", project=Q), machine("a", group="g"), machine("b", project=Q)), at_once=9
@@ -214,7 +214,7 @@ def test_a_group_or_project_that_is_used_meanwhile_is_not_removed() -> None:
     with pytest.raises(Conflict, match='groups: "g" still has "a": remove it, or keep the group'):
         fleet.apply_part(groups)
     with pytest.raises(Conflict, match='projects: "q" still has "b": remove it, or keep the project'):
-        fleet.apply_part(FleetPart(removed_projects=(Q,)))
+        fleet.apply_part(FleetChange(removed_projects=(Q,)))
 
 
 # Machines are known by their ids
@@ -294,4 +294,4 @@ def test_whatever_the_parts_the_fleet_becomes_what_is_declared(
 ) -> None:
     fleet = Fleet(before)
     fleet.apply(after, at_once=at_once)
-    assert difference(fleet.base, after) == FleetPart()
+    assert difference(fleet.base, after) == FleetChange()

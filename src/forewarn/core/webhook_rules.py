@@ -87,7 +87,7 @@ def failed(webhook: Webhook, error: str, *, number: int, now: datetime, next_try
     )
 
 
-def left_alone_for(webhook: Webhook, *, real_now: datetime) -> float | None:
+def retry_delay(webhook: Webhook, *, real_now: datetime) -> float | None:
     """Return for how many seconds a webhook that fails is not called; None if it is not failing."""
     return None if webhook.next_try is None else max(0.0, (webhook.next_try - real_now).total_seconds())
 
@@ -157,7 +157,7 @@ def is_public(address: str) -> bool:
     return meant not in _OF_THE_PLATFORM and not any(meant in block for block in _SPECIAL_IPV4)
 
 
-def is_plainly_inside(host: str) -> bool:
+def is_internal_host(host: str) -> bool:
     """Return whether a host is plainly, without a look-up, at an address that is not public."""
     host = host.lower().rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):

@@ -20,7 +20,7 @@ _PART = re.compile(f"({_NUMBER})([smhd])")
 SPAN = re.compile(f"(?:{_NUMBER}|(?:{_NUMBER}[smhd])+)")
 
 
-def whole_second(moment: datetime) -> datetime:
+def round_up_to_second(moment: datetime) -> datetime:
     """Round up: NotBefore is shown in whole seconds, and what is shown is obeyed."""
     whole = moment.replace(microsecond=0)
     return whole if whole == moment else whole + SECOND
@@ -49,7 +49,7 @@ def format_offset(offset: timedelta) -> str:
     return f"{format_span_briefly(seconds)} {'behind' if seconds < 0 else 'ahead of'}"
 
 
-def write_span(seconds: float) -> str:
+def span_literal(seconds: float) -> str:
     """Write a span of time as `parse_span` reads it: `1h30m`."""
     return "".join(f"{count}{unit}" for unit, count in _counted(round(seconds)) if count) or "0s"
 

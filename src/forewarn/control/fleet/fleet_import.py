@@ -6,18 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from forewarn.control.fleet.applying_fleet import AT_ONCE, CheckedFleet
+from forewarn.control.fleet.fleet_application import AT_ONCE, CheckedFleet
 from forewarn.control.use_case import Reading
 from forewarn.core.basic_types import GroupName, HostName, MachineId, ProjectName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_machines import TAKEN, fit_name, is_awkward
+from forewarn.core.fleet.found_machines import TAKEN, fit_name, is_unsafe_name
 from forewarn.core.fleet.import_terms import ImportTerms
-from forewarn.core.fleet.parts import cut
+from forewarn.core.fleet.fleet_changes import cut
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine
 from forewarn.core.model.host import Host
 from forewarn.core.model.slice import Slice
-from forewarn.core.spelling import counted, hint
+from forewarn.core.text_formats import counted, hint
 from forewarn.wire import fields
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class CheckedImport:
 class ImportDryRuns(Reading):
     """What shows the changes that an import would make."""
 
-    def before_import(self, source: str, given: Mapping[HostName, str]) -> BeforeImport:
+    def import_base(self, source: str, given: Mapping[HostName, str]) -> BeforeImport:
         """Return the fleet, and the hosts of a driver; those that are given are reached as it is said."""
         self._drivers_known.check_listing(source, where="from")
         with self._store.read() as snapshot:
@@ -89,7 +89,7 @@ class ImportDryRuns(Reading):
         return CheckedImport(fleet=fleet, plan=plan, digest=digest)
 
 
-def check_takeable(names: Sequence[str]) -> frozenset[str]:
+def parse_takeable(names: Sequence[str]) -> frozenset[str]:
     """Read the fields that a source may change."""
     taken = {name.replace("-", "_") for name in names}
     for name in sorted(taken - set(TAKEABLE)):
@@ -113,7 +113,7 @@ def tidied(found: FoundFleet) -> FoundFleet:
 def _dropped(found: Iterable[FoundMachine], tidied: Iterable[FoundMachine]) -> Iterator[str]:
     """Say what its owner wrote of a machine and cannot be declared; what guests say is only left out."""
     for before, after in zip(found, tidied, strict=True):
-        if is_awkward(before.name):
+        if is_unsafe_name(before.name):
             yield f'machine "{before.name}" cannot be called so: it is imported as {fit_name(before.name)}'
         if before.update_domain is not None and after.update_domain is None:
             yield f"machine {after.name}: update-domain {before.update_domain} cannot be declared: left out"

@@ -37,7 +37,7 @@ class Reachability:
 UNKNOWN = Reachability()
 
 
-class ReachedHosts:
+class HostReachability:
     """What is known of each host. Any thread may read and write."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from forewarn.agent.setup import agent_config
 from forewarn.cli.options import seconds as typed
 from forewarn.config_reading import load
-from forewarn.core.moments import format_offset, format_span, format_span_briefly, parse_span, write_span
+from forewarn.core.time_formats import format_offset, format_span, format_span_briefly, parse_span, span_literal
 from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.wire.fleet import read_fleet
 
@@ -101,7 +101,7 @@ def test_a_time_has_an_end(text: Any) -> None:
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (90, "1m30s"), (5400, "1h30m"), (604801, "7d1s")])
 def test_what_is_written_is_read(seconds: float, text: str) -> None:
-    assert write_span(seconds) == text
+    assert span_literal(seconds) == text
     assert parse_span(text) == timedelta(seconds=seconds)
 
 

@@ -6,23 +6,23 @@ from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.driver import KnownDrivers
-from forewarn.control.fleet.applying_fleet import (
+from forewarn.control.fleet.fleet_application import (
     AT_ONCE,
     CheckedFleet,
     FleetApplication,
     FleetTurns,
     left_behind,
 )
-from forewarn.control.fleet.importing_fleet import ImportDryRuns
+from forewarn.control.fleet.fleet_import import ImportDryRuns
 from forewarn.control.use_case import Context, Reading, UseCase
 from forewarn.core.basic_types import GroupKind, GroupName, Kind, NameKind, ProjectName
 from forewarn.core.errors import Conflict, Invalid, NotFound, UnknownName
 from forewarn.core.fleet import applying, machines
-from forewarn.core.fleet.parts import DeclaredMachine, FleetPart, cut, difference
+from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, cut, difference
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Slice
-from forewarn.core.moments import format_span
+from forewarn.core.time_formats import format_span
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
@@ -51,7 +51,7 @@ class DomainDryRuns(Reading):
                 raise naming.unknown(NameKind.GROUP, group)
         fitted = fit(base.machines.values(), base.groups, only=group)
         _refuse_while_announced(base, fitted)
-        whole = FleetPart(
+        whole = FleetChange(
             machines=tuple(
                 DeclaredMachine(
                     spec=replace(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.basic_types import (
-    BY_PEOPLE,
+    HUMAN_SOURCES,
     DECLARED,
     PUT,
     GroupKind,
@@ -28,7 +28,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
-from forewarn.core.spelling import counted, hint
+from forewarn.core.text_formats import counted, hint
 
 # A host that is known is loaded with all that it carries.
 _KNOWN_HOST_WEIGHS = 20
@@ -49,7 +49,7 @@ class DeclaredMachine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenMachine:
+class ObservedMachine:
     """A machine that is known, as its source has it now."""
 
     # What was known of it before the source was asked, and of what forewarn itself was doing to it: if
@@ -62,7 +62,7 @@ class SeenMachine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetPart:
+class FleetChange:
     """What is added, changed and removed together."""
 
     defaults: FleetDefaults | None = None  # None: as they are
@@ -71,13 +71,13 @@ class FleetPart:
     groups: tuple[GroupSpec, ...] = ()
     removed_machines: tuple[MachineId, ...] = ()
     machines: tuple[DeclaredMachine, ...] = ()
-    seen: tuple[SeenMachine, ...] = ()
+    seen: tuple[ObservedMachine, ...] = ()
     removed_groups: tuple[GroupName, ...] = ()
     removed_hosts: tuple[HostName, ...] = ()
     removed_projects: tuple[ProjectName, ...] = ()
 
 
-def difference(base: Slice, spec: FleetSpec) -> FleetPart:
+def difference(base: Slice, spec: FleetSpec) -> FleetChange:
     """Return all that a declaration changes, as one part; nothing in it: nothing differs.
 
     It removes only what was declared in the same way: what was put or imported stays until it is named.
@@ -85,7 +85,7 @@ def difference(base: Slice, spec: FleetSpec) -> FleetPart:
     declared = _declared_machines(base, spec)
     present = {each.known for each in declared}
     declared_groups = {each.name for each in spec.groups}
-    return FleetPart(
+    return FleetChange(
         defaults=None if spec.defaults == base.defaults else spec.defaults,
         projects=tuple(each for each in spec.projects if base.projects.get(each.name) != each),
         hosts=tuple(each for each in spec.hosts if _differs(base.hosts.get(each.name), each)),
@@ -113,10 +113,10 @@ def _undeclared(known: Mapping[Name, Host | Project], wanted: Collection[Name]) 
     return (name for name in sorted(known.keys() - wanted) if known[name].source == DECLARED)
 
 
-def cut(whole: FleetPart, base: Slice, *, at_once: int) -> list[FleetPart]:
+def cut(whole: FleetChange, base: Slice, *, at_once: int) -> list[FleetChange]:
     """Cut a difference into parts of about so many things; those that belong together are not parted."""
     if _things(whole) <= at_once:
-        return [] if whole == FleetPart() else [whole]
+        return [] if whole == FleetChange() else [whole]
     parts = _Parts(at_once)
     deep = {each.name for each in whole.groups if _is_deep(base.groups.get(each.name), each)}
     parts.add(1, defaults=(whole.defaults,) if whole.defaults else (), projects=whole.projects)
@@ -136,7 +136,7 @@ def cut(whole: FleetPart, base: Slice, *, at_once: int) -> list[FleetPart]:
     return parts.all()
 
 
-def _things(part: FleetPart) -> int:
+def _things(part: FleetChange) -> int:
     return sum(len(things) for each in fields(part) if isinstance(things := getattr(part, each.name), tuple))
 
 
@@ -195,7 +195,7 @@ def _is_deep(known: Group | None, wanted: GroupSpec) -> bool:
 
 
 def _together(
-    whole: FleetPart, base: Slice, deep: set[GroupName]
+    whole: FleetChange, base: Slice, deep: set[GroupName]
 ) -> Iterator[tuple[tuple[GroupSpec, ...], tuple[DeclaredMachine, ...]]]:
     """Arrange known machines that change, and groups that change deeply, by what must change at once."""
     changed = {each.known: each for each in whole.machines if each.known is not None}
@@ -247,7 +247,7 @@ class _Parts:
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
-        self._full: list[FleetPart] = []
+        self._full: list[FleetChange] = []
         self._next: dict[str, list[Any]] = {}
         self._weight = 0
 
@@ -266,54 +266,54 @@ class _Parts:
         for each in things:
             self.add(1, **{name: (each,)})
 
-    def all(self) -> list[FleetPart]:
+    def all(self) -> list[FleetChange]:
         self._finish()
         return self._full
 
     def _finish(self) -> None:
         defaults = next(iter(self._next.pop("defaults", ())), None)
         things = {name: tuple(values) for name, values in self._next.items()}
-        self._full.append(FleetPart(defaults=defaults, **things))
+        self._full.append(FleetChange(defaults=defaults, **things))
         self._next, self._weight = {}, 0
 
 
-def host_part(known: Host | None, wanted: HostSpec) -> FleetPart:
+def host_part(known: Host | None, wanted: HostSpec) -> FleetChange:
     """Return what putting a host changes; one that is bare metal comes with its machine."""
     if known is not None:
         present = declaration.host_spec(known)
-        return FleetPart(hosts=(replace(wanted, source=_speaker(known.source, same=wanted == present)),))
+        return FleetChange(hosts=(replace(wanted, source=_speaker(known.source, same=wanted == present)),))
     machine = MachineSpec(name=MachineName(wanted.name), host=wanted.name, mobility=Mobility.NONE, source=PUT)
     own = (DeclaredMachine(spec=machine, known=None),) if wanted.bare_metal else ()
-    return FleetPart(hosts=(replace(wanted, source=PUT),), machines=own)
+    return FleetChange(hosts=(replace(wanted, source=PUT),), machines=own)
 
 
-def group_part(draft: Draft, known: Group | None, wanted: GroupSpec, members: Sequence[Machine]) -> FleetPart:
+def group_part(draft: Draft, known: Group | None, wanted: GroupSpec, members: Sequence[Machine]) -> FleetChange:
     """Return what putting a group changes; one that moves to another project takes its machines along."""
     _check_group(draft, wanted, members)
     if known is None:
-        return FleetPart(groups=(replace(wanted, source=PUT),))
+        return FleetChange(groups=(replace(wanted, source=PUT),))
     same = wanted == declaration.group_spec(known)
     moved = [
         replace(machines.spec_of(each, known), project=wanted.project)
         for each in members
         if each.project != wanted.project
     ]
-    return FleetPart(
+    return FleetChange(
         groups=(replace(wanted, source=_speaker(known.source, same=same)),),
         machines=tuple(DeclaredMachine(spec=each, known=each.vm_id) for each in moved),
     )
 
 
-def project_part(known: Project | None, wanted: Project) -> FleetPart:
+def project_part(known: Project | None, wanted: Project) -> FleetChange:
     """Return what putting a project changes."""
     if known is None:
-        return FleetPart(projects=(replace(wanted, source=PUT),))
-    return FleetPart(projects=(replace(wanted, source=_speaker(known.source, same=wanted == known)),))
+        return FleetChange(projects=(replace(wanted, source=PUT),))
+    return FleetChange(projects=(replace(wanted, source=_speaker(known.source, same=wanted == known)),))
 
 
 def _speaker(source: str, *, same: bool) -> str:
     """Return who speaks for a thing that is put: a person, as soon as it is not what a source says."""
-    return source if same or source in BY_PEOPLE else PUT
+    return source if same or source in HUMAN_SOURCES else PUT
 
 
 def _check_group(draft: Draft, wanted: GroupSpec, members: Sequence[Machine]) -> None:

@@ -154,18 +154,18 @@ class ProjectStore:
         return self._store.read_scope(self._scope)
 
 
-def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -> Store:
+def open_store(url: str, *, new_id: Callable[[], str], without_migration: bool = False) -> Store:
     """Open the store in a database; made if it is empty, brought up to date if it is older.
 
     A server takes the lock (`lock.hold`) first, so that it does not change the schema under another.
-    Others open it `as_it_is`: Conflict if its schema is not this forewarn's.
+    Others open it `without_migration`: Conflict if its schema is not this forewarn's.
     """
     database = parse_database(url)
-    if as_it_is:
+    if without_migration:
         check_unserved(database)
     store = Store(database, create_engines(database))
     try:
-        if as_it_is:
+        if without_migration:
             store.check()
         else:
             store.prepare(new_id=new_id)

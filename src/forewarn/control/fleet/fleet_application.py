@@ -23,11 +23,11 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet import applying
-from forewarn.core.fleet.parts import FleetPart
+from forewarn.core.fleet.fleet_changes import FleetChange
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.slice import Slice
-from forewarn.core.push import Webhook
-from forewarn.core.spelling import counted
+from forewarn.core.webhook_rules import Webhook
+from forewarn.core.text_formats import counted
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.callers import WebhookQueries
@@ -85,7 +85,7 @@ class CheckedFleet:
     """A declaration that could be applied when it was looked at."""
 
     changes: tuple[str, ...]  # all of them, a line for each
-    parts: Sequence[FleetPart]
+    parts: Sequence[FleetChange]
     origin: str = ""  # where it comes from, as its record says; nothing: somebody has declared it
 
 
@@ -143,7 +143,7 @@ class FleetApplication(UseCase):
         self._origin = checked.origin
         self._turns = turns
         self._given_up = False  # owner: the operator loop, which sets it once
-        nothing = () if digest is None else (FleetPart(),)
+        nothing = () if digest is None else (FleetChange(),)
         self._parts = checked.parts or nothing
         self._saved = 0  # owner: the worker
         self._digest = digest
@@ -201,7 +201,7 @@ class FleetApplication(UseCase):
         )
 
 
-def _members_of_projects(tx: Transaction, part: FleetPart) -> list[MachineId]:
+def _members_of_projects(tx: Transaction, part: FleetChange) -> list[MachineId]:
     """Find who is in the projects that a part removes: it may be more than are removed with them."""
     found: list[MachineId] = []
     for project in part.removed_projects:
@@ -210,7 +210,7 @@ def _members_of_projects(tx: Transaction, part: FleetPart) -> list[MachineId]:
     return found
 
 
-def _around(tx: Transaction, part: FleetPart, members: Iterable[MachineId]) -> Slice:
+def _around(tx: Transaction, part: FleetChange, members: Iterable[MachineId]) -> Slice:
     """Load what a part names, and who is in what it removes."""
     known = (each.known for each in part.machines if each.known is not None)
     new = [each.spec for each in part.machines if each.known is None]
@@ -243,7 +243,7 @@ def _named(fleet: FleetQueries, new: Sequence[MachineSpec]) -> list[MachineId]:
     return _found(fleet, MachineFilter(names=names)) if names else []
 
 
-def _bound_for(fleet: FleetQueries, part: FleetPart) -> list[MachineId]:
+def _bound_for(fleet: FleetQueries, part: FleetChange) -> list[MachineId]:
     """Find who is on its way to hosts that are declared."""
     places = frozenset(host.name for host in part.hosts)
     return _found(fleet, MachineFilter(places=places)) if places else []
@@ -258,7 +258,7 @@ def _found(fleet: FleetQueries, wanted: MachineFilter) -> list[MachineId]:
     return found
 
 
-def _members_of_groups(fleet: FleetQueries, part: FleetPart) -> list[MachineId]:
+def _members_of_groups(fleet: FleetQueries, part: FleetChange) -> list[MachineId]:
     """Find who is in the groups that a part removes: it may be more than are removed with them."""
     found: list[MachineId] = []
     for group in part.removed_groups:
@@ -267,6 +267,6 @@ def _members_of_groups(fleet: FleetQueries, part: FleetPart) -> list[MachineId]:
     return found
 
 
-def _enough(part: FleetPart) -> int:
+def _enough(part: FleetChange) -> int:
     """Return how many members to look at, to find one that stays."""
     return len(part.removed_machines) + len(part.machines) + 1

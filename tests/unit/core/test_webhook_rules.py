@@ -7,15 +7,15 @@ import pytest
 from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import Invalid
 from forewarn.core.model.record import Record
-from forewarn.core.push import (
+from forewarn.core.webhook_rules import (
     Webhook,
     WebhookId,
     delivered,
     failed,
     has_to_send,
-    is_plainly_inside,
+    is_internal_host,
     is_public,
-    left_alone_for,
+    retry_delay,
     pushable,
 )
 
@@ -59,7 +59,7 @@ def test_a_success_ends_all_of_it() -> None:
 def test_a_webhook_that_fails_is_left_alone_until_its_next_try(
     next_try: datetime | None, left: float | None
 ) -> None:
-    assert left_alone_for(webhook(next_try=next_try), real_now=NOON) == left
+    assert retry_delay(webhook(next_try=next_try), real_now=NOON) == left
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_what_only_the_server_could_reach_is_not_public(address: str) -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "localhost.", "a.localhost", "127.0.0.1", "::1"])
 def test_some_hosts_are_inside_whoever_is_asked(host: str) -> None:
-    assert is_plainly_inside(host)
+    assert is_internal_host(host)
 
 
 @pytest.mark.parametrize("host", ["hooks.example", "8.8.8.8", "notlocalhost", "10.example", "2606:4700::1"])
 def test_a_name_is_judged_when_it_is_looked_up(host: str) -> None:
-    assert not is_plainly_inside(host)
+    assert not is_internal_host(host)

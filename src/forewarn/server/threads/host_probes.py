@@ -14,10 +14,10 @@ from typing import Protocol
 
 from forewarn.control.driver import DriverTask, Unknown
 from forewarn.control.engine.driver_calls import CallAnswer, DriverCall, Reached, Refused, Verb
-from forewarn.control.reached_hosts import UNKNOWN, Reachability, ReachState
+from forewarn.control.host_reachability import UNKNOWN, Reachability, ReachState
 from forewarn.control.use_case import Context
 from forewarn.core.basic_types import Action, HostName, OrderId, Work
-from forewarn.core.disclosure import as_driver_said
+from forewarn.core.disclosure import unmark_driver_text
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.store.saved import Saved
@@ -53,7 +53,7 @@ class _Asked:
     is_lost: bool = False  # the last answer was lost with the process of the driver
 
 
-class HostReaching:
+class HostProbes:
     """Asks the drivers that can tell whether they reach their hosts."""
 
     def __init__(
@@ -181,7 +181,7 @@ class HostReaching:
     def _heard_of_host(self, answer: CallAnswer) -> None:
         task, said = answer.call.task, answer.answer
         why = said.why if isinstance(said, Reached | Unknown) else None
-        why = None if why is None else as_driver_said(why)
+        why = None if why is None else unmark_driver_text(why)
         with self._lock:
             known = None if task.source is None else self._hosts.get(task.source.name)
             if known is None or task.source is None:
@@ -209,7 +209,7 @@ class HostReaching:
                 if known is None or known.driver != task.driver:
                     continue
                 if known.host.name == named and isinstance(said, Unknown | Refused):
-                    why = as_driver_said(said.why).removeprefix(f"{named} cannot be reached: ")
+                    why = unmark_driver_text(said.why).removeprefix(f"{named} cannot be reached: ")
                     self._note(named, why)
                     known.due = min(known.due, self._monotonic() + ASK_AGAIN)
                 elif self._contradicts(answer, known.host.name):

@@ -225,7 +225,7 @@ class UnexpectedErrors:
             await error_answers.answer(500, "Internal", message)(scope, receive, send)
 
 
-def at_this_address(*, names: Collection[str], origins: Collection[str]) -> list[Middleware]:
+def address_middleware(*, names: Collection[str], origins: Collection[str]) -> list[Middleware]:
     """List the guards of everything that is served at the operator address, the outermost first.
 
     Origins are where browsers reach it through a proxy that ends TLS: `https://forewarn.example`.
@@ -249,7 +249,7 @@ def guards(
 ) -> list[Middleware]:
     """List all guards of the API, the outermost first."""
     return [
-        *at_this_address(names=names, origins=origins),
+        *address_middleware(names=names, origins=origins),
         Middleware(OnlyKnownCallers, authenticator=authenticator, callers=callers),
         Middleware(OnlyWithinLimits, callers=callers),
         Middleware(AuditedChanges),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from forewarn.control.interfaces import ExternalReports
-from forewarn.control.reached_hosts import Reachability, ReachState
+from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext, UseCase
 from forewarn.core.basic_types import FOREWARN, HostName, OrderId
@@ -45,7 +45,7 @@ class ExternalTimeout(UseCase):
         with self._saving(tx, tx.rules.around(orders=[order]), now=now) as draft:
             known = draft.orders.get(order)
             if known is not None and _is_awaited(known):
-                reports.gone_silent(draft, order, by=FOREWARN, why=why, policy=self._policy)
+                reports.fail_silent_steps(draft, order, by=FOREWARN, why=why, policy=self._policy)
         tx.after_commit(lambda: self._external.forget(order))
 
 
@@ -58,10 +58,10 @@ def _presence(time: TimeQueries) -> Presence | None:
 
 
 def _is_awaited(order: Order) -> bool:
-    return any(map(reports.is_awaited, order.driven))
+    return any(map(reports.is_taken_up, order.driven))
 
 
-class GuestSaving(UseCase):
+class GuestActivitySaver(UseCase):
     """Saves which events guests were sent at once, and which machines have polled now and then."""
 
     def __init__(self, context: EngineContext, *, polls: UnsavedPolls, unsaved: UnsavedNotices) -> None:
@@ -74,7 +74,7 @@ class GuestSaving(UseCase):
 
     def save_due(self, now: datetime) -> bool:
         """Save what is to be saved by now, but only a part of many polls; return whether more are left."""
-        self.save_sent()
+        self.save_notices()
         if now >= self._polls_due(now):
             self.polls.collect()
             self._saved_at = now
@@ -88,7 +88,7 @@ class GuestSaving(UseCase):
             return now
         return self._polls_due(now) if self.polls.pending() else None
 
-    def save_sent(self) -> None:
+    def save_notices(self) -> None:
         """Save what guests have been sent since the last time."""
         if self._unsaved.pending():
             self._transact(_only_notices)
@@ -113,7 +113,7 @@ def _only_notices(_: Transaction) -> None:
 NOT_ASKED = "its driver is not asked any more"
 
 
-class HostReach(UseCase):
+class ReachabilitySaver(UseCase):
     """Keeps in the store since when hosts cannot be reached."""
 
     def save(self, tx: Transaction, hosts: Mapping[HostName, Reachability]) -> None:
