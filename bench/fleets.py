@@ -10,7 +10,7 @@ from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineNam
 from forewarn.core.draft import Draft
 from forewarn.core.guests import listening
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
-from forewarn.server.wiring import PreparedServer, drivers_of, new_id, prepare_server
+from forewarn.server.preparation import PreparedServer, drivers_of, new_id, prepare_server
 
 HOSTS, SETS, SET_SIZE, ALONE = 5, 4, 20, 20
 SIMULATION = FleetDefaults(driver="simulated")

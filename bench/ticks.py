@@ -23,7 +23,7 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.server.control_wiring import Control, ControlInputs, wire_control
-from forewarn.server.wiring import PreparedServer, new_secret
+from forewarn.server.preparation import PreparedServer, new_secret
 from forewarn.signals import Signal
 
 ROUNDS = 5

@@ -1,7 +1,7 @@
-"""Give the guests of any fleet of virtual machines notice before they are disturbed.
+"""Scheduled Events for any fleet of virtual machines.
 
-For programs inside a machine: `GuestClient`, `AsyncGuestClient`, what they return and what they raise. Each
-is imported when it is first used.
+This package exports the clients for programs inside a machine, `GuestClient` and `AsyncGuestClient`, with the
+values that they return and the exceptions that they raise. Each name is imported when it is first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,11 +1,11 @@
-"""The `forewarn` program, also as `python -m forewarn`."""
+"""The command `forewarn`, also run as `python -m forewarn`."""
 
 import gc
 
 
 def main() -> None:
     """Run the command."""
-    # Imports make many objects and hardly any garbage: looking for it would take a fifth of a start.
+    # Imports make many objects but hardly any garbage. Collecting it would take a fifth of the start.
     gc.disable()
     from forewarn.cli.main import main as command
 

@@ -1,7 +1,7 @@
-"""Service time: the only reader of the time.
+"""The clocks of service time. No other module reads the time.
 
-Notice, NotBefore, steps and records live in service time, which may run faster than the world or only when
-turned. It never goes back: every clock starts from the time that the store says was reached.
+Notice, NotBefore, steps and records use service time. It may run faster than real time, or move only by hand.
+It never goes back: every clock starts from the time that the store has reached.
 """
 
 import threading
@@ -13,10 +13,10 @@ from typing import Protocol, TypeAlias
 from forewarn.core.errors import Invalid
 from forewarn.core.model.clock_slew import pace
 
-# Smaller differences are how time daemons slew a clock; a larger one has taken notice from the guests.
+# Time daemons slew smaller differences. A larger jump has shortened the notice of guests.
 JUMP = timedelta(seconds=60)
 
-# A week in less than a second; whatever is faster is a slip of the finger.
+# A week in less than a second; a higher speed is probably a typing error.
 FASTEST = 1_000_000
 
 Reader: TypeAlias = Callable[[], float]
@@ -27,36 +27,53 @@ class Clock(Protocol):
 
     @property
     def kind(self) -> str:
-        """Its name, as `--clock` takes it."""
+        """The kind of the clock, in the format of `--clock`."""
         ...
 
     @property
     def speed(self) -> float:
-        """Seconds of service time for each second of the world; 0 if it is turned by hand."""
+        """Seconds of service time in each real second; 0 for a manual clock."""
         ...
 
     def now(self) -> datetime:
-        """Return the present moment, aware and UTC."""
+        """Return the current time, aware and UTC."""
         ...
 
     def seconds(self) -> float:
-        """Return the present moment as seconds since 1970."""
+        """Return the current time as seconds since 1970."""
         ...
 
     @property
     def offset(self) -> timedelta:
-        """How far it is ahead of the system's time; less than nothing if it is behind."""
+        """How far the clock is ahead of the system clock; negative if it is behind."""
         ...
 
     def start_from(self, reached: datetime) -> None:
-        """Never answer less than this: the store has been there."""
+        """Never return an earlier time than this, which the store has reached."""
         ...
 
 
-class SystemClock:
-    """The system's time, never going back.
+class _BaseClock:
+    _wall: Reader
 
-    If the system's clock is set back, service time goes on at half speed until the two meet.
+    def seconds(self) -> float:
+        """Return the current time as seconds since 1970."""
+        raise NotImplementedError
+
+    def now(self) -> datetime:
+        """Return the current time."""
+        return datetime.fromtimestamp(self.seconds(), UTC)
+
+    @property
+    def offset(self) -> timedelta:
+        """How far the clock is ahead of the system clock."""
+        return timedelta(milliseconds=round((self.seconds() - self._wall()) * 1000))
+
+
+class SystemClock(_BaseClock):
+    """The system's time, but never going back.
+
+    If the system clock is set back, service time runs at half speed until both are equal again.
     """
 
     kind = "system"
@@ -67,28 +84,28 @@ class SystemClock:
         self._lock = threading.Lock()  # any thread may read the time
         self._last = 0.0  # lock: self._lock
         self._last_monotonic = monotonic()  # lock: self._lock
-        self._ahead = 0.0  # of the system's time, in seconds; lock: self._lock
-        self._mark = self._look()  # owner: the worker
+        self._ahead = 0.0  # seconds ahead of the system clock; lock: self._lock
+        self._mark = self._read()  # owner: the worker
 
     def start_from(self, reached: datetime) -> None:
-        """Never answer less than this."""
+        """Never return an earlier time than this."""
         with self._lock:
             self._last = max(self._last, reached.timestamp())
             self._last_monotonic = self._monotonic()
-        self._mark = self._look()
+        self._mark = self._read()
 
     @property
     def speed(self) -> float:
-        """Seconds of service time for each second of the world: less than 1 until the two times meet."""
+        """Seconds of service time in each real second: less than 1 while it is ahead of the system clock."""
         self.seconds()
         return pace(timedelta(seconds=self._ahead))
 
     def seconds(self) -> float:
-        """Return the present moment as seconds since 1970."""
-        return self._look()[0]
+        """Return the current time as seconds since 1970."""
+        return self._read()[0]
 
-    def _look(self) -> tuple[float, float]:
-        """Return service time and monotonic time of one moment."""
+    def _read(self) -> tuple[float, float]:
+        """Return service time and monotonic time of the same moment."""
         with self._lock:
             monotonic, wall = self._monotonic(), self._wall()
             passed = monotonic - self._last_monotonic
@@ -97,30 +114,26 @@ class SystemClock:
             self._ahead = self._last - wall
             return self._last, monotonic
 
-    def now(self) -> datetime:
-        """Return the present moment."""
-        return datetime.fromtimestamp(self.seconds(), UTC)
-
     @property
     def offset(self) -> timedelta:
-        """How far it is ahead of the system's time, which was set back then."""
+        """How far the clock is ahead of the system clock, which was set back in that case."""
         self.seconds()
-        return _rounded(self._ahead)
+        return timedelta(milliseconds=round(self._ahead * 1000))
 
     def jump(self) -> timedelta | None:
-        """Return how far time has jumped forward against the monotonic clock since last asked, if it has."""
+        """Return how far time has jumped forward since the last call, compared with monotonic time."""
         known, known_monotonic = self._mark
-        self._mark = self._look()
+        self._mark = self._read()
         gained = (self._mark[0] - known) - (self._mark[1] - known_monotonic)
         jumped = timedelta(seconds=gained)
         return jumped if jumped > JUMP else None
 
 
-class ScaledClock:
-    """Time that runs N times as fast as the world, as far as it has been allowed to.
+class ScaledClock(_BaseClock):
+    """Time that runs N times as fast as real time, up to the allowed end.
 
-    Whoever saves the time reached allows it to run that far; it stands still while nothing can be saved, so
-    that it does not go back if the process is killed.
+    The worker saves a future time and then allows the clock to run until then. While nothing can be saved the
+    clock stands still, so that service time does not go back if the process is killed.
     """
 
     def __init__(self, speed: float, *, wall: Reader = time.time, monotonic: Reader = time.monotonic) -> None:
@@ -128,17 +141,17 @@ class ScaledClock:
         self.kind = f"x{speed:g}"
         self._wall = wall
         self._monotonic = monotonic
-        # Where it began to run, at which monotonic time, how far it may run; owner: the worker. One value:
-        # a reader that met a new end with an old beginning would see time go back.
+        # The start of the run, its monotonic time, and the allowed end; owner: the worker. It is one value,
+        # because a reader with a new end and an old start would see time go back.
         self._run = (wall(), monotonic(), wall())
 
     def start_from(self, reached: datetime) -> None:
-        """Go on from the time reached, not from the system's."""
+        """Continue from this time instead of the system's."""
         begun = reached.timestamp()
         self._run = (begun, self._monotonic(), begun)
 
     def allow(self, end: datetime) -> None:
-        """Let it run up to a moment; from where it stands, if it had to stop."""
+        """Let the clock run until this time; if it has stopped, it continues from where it stands."""
         begun, at, known_end = self._run
         now = self._monotonic()
         if begun + (now - at) * self.speed > known_end:
@@ -146,24 +159,15 @@ class ScaledClock:
         self._run = (begun, at, max(known_end, end.timestamp()))
 
     def seconds(self) -> float:
-        """Return the present moment as seconds since 1970."""
+        """Return the current time as seconds since 1970."""
         begun, at, end = self._run
         return min(begun + (self._monotonic() - at) * self.speed, end)
 
-    def now(self) -> datetime:
-        """Return the present moment."""
-        return datetime.fromtimestamp(self.seconds(), UTC)
 
-    @property
-    def offset(self) -> timedelta:
-        """How far it is ahead of the system's time."""
-        return _rounded(self.seconds() - self._wall())
+class ManualClock(_BaseClock):
+    """Time that moves only when an operator advances it.
 
-
-class ManualClock:
-    """Time that moves only when it is turned.
-
-    It starts on a whole second: NotBefore is rounded up to one, and fifteen minutes by hand should reach it.
+    It starts on a whole second, so that an advance of 15 minutes reaches a NotBefore, which is rounded up.
     """
 
     kind = "manual"
@@ -171,43 +175,34 @@ class ManualClock:
 
     def __init__(self, start: datetime | None = None, *, wall: Reader = time.time) -> None:
         self._wall = wall
-        # Owner of what this sets: the worker, or a start before it. Readers take one of the two values.
+        # Owner of both values: the worker, or the start before it. A reader reads only one of them.
         self.set(start or _whole_second(datetime.fromtimestamp(wall(), UTC)))
 
     def start_from(self, reached: datetime) -> None:
-        """Go on from the time reached."""
+        """Continue from this time."""
         self.set(_whole_second(reached))
 
     def set(self, now: datetime) -> None:
-        """Move to a moment."""
+        """Set the current time."""
         self._now, self._seconds = now, now.timestamp()
 
     def seconds(self) -> float:
-        """Return the present moment as seconds since 1970."""
+        """Return the current time as seconds since 1970."""
         return self._seconds
 
     def now(self) -> datetime:
-        """Return the present moment."""
+        """Return the current time."""
         return self._now
-
-    @property
-    def offset(self) -> timedelta:
-        """How far it is ahead of the system's time."""
-        return _rounded(self._seconds - self._wall())
-
-
-def _rounded(seconds: float) -> timedelta:
-    return timedelta(milliseconds=round(seconds * 1000))
 
 
 def _whole_second(moment: datetime) -> datetime:
-    """Round up: time must not go back."""
+    """Round up, because time must not go back."""
     whole = moment.replace(microsecond=0)
     return whole if whole == moment else whole + timedelta(seconds=1)
 
 
 def monotonic() -> float:
-    """Return real monotonic seconds, for rate limits, timeouts and retries."""
+    """Return monotonic real time in seconds, for rate limits, timeouts and retries."""
     return time.monotonic()
 
 
@@ -228,5 +223,7 @@ def _speed(kind: str) -> float:
     except ValueError:
         speed = 0.0
     if not 0 < speed <= FASTEST:
-        raise Invalid(f"clock {kind!r}: expected system, manual or xN, as x60 for a minute in each second")
+        raise Invalid(
+            f"clock {kind!r}: expected system, manual or xN, where x60 runs a minute in each second"
+        )
     return speed

@@ -1,6 +1,6 @@
-"""Settings as they are declared: each with its default and its bounds. `config_reading.py` reads them."""
+"""The settings with their defaults and bounds. `config_reading.py` reads them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
@@ -13,16 +13,16 @@ from forewarn.core.retention import SHORTEST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSettings:
-    """The guest endpoint, as people set it; `guest/settings.py` has it as the endpoint needs it."""
+    """The guest endpoint. `guest/settings.py` has the form that the endpoint uses."""
 
     listen: tuple[str, ...] = ("127.0.0.1:8169",)
     rate: float = 5.0  # requests a second for each machine; 0: no limit
     instance: Literal["full", "name", "off"] = "full"
-    location: str = "local"  # what instance metadata tells of machines that declare none
-    size: str = "standard"
-    preview: bool = False  # whether to offer versions that are not generally available
+    location: str = "local"  # in the instance metadata of machines that declare none
+    size: str = "standard"  # the same
+    preview: bool = False  # offer api-versions that are not generally available
     lenient_header_on_post: bool = False
-    names: tuple[str, ...] = ()  # names that a Host header may carry
+    names: tuple[str, ...] = ()  # accepted in a Host header
     check_mac: bool = True  # refuse a machine's address from another MAC than the declared one
     connections: int = 0  # of all guests together; 0: as many as file descriptors allow
     connections_per_address: int = 64  # of one machine, and of all unknown callers together
@@ -33,11 +33,11 @@ class GuestSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataProxySettings:
-    """Another metadata proxy, which calls in the place of guests and signs for whom."""
+    """A metadata proxy, which calls on behalf of guests and signs their ids."""
 
-    listen: tuple[str, ...] = ()  # where it calls; none: there is no such proxy
-    callers: tuple[str, ...] = ()  # the addresses that it calls from
-    secret_file: str | None = None  # the secret that it signs with
+    listen: tuple[str, ...] = ()  # the addresses that the proxy calls; none: there is no proxy
+    callers: tuple[str, ...] = ()  # the source addresses of the proxy
+    secret_file: str | None = None  # the secret that the proxy signs with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +46,15 @@ class OperatorSettings:
 
     listen: tuple[str, ...] = ("127.0.0.1:8170",)
     names: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()  # where browsers reach it through a proxy that ends TLS: https://NAME
-    certificate: str | None = None  # files, in PEM; both or neither
+    origins: tuple[str, ...] = ()  # https://NAME of a proxy that terminates TLS
+    certificate: str | None = None  # PEM files; both or neither
     key: str | None = None
     connections: int = 512  # of all callers together
     connections_per_address: int = 128
-    rate: float = 100.0  # calls a second of one token, or of an address without one; 0: no limit
-    calls: int = 32  # of one token at once; 0: no limit
-    streams: int = 20  # the same
-    session: timedelta = (
-        session_cookies.USUAL_LIFE
-    )  # how long a browser that signed in stays so, in real time
+    rate: float = 100.0  # calls a second with one token, or from one address without a token; 0: no limit
+    calls: int = 32  # concurrent calls with one token; 0: no limit
+    streams: int = 20  # concurrent streams with one token; 0: no limit
+    session: timedelta = session_cookies.USUAL_LIFE  # the life of a browser session, in real time
 
     def __post_init__(self) -> None:
         if not self.listen:
@@ -68,15 +66,15 @@ class OperatorSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSettings:
-    """Where records are pushed to."""
+    """Webhooks."""
 
-    # Where webhooks may lead that the people of projects add. The server calls them from where it stands.
+    # Which addresses the webhooks of projects may use. The server calls them from its own network.
     project_targets: Literal["public", "any"] = "public"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedTimes:
-    """How long the simulated driver takes for each kind of order: published medians."""
+    """How long a step of the simulated driver takes for each kind of order: published medians."""
 
     restart: timedelta = timedelta(seconds=90)
     redeploy: timedelta = timedelta(minutes=5)
@@ -86,7 +84,7 @@ class SimulatedTimes:
     terminate: timedelta = timedelta(minutes=2)
     start: timedelta = timedelta()
     maintenance: timedelta = timedelta(minutes=5)
-    service: timedelta = timedelta(minutes=10)  # the work on the host itself; its machines move as others do
+    service: timedelta = timedelta(minutes=10)  # the work on the host itself; `move` applies to its machines
     degrade: timedelta = timedelta(minutes=5)
     fail: timedelta = timedelta(minutes=5)
 
@@ -98,7 +96,7 @@ class SimulatedTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookTimeouts:
-    """How long single hooks may take; no time: as long as all."""
+    """The timeouts of single hooks; zero: the common timeout."""
 
     cordon: timedelta = timedelta()
     before: timedelta = timedelta()
@@ -111,22 +109,19 @@ class HookTimeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineHookSettings:
-    """What the server runs before and after the work on each machine: a program and its arguments."""
+    """The commands that run before and after the work on each machine: a program and its arguments."""
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    timeout: timedelta = timedelta(minutes=1)  # of real time, for each call
+    timeout: timedelta = timedelta(minutes=1)  # real time, for each call
 
     def __post_init__(self) -> None:
-        if self.timeout <= timedelta():
-            raise ValueError("expected more than no time")
-        if any(command and not command[0] for command in (self.before, self.after)):
-            raise ValueError("expected a program and its arguments")
+        _check_hooks(self.timeout, (self.before, self.after))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookSettings:
-    """What the server runs itself for work on hosts: a command for each task, a program and its arguments."""
+    """The commands for work on hosts, one for each task: a program and its arguments."""
 
     cordon: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
@@ -135,30 +130,27 @@ class HookSettings:
     uncordon: tuple[str, ...] = ()
     health: tuple[str, ...] = ()
     fence: tuple[str, ...] = ()
-    timeout: timedelta = timedelta(minutes=10)  # of real time, for each call
+    timeout: timedelta = timedelta(minutes=10)  # real time, for each call
     timeouts: HookTimeouts = field(default_factory=HookTimeouts)
-    retries: int = 0  # further attempts of one that fails
+    retries: int = 0  # further attempts after a failure
     machine: MachineHookSettings = field(default_factory=MachineHookSettings)
 
     def __post_init__(self) -> None:
-        if self.timeout <= timedelta():
-            raise ValueError("expected more than no time")
-        if any(command and not command[0] for command in map(self.command, HostTask)):
-            raise ValueError("expected a program and its arguments")
+        _check_hooks(self.timeout, map(self.command, HostTask))
 
     def command(self, task: HostTask) -> tuple[str, ...]:
-        """Return what is run for a task; nothing if there is no hook for it."""
+        """Return the command of a task; an empty tuple if it has none."""
         command: tuple[str, ...] = getattr(self, task.value)
         return command
 
     def timeout_of(self, task: HostTask) -> timedelta:
-        """Return how long the hook of a task may take."""
+        """Return the timeout of a task's command."""
         own: timedelta = getattr(self.timeouts, task.value)
         return own or self.timeout
 
     @property
     def tasks(self) -> frozenset[HostTask]:
-        """The tasks that there is a hook for."""
+        """The tasks that have a command."""
         return frozenset(task for task in HostTask if self.command(task))
 
 
@@ -166,7 +158,7 @@ class HookSettings:
 class HistorySettings:
     """The history."""
 
-    keep: timedelta | None = None  # how long records are kept; None: for ever
+    keep: timedelta | None = None  # how long records are kept; None: forever
 
     def __post_init__(self) -> None:
         if self.keep is not None and self.keep < SHORTEST:
@@ -179,12 +171,12 @@ class LogSettings:
 
     format: Literal["text", "json"] = "text"
     level: Literal["debug", "info", "warning", "error"] = "info"
-    syslog: str | None = None  # where changes are told of too: a path such as /dev/log, or HOST:PORT
+    syslog: str | None = None  # the target of audit lines: a path such as /dev/log, or HOST:PORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All of them."""
+    """All settings."""
 
     database: str = "sqlite:///forewarn.db"
     fleet: str | None = None
@@ -197,9 +189,16 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     simulated: SimulatedTimes = field(default_factory=SimulatedTimes)
     hooks: HookSettings = field(default_factory=HookSettings)
-    # What is said of drivers, by the names that hosts call them by; each kind reads its own (`read_table`).
+    # The settings of drivers by name; each kind of driver parses its own with `read_table`.
     drivers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     metadata_proxy: MetadataProxySettings = field(default_factory=MetadataProxySettings)
+
+
+def _check_hooks(timeout: timedelta, commands: Iterable[tuple[str, ...]]) -> None:
+    if timeout <= timedelta():
+        raise ValueError("expected a time greater than zero")
+    if any(command and not command[0] for command in commands):
+        raise ValueError("expected a program and its arguments")
 
 
 def _at_least_one(*numbers: int) -> None:

@@ -1,4 +1,4 @@
-"""Reading settings: flag over environment over file over default, each with its reason when it is refused.
+"""Reading of settings. A flag overrides the environment, which overrides the file.
 
 `[guest] rate` in the file is `FOREWARN_GUEST_RATE` in the environment. Unknown keys in the file are errors.
 """
@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from forewarn.config import Settings
 from forewarn.core.errors import Invalid
-from forewarn.core.time_formats import parse_span
 from forewarn.core.policy import SET_ELSEWHERE
 from forewarn.core.text_formats import closest, hint
+from forewarn.core.time_formats import parse_span
 from forewarn.core.toml_text import parse_toml
 
 PREFIX = "FOREWARN_"
-# Of the command and the tests, and what handlers and gated commands are given.
+# Variables of the command line and the tests, and those that handlers and gated commands get.
 OTHERS = tuple(
     f"{PREFIX}{name}"
     for name in (
@@ -38,9 +38,9 @@ T = TypeVar("T")
 
 
 def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
-    """Make settings of a file's text, the environment and the flags that were given.
+    """Read settings from the text of a file, the environment and flags.
 
-    Flags are named like the keys: `database`, `guest.listen`.
+    Flags have the names of keys: `database`, `guest.listen`.
     """
     table = {} if file is None else parse_toml(file, name="the settings file")
     settings = _from_table(Settings(), table, "")
@@ -52,22 +52,22 @@ def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, A
 
 
 def read_table(defaults: T, table: Mapping[str, Any], *, where: str) -> T:
-    """Make settings of a table, by the types of a dataclass; Invalid says where what is wrong stands."""
+    """Read a table into a dataclass by its types; raise Invalid that names the wrong key."""
     return _from_table(defaults, table, where)
 
 
 def unknown_names(environment: Mapping[str, str]) -> list[str]:
-    """Return a warning for each name in the environment that looks like a setting and is none."""
+    """Return a warning for each variable of the environment that looks like a setting but is none."""
     known = _names(Settings(), PREFIX)
-    said = []
+    warnings = []
     for name in sorted(environment):
         if not name.startswith(PREFIX) or name in known or name.startswith(OTHERS):
             continue
-        # Without what all of them begin with, or everything would be close to everything.
+        # Without the common prefix, which would make all names similar.
         meant = closest(name.removeprefix(PREFIX), (each.removeprefix(PREFIX) for each in known))
-        asked = "" if meant is None else f"; did you mean {PREFIX}{meant}?"
-        said.append(f"{name} is no setting, and changes nothing{asked}")
-    return said
+        suggestion = "" if meant is None else f"; did you mean {PREFIX}{meant}?"
+        warnings.append(f"{name} is not a setting and is ignored{suggestion}")
+    return warnings
 
 
 def _names(settings: Any, prefix: str) -> list[str]:
@@ -151,7 +151,7 @@ def _flag(value: Any) -> bool:
 
 def _number(kind: type[int] | type[float], value: Any) -> float:
     if isinstance(value, bool):
-        raise ValueError("expected a number")  # noqa: TRY004 - all refusals here are of one kind
+        raise ValueError("expected a number")  # noqa: TRY004 - `_with` handles ValueError
     try:
         number = kind(value)
     except (TypeError, ValueError, OverflowError):
@@ -173,7 +173,7 @@ def _texts(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(each.strip() for each in _text(value).split(","))
     if not isinstance(value, list | tuple):
-        raise ValueError("expected a list of texts")  # noqa: TRY004 - all refusals here are of one kind
+        raise ValueError("expected a list of texts")  # noqa: TRY004 - `_with` handles ValueError
     return tuple(_text(each) for each in value)
 
 
@@ -185,7 +185,7 @@ def _tables(value: Any) -> Mapping[str, Mapping[str, Any]]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("expected a text")  # noqa: TRY004 - all refusals here are of one kind
+        raise ValueError("expected a text")  # noqa: TRY004 - `_with` handles ValueError
     if "\0" in value:
         raise ValueError("expected a text without NUL")
     return value

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used: one does not load them all."""
+"""Lazy imports: a package imports the module of a name when the name is first used."""
 
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import Any
 def lazily(
     names: MutableMapping[str, Any], homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make a package's `__getattr__` and `__dir__` of its globals and of the modules that have its names."""
+    """Make `__getattr__` and `__dir__` of a package from its globals and the modules of its names."""
 
     def find(name: str) -> Any:
         if name not in homes:

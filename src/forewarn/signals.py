@@ -1,4 +1,4 @@
-"""A signal between threads: its sender never waits."""
+"""A signal between threads whose sender never blocks."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ class Signal:
 
     @property
     def heard(self) -> bool:
-        """Whether there is a listener."""
+        """Whether the signal has a listener."""
         return bool(self._listeners)
 
     def send(self) -> None:
@@ -27,7 +27,7 @@ class Signal:
 
     @contextmanager
     def listening(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Have a listener called as long as the block lasts."""
+        """Call a listener for each signal during the block."""
         key = object()
         with self._lock:
             self._listeners[key] = listener
@@ -39,12 +39,11 @@ class Signal:
 
 
 def waking(event: asyncio.Event) -> Callable[[], None]:
-    """Make a listener that sets an event of the running loop, from any thread."""
+    """Return a listener that sets an event of the running loop from any thread."""
     loop = asyncio.get_running_loop()
 
     def listener() -> None:
-        # A loop that is closed waits for nothing.
-        with suppress(RuntimeError):
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(event.set)
 
     return listener

@@ -1,4 +1,4 @@
-"""Supervision of background tasks: one that fails unexpectedly is logged, counted and started again."""
+"""Supervision of background tasks: a task that fails is logged, counted and restarted."""
 
 import asyncio
 import logging
@@ -15,12 +15,12 @@ from forewarn.signals import Signal, waking
 
 log = logging.getLogger(__name__)
 
-# A task that has failed so often, without being sound in between, keeps failing.
+# A task with so many consecutive failures makes the server unready.
 KEEPS_FAILING = 3
 
 
 class BackgroundTask(StrEnum):
-    """All threads and tasks that run beside the serving, as logs, probes and metrics name them."""
+    """The background threads and tasks, with their names in logs, probes and metrics."""
 
     DESCRIPTORS = "descriptors"
     HYPERVISORS = "hypervisors"
@@ -40,26 +40,26 @@ class BackgroundTask(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPace:
-    """How failing tasks are started again, in real seconds."""
+    """The pauses before failed tasks are restarted, in real seconds."""
 
-    first: float = 0.1  # pause after the first failure; then twice as long each time
+    first: float = 0.1  # after the first failure; each further failure doubles it
     longest: float = 30.0
-    # A task that has run for so long is sound. Longer than a call of a webhook or a look at the lock takes.
+    # A run of this length ends a series of failures. A call of a webhook or a lock renewal is shorter.
     sound_after: float = 20.0
 
 
 @dataclass(slots=True, eq=False)
-class _Life:
-    """A task that is supervised now."""
+class _Run:
+    """A task that is being supervised."""
 
     task: BackgroundTask
     counts_for_readiness: bool
-    failures: int = 0  # one after another
-    began_at: float | None = None  # None: it pauses after a failure
+    failures: int = 0  # consecutive
+    began_at: float | None = None  # None during the pause after a failure
 
 
 class Supervisor:
-    """Runs background tasks, and starts those again that fail. Any thread may use it."""
+    """Runs background tasks and restarts those that fail. Thread-safe."""
 
     def __init__(
         self, *, pace: RestartPace | None = None, monotonic: Callable[[], float] = monotonic
@@ -68,19 +68,19 @@ class Supervisor:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._restarts: Counter[BackgroundTask] = Counter()  # lock: self._lock
-        self._lives: set[_Life] = set()  # lock: self._lock, also for what is in them
+        self._runs: set[_Run] = set()  # lock: self._lock, also for the fields of the elements
         self._stopping = threading.Event()
         self._stopped = Signal()
 
     def run(self, task: BackgroundTask, work: Callable[[], None]) -> None:
-        """Run a task on this thread until it returns, or fails once more after `stop`."""
-        with self._living(task) as life:
+        """Run a task on this thread until it returns, or until it fails after `stop`."""
+        with self._supervised(task) as run:
             while True:
-                is_last = self._begin(life)
+                is_last = self._begin(run)
                 try:
                     work()
                 except BaseException as error:  # noqa: BLE001 - SystemExit, too, would end a thread silently
-                    pause = self._fail(life, error)
+                    pause = self._fail(run, error)
                 else:
                     return
                 if is_last:
@@ -90,10 +90,10 @@ class Supervisor:
     async def run_async(
         self, task: BackgroundTask, work: Callable[[], Awaitable[None]], *, counts_for_readiness: bool = True
     ) -> None:
-        """Run a task on this loop until it returns, is cancelled, or fails once more after `stop`."""
-        with self._living(task, counts_for_readiness=counts_for_readiness) as life:
+        """Run a task on this loop until it returns, is cancelled, or fails after `stop`."""
+        with self._supervised(task, counts_for_readiness=counts_for_readiness) as run:
             while True:
-                is_last = self._begin(life)
+                is_last = self._begin(run)
                 try:
                     await work()
                 except (KeyboardInterrupt, GeneratorExit):
@@ -101,7 +101,7 @@ class Supervisor:
                 except BaseException as error:
                     if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                         raise
-                    pause = self._fail(life, error)
+                    pause = self._fail(run, error)
                 else:
                     return
                 if is_last:
@@ -109,73 +109,68 @@ class Supervisor:
                 await self._pause_async(pause)
 
     def stop(self) -> None:
-        """End pauses. A task that fails from now on is not started again."""
+        """End pauses, and do not restart tasks that fail from now on."""
         self._stopping.set()
         self._stopped.send()
 
     def restarts(self) -> Mapping[str, int]:
-        """Return how often each task was started again."""
+        """Return how often each task was restarted."""
         with self._lock:
             return {task: self._restarts[task] for task in BackgroundTask}
 
     def failing(self) -> Mapping[str, int]:
         """Return how many of each task keep failing."""
         with self._lock:
-            failing = Counter(life.task for life in self._lives if self._keeps_failing(life))
+            failing = Counter(run.task for run in self._runs if self._keeps_failing(run))
         return {task: failing[task] for task in BackgroundTask}
 
     def trouble(self) -> str | None:
-        """Return which tasks keep failing that requests rely on, if there are any."""
+        """Name the failing tasks that requests depend on; None if there are none."""
         with self._lock:
             failing = {
-                life.task for life in self._lives if life.counts_for_readiness and self._keeps_failing(life)
+                run.task for run in self._runs if run.counts_for_readiness and self._keeps_failing(run)
             }
         if not failing:
             return None
         return f"background task {', '.join(sorted(failing))} keeps failing; the log says why"
 
     @contextmanager
-    def _living(self, task: BackgroundTask, *, counts_for_readiness: bool = True) -> Iterator[_Life]:
-        life = _Life(task, counts_for_readiness)
+    def _supervised(self, task: BackgroundTask, *, counts_for_readiness: bool = True) -> Iterator[_Run]:
+        run = _Run(task, counts_for_readiness)
         with self._lock:
-            self._lives.add(life)
+            self._runs.add(run)
         try:
-            yield life
+            yield run
         finally:
             with self._lock:
-                self._lives.discard(life)
+                self._runs.discard(run)
 
-    def _begin(self, life: _Life) -> bool:
-        """Note that a task is started; return whether that is the last time."""
+    def _begin(self, run: _Run) -> bool:
+        """Note the start of a task; return whether this is the last start."""
         with self._lock:
-            if life.failures:
-                self._restarts[life.task] += 1
-            life.began_at = self._monotonic()
+            if run.failures:
+                self._restarts[run.task] += 1
+            run.began_at = self._monotonic()
         return self._stopping.is_set()
 
-    def _fail(self, life: _Life, error: BaseException) -> float:
-        """Note that a task has failed; return how long it pauses."""
+    def _fail(self, run: _Run, error: BaseException) -> float:
+        """Note and log a failure; return the pause before the restart."""
         with self._lock:
-            if self._is_sound(life):
-                life.failures = 0
-            life.failures += 1
-            life.began_at = None
-            pause = min(self._pace.longest, self._pace.first * 2.0 ** min(life.failures - 1, 60))
-        log.error(
-            "background task %s failed, and is started again in %s",
-            life.task,
-            format_span(pause),
-            exc_info=error,
-        )
+            if self._is_sound(run):
+                run.failures = 0
+            run.failures += 1
+            run.began_at = None
+            pause = min(self._pace.longest, self._pace.first * 2.0 ** min(run.failures - 1, 60))
+        log.error("background task %s failed; restart in %s", run.task, format_span(pause), exc_info=error)
         return pause
 
-    def _is_sound(self, life: _Life) -> bool:
-        return life.began_at is not None and self._monotonic() - life.began_at >= self._pace.sound_after
+    def _is_sound(self, run: _Run) -> bool:
+        return run.began_at is not None and self._monotonic() - run.began_at >= self._pace.sound_after
 
-    def _keeps_failing(self, life: _Life) -> bool:
-        if self._is_sound(life):
-            life.failures = 0
-        return life.failures >= KEEPS_FAILING
+    def _keeps_failing(self, run: _Run) -> bool:
+        if self._is_sound(run):
+            run.failures = 0
+        return run.failures >= KEEPS_FAILING
 
     async def _pause_async(self, seconds: float) -> None:
         woken = asyncio.Event()
@@ -185,6 +180,6 @@ class Supervisor:
 
 
 def _is_cancelled() -> bool:
-    """Return whether this task is to end; else something that it awaited was cancelled."""
+    """Whether this task itself was cancelled, and not something that it awaited."""
     current = asyncio.current_task()
     return current is not None and current.cancelling() > 0

@@ -1,7 +1,7 @@
-"""Which forewarn this is: a release, or the commit that it was built from.
+"""The version of forewarn: a release, or the commit that it was built from.
 
-The build backend calls `built_version` and writes the answer into the metadata of the package, so an
-installed wheel needs no git. A checkout asks git, for its commit changes after it was installed.
+The build backend calls `built_version` and writes the result into the metadata of the package, so an
+installed wheel needs no git. A checkout asks git, because its commit changes after the installation.
 """
 
 import subprocess
@@ -9,62 +9,48 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-# The release that this code is, or becomes. A commit with the tag `v0.1.0` is that release.
+# The current or next release. A commit with the tag `v0.1.0` is that release.
 RELEASE = "0.1.0"
-# So many digits of a commit name it.
+# Digits of an abbreviated commit.
 _DIGITS = 8
-# git answers in milliseconds; a repository on a network disk that hangs must not hang a command.
-_PATIENCE = 5.0
+# git answers in milliseconds. A repository on a network disk that hangs must not block a command.
+_TIMEOUT = 5.0
 
 
 @cache
 def version() -> str:
-    """Return the version that runs: `0.1.0`, or between releases `0.1.0.dev0+gc6e952f5`."""
-    checkout = _checkout()
-    described = None if checkout is None else _described(checkout)
-    return metadata.version("forewarn") if described is None else described
+    """Return the running version: `0.1.0`, or between releases `0.1.0.dev0+gc6e952f5`."""
+    return _version_of_checkout() or metadata.version("forewarn")
 
 
 def built_version() -> str:
-    """Return the version of a package that is being built here; of sources without git, the release."""
-    checkout = _checkout()
-    described = None if checkout is None else _described(checkout)
-    return RELEASE if described is None else described
+    """Return the version of a package that is being built; without git this is the release."""
+    return _version_of_checkout() or RELEASE
 
 
-def _checkout() -> Path | None:
-    """Return the folder of the checkout that this file is in; a repository that only contains it is none."""
-    folder = Path(__file__).resolve().parents[2]
-    project = folder / "pyproject.toml"
-    is_ours = (folder / ".git").exists() and project.is_file() and 'name = "forewarn"' in project.read_text()
-    return folder if is_ours else None
-
-
-def _described(checkout: Path) -> str | None:
-    """Return the version of a commit; None if git cannot say."""
+def _version_of_checkout() -> str | None:
+    """Return the version of the checkout with this file; None if there is none or git fails."""
+    checkout = Path(__file__).resolve().parents[2]
+    project = checkout / "pyproject.toml"
+    # A repository of another project may contain forewarn, for example in a virtual environment.
+    if not (
+        (checkout / ".git").exists() and project.is_file() and 'name = "forewarn"' in project.read_text()
+    ):
+        return None
     tag = f"v{RELEASE}"
-    words = [
-        "describe",
-        "--tags",
-        "--match",
-        tag,
-        "--always",
-        "--long",
-        f"--abbrev={_DIGITS}",
-        "--dirty=.dirty",
-    ]
+    options = ["--tags", "--match", tag, "--always", "--long", f"--abbrev={_DIGITS}", "--dirty=.dirty"]
     try:
-        # Without locks: another git may be at work here.
-        said = subprocess.run(  # noqa: S603 - all words are constants
-            ["git", "--no-optional-locks", *words],  # noqa: S607 - wherever it is
+        # Without locks, because another git process may be running.
+        described = subprocess.run(  # noqa: S603 - all words are constants
+            ["git", "--no-optional-locks", "describe", *options],  # noqa: S607 - found in PATH
             cwd=checkout,
             capture_output=True,
             text=True,
             check=True,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    *tagged, commit = said.removeprefix(f"{tag}-").split("-")
+    *tagged, commit = described.removeprefix(f"{tag}-").split("-")
     is_release = tagged == ["0"] and not commit.endswith(".dirty")
     return RELEASE if is_release else f"{RELEASE}.dev0+g{commit.removeprefix('g')}"

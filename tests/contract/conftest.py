@@ -15,7 +15,7 @@ from tests.helpers.database import stores
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest) -> str:
-    """Give the URL of an empty database, of each kind in turn."""
+    """Return the URL of an empty database: SQLite, then PostgreSQL."""
     return str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
 
 
@@ -31,7 +31,7 @@ def migrated_sqlite_url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def store_at_url(url: str) -> Iterator[Store]:
-    """Give an empty store in a database of its own, for tests that reach for its URL too."""
+    """Return an empty store with its own database, for tests that also need its URL."""
     opened = open_store(url, new_id=lambda: "LINEAGE")
     yield opened
     opened.close()
@@ -39,7 +39,7 @@ def store_at_url(url: str) -> Iterator[Store]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    """Give an empty store, of each kind in turn."""
+    """Return an empty store: on SQLite, then on PostgreSQL."""
     name = "migrated_sqlite_url" if request.param == "sqlite" else "emptied_postgres_url"
     opened = open_store(request.getfixturevalue(name), new_id=lambda: "LINEAGE")
     yield opened
@@ -48,7 +48,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 @pytest.fixture
 def emptied_postgres_url(shared_postgres_url: str) -> str:
-    """Give the URL of a database that looks new: to empty one takes a tenth of the time of making one."""
+    """Return the URL of an emptied database, which takes a tenth of the time of a new one."""
     engines = create_engines(parse_database(shared_postgres_url))
     with engines.writing.begin() as connection:
         for table in tables.metadata.sorted_tables:
@@ -60,7 +60,7 @@ def emptied_postgres_url(shared_postgres_url: str) -> str:
 
 @pytest.fixture(scope="session")
 def shared_postgres_url(postgres_server: str) -> str:
-    name = f"shared_{os.getpid()}"  # each of pytest-xdist's workers has its own
+    name = f"shared_{os.getpid()}"  # one per worker of pytest-xdist
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     url = postgres_server.replace("/postgres?", f"/{name}?")

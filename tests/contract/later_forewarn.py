@@ -1,4 +1,4 @@
-"""This forewarn as a later one, which has a migration more."""
+"""A later version of forewarn, with one more migration."""
 
 import shutil
 from pathlib import Path
@@ -27,7 +27,7 @@ def upgrade_forewarn(
     *,
     last: str = "UPDATE machines SET shelf = size WHERE size <> ''",
 ) -> str:
-    """Give forewarn a migration that adds a column and then runs a statement; return the new schema."""
+    """Add a migration that adds a column and then runs a statement; return the new schema."""
     old = schema.revisions()[-1]
     new = f"{int(old) + 1:04}"
     migrations = folder / "migrations"

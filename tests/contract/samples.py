@@ -1,4 +1,4 @@
-"""Small things to save: each test says only what it is about."""
+"""Small values to save, so that each test states only what matters to it."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -52,7 +52,7 @@ def machine_id(name: str) -> MachineId:
 
 
 def session(number: int, **more: Any) -> BrowserSession:
-    """A session of a browser; the number says when it was begun."""
+    """Return a browser session; the number determines its time."""
     begun = NOW + number * SECOND
     defaults: dict[str, Any] = {
         "digest": f"{number:064x}",
@@ -143,14 +143,14 @@ def record(number: int, **more: Any) -> Record:
 
 
 def save(to: Store | Transaction, *, now: datetime = NOW, **changes: Any) -> int:
-    """Save some things as one use case would, and return the number of the feed then."""
+    """Save values like one use case; return the number of the feed afterwards."""
     with writing(to) as tx:
         tx.changes.save(changes_on(tx.rules.everything(), now=now, **changes))
         return tx.rules.everything().number
 
 
 def changes_on(base: Slice, *, now: datetime = NOW, **changes: Any) -> Changes:
-    """Some changes to what is saved, as a draft would have made them."""
+    """Return changes as a draft would have made them."""
     orders = {each.id for each in changes.get("orders", ())}
     machines = {each.id for each in changes.get("machines", ())} | {*changes.get("removed_machines", ())}
     return Changes(

@@ -1,4 +1,4 @@
-"""Many keys are looked for as one value, whatever they hold."""
+"""Queries for many keys send them as one value, whatever characters they contain."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.engines import create_engines
 
 THINGS = Table("things", MetaData(), Column("name", Text), Column("number", Integer))
-# What would end a list or a text early, if keys were written into either.
+# These would end a list or a string early if the keys were part of the statement.
 NAMES = ["a,b", 'say "a"', "it's", "{a}", "back\\slash", "NULL", "ü", "[1]", " "]
 
 
@@ -35,7 +35,7 @@ def connection(url: str) -> Iterator[Connection]:
     engines.dispose()
 
 
-def test_keys_are_found_whatever_they_hold(connection: Connection) -> None:
+def test_keys_are_found_whatever_characters_they_contain(connection: Connection) -> None:
     wanted = select(THINGS.c.name).where(one_of(THINGS.c.name, key_list("keys")))
     assert set(connection.scalars(wanted, {"keys": [*NAMES, "unknown"]})) == set(NAMES)
     for name in NAMES:
@@ -47,12 +47,12 @@ def test_no_keys_find_nothing(connection: Connection) -> None:
     assert connection.scalars(wanted, {"keys": []}).all() == []
 
 
-def test_numbers_are_keys_too(connection: Connection) -> None:
+def test_keys_can_be_numbers(connection: Connection) -> None:
     wanted = select(THINGS.c.number).where(one_of(THINGS.c.number, [1, 3, 70_000, 1 << 40]))
     assert sorted(connection.scalars(wanted)) == [1, 3]
 
 
-def test_keys_that_a_query_finds_are_found(connection: Connection) -> None:
+def test_keys_can_come_from_a_subquery(connection: Connection) -> None:
     numbers = THINGS.alias().c
     first = select(numbers.number).where(numbers.number < bindparam("below"))
     wanted = select(THINGS.c.name).where(one_found(THINGS.c.number, first))
@@ -60,7 +60,7 @@ def test_keys_that_a_query_finds_are_found(connection: Connection) -> None:
     assert connection.scalars(wanted, {"below": 0}).all() == []
 
 
-def test_however_many_keys_there_are_the_statement_is_the_same(connection: Connection) -> None:
+def test_the_statement_is_the_same_for_any_number_of_keys(connection: Connection) -> None:
     statements = set()
 
     @event.listens_for(connection, "before_cursor_execute")

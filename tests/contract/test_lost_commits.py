@@ -1,4 +1,4 @@
-"""Commits of the engine whose answer is lost, and that land later, on PostgreSQL."""
+"""Commits of the engine whose answer is lost and that succeed later, on PostgreSQL."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,17 +15,16 @@ from tests.helpers.service.harness import Service, fleet, group, machine
 
 @contextmanager
 def answer_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Lose the answer of the commit that starts an order; give its connection, which has still to commit."""
+    """Lose the answer to the commit that starts an order; return its connection, before the commit."""
     commit, close = Batch.commit, Batch.close
     under_way: list[Any] = []
 
     def lose(batch: Batch) -> None:
-        orders = [order for each in batch.changes for order in each.changes.orders]
+        orders = [order for each in batch.state.saved for order in each.changes.orders]
         if under_way or not any(order.state is OrderState.STARTED for order in orders):
             commit(batch)
             return
-        batch.known.write(batch.postpone)
-        batch.reach()
+        batch.write_rest()
         assert batch.connection is not None
         under_way.append(batch.connection.connection.dbapi_connection)
         raise Uncertain("the answer is lost")
@@ -33,8 +32,8 @@ def answer_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     def leave(batch: Batch) -> None:
         connection = batch.connection
         if under_way and connection and connection.connection.dbapi_connection is under_way[0]:
-            kept.append((batch.closing, connection))
-            batch.closing = batch.connection = None
+            kept.append((batch.connecting, connection))
+            batch.connecting = batch.connection = None
         close(batch)
 
     kept: list[Any] = []
@@ -44,7 +43,7 @@ def answer_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         yield under_way
 
 
-def test_a_stage_whose_start_is_committed_after_its_answer_was_lost_is_carried_out(
+def test_a_stage_is_carried_out_even_if_the_commit_of_its_start_succeeds_after_its_answer_was_lost(
     migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = Service(migrated_postgres_url)
@@ -57,7 +56,9 @@ def test_a_stage_whose_start_is_committed_after_its_answer_was_lost_is_carried_o
         with pytest.raises(Uncertain):
             service.tick()
         with pytest.raises(Unavailable):
-            service.order_work.tell_drivers(service.clock.now())  # it cannot know yet what has started
+            service.order_work.tell_drivers(
+                service.clock.now()
+            )  # it cannot know yet which steps have started
     under_way[0].commit()
     service.tick()
     assert [name for _, name, _ in service.driver.begun] == ["web-0"]

@@ -1,4 +1,4 @@
-"""What is found by keys costs PostgreSQL the same however much is open elsewhere, and whatever it expects."""
+"""A query by keys costs PostgreSQL the same, however many other orders are open and whatever it estimates."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -10,8 +10,8 @@ from sqlalchemy import Update, text
 from forewarn.core.basic_types import GroupName, HostName, Source
 from forewarn.core.model.constraints import Waiting
 from forewarn.store.prefetch import Prefetch
-from forewarn.store.reads.loading import load
-from forewarn.store.reads.open_transaction import KnownMeta
+from forewarn.store.reads.open_transaction import BatchState
+from forewarn.store.reads.prefetching import load
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.store import Store, open_store
 from forewarn.store.writes import saving
@@ -31,13 +31,13 @@ from tests.contract.samples import (
 )
 from tests.helpers.database.transactions import writing
 
-# psycopg prepares a statement, which then has a plan, when it is executed for the sixth time.
+# psycopg prepares a statement at its sixth execution; it has a generic plan from then on.
 UNTIL_PREPARED = 6
-ELSEWHERE = 300  # machines, each alone in its group and on its host
-HERE, FAR = 0, 200  # whoever moves looks at the first hosts, by their names, and at what is to be done there
+ELSEWHERE = 300  # machines, each with its own group and host
+HERE, FAR = 0, 200  # a move reads the first hosts by name, and their orders
 HOST, GROUP, MACHINE = HostName("host-0"), GroupName("group-0"), machine_id("vm-0")
-# Of the rows that a transaction has read so far, those of tables in which something is open; from the heap,
-# whether by an index or not.
+# The rows that a transaction has read so far in tables with open orders or events, with or
+# without an index.
 ROWS_READ = text(
     "SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables "
     "WHERE relname IN ('orders', 'events', 'order_machines', 'order_waits')"
@@ -47,7 +47,7 @@ PLANS = text("SELECT count(*) FROM pg_prepared_statements WHERE generic_plans > 
 
 QUESTIONS: dict[str, Callable[[Snapshot], object]] = {
     "what calls will ask for": lambda tx: load(
-        tx.transaction.connection, [Prefetch(machine="vm-0", answer=("alice", "key"))], KnownMeta()
+        tx.transaction.connection, [Prefetch(machine="vm-0", answer=("alice", "key"))], BatchState()
     ),
     "around an order": lambda tx: tx.rules.around(orders=[order_id(HERE)]),
     "around a machine that moves": lambda tx: tx.rules.around(machines=[MACHINE], room=True),
@@ -57,7 +57,7 @@ QUESTIONS: dict[str, Callable[[Snapshot], object]] = {
     "events_of_orders": lambda tx: tx.rollouts.events_of_orders([order_id(HERE)]),
     "events_of_group": lambda tx: tx.rules.events_of_group(GROUP, [event_id(HERE)]),
     "survey": lambda tx: tx.rollouts.survey([HOST]),
-    "waking those who wait for a group": lambda tx: wake(tx, saving._ORDERS_WAITING, GROUP),
+    "waking orders that wait for a group": lambda tx: wake(tx, saving._ORDERS_WAITING, GROUP),
     "waking those on a host": lambda tx: wake(tx, saving._ORDERS_ON, HOST),
 }
 
@@ -68,7 +68,7 @@ def wake(tx: Snapshot, statement: Update, key: str) -> None:
 
 @pytest.fixture(params=["of a quiet hour", "none"])
 def store(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[Store]:
-    """Give a store in which one order is open, with statistics that say so, or without any."""
+    """Return a store with one open order, with or without statistics that say so."""
     with closing(open_store(postgres_url, new_id=lambda: "LINEAGE")) as opened:
         numbers = range(ELSEWHERE)
         save(
@@ -86,7 +86,7 @@ def store(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[Store]:
         yield opened
 
 
-def test_what_is_open_elsewhere_is_not_read(store: Store) -> None:
+def test_open_orders_elsewhere_are_not_read(store: Store) -> None:
     for _ in range(UNTIL_PREPARED):
         alone = rows_read(store)
     with writing(store) as tx:
@@ -111,7 +111,7 @@ def place(number: int) -> dict[str, object]:
 
 
 def announce(store: Store, numbers: Sequence[int], **more: object) -> None:
-    """Save an order and its event for each number, on the machine of that number; open, or ended."""
+    """Save an order and its event for each number, on the machine of that number; open or ended."""
     steps = {
         number: step(f"vm-{number % ELSEWHERE}", group=place(number % ELSEWHERE)["group"])
         for number in numbers
@@ -120,7 +120,7 @@ def announce(store: Store, numbers: Sequence[int], **more: object) -> None:
         order(
             number,
             machine=each.machine,
-            # Those of users are counted, which is limited.
+            # User orders are counted, because their number is limited.
             source=Source.PLATFORM,
             host=HostName(f"host-{number % ELSEWHERE}") if number == HERE or number > FAR else None,
             stages=(stage(each),),
@@ -136,7 +136,7 @@ def announce(store: Store, numbers: Sequence[int], **more: object) -> None:
 
 
 def rows_read(store: Store) -> dict[str, int]:
-    """Ask every question, and count the rows that PostgreSQL has read for it."""
+    """Run every query, and count the rows that PostgreSQL has read."""
     found = {}
     with writing(store) as tx:
         connection = tx.transaction.connection

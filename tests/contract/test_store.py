@@ -1,4 +1,4 @@
-"""What every store must do: what is saved, found, counted and kept."""
+"""Basic behaviour of every store: saving, finding, counting and keeping values."""
 
 import threading
 from dataclasses import replace
@@ -88,7 +88,7 @@ def test_a_transaction_sees_what_it_has_saved(store: Store) -> None:
         assert tx.rules.everything().number == 1
 
 
-def test_writers_come_one_after_another(store: Store) -> None:
+def test_writers_are_serialized(store: Store) -> None:
     def write_some() -> None:
         for _ in range(10):
             with writing(store) as tx:
@@ -114,7 +114,7 @@ def test_a_machine_is_found_by_its_name_in_any_case(store: Store) -> None:
         assert snapshot.fleet.machine("web-0", project=DEFAULT_PROJECT) == machine("Web-0")
 
 
-def test_an_unknown_machine_is_named(store: Store) -> None:
+def test_the_error_names_an_unknown_machine(store: Store) -> None:
     with store.read() as snapshot, pytest.raises(NotFound, match=r'^machine "web-9" does not exist$'):
         snapshot.fleet.machine("web-9", project=None)
 
@@ -164,7 +164,9 @@ def test_projects_are_listed_by_name(store: Store) -> None:
         ({"port": 8301}, "port"),
     ],
 )
-def test_what_another_machine_has_is_refused(store: Store, clash: dict[str, object], message: str) -> None:
+def test_the_name_or_address_of_another_machine_is_refused(
+    store: Store, clash: dict[str, object], message: str
+) -> None:
     save_fleet(store, [machine("web-0", address="10.0.0.1", port=8301)])
     with pytest.raises(Conflict, match=f"another machine .*{message}"):
         save(store, machines=(replace(machine("web-1"), **clash),))  # type: ignore[arg-type]
@@ -197,7 +199,7 @@ def test_a_new_machine_may_take_the_place_of_a_removed_one(store: Store) -> None
     assert everything(store).machines == {new.id: new}
 
 
-def test_what_is_removed_is_gone(store: Store) -> None:
+def test_removed_values_are_gone(store: Store) -> None:
     save_fleet(store, [machine("web-0")])
     save(
         store,
@@ -224,7 +226,7 @@ def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: Stor
     with writing(store) as tx:
         tx.rules.everything()
         tx.transaction.connection.execute(update(tables.groups).values(version=tables.groups.c.version + 1))
-        with pytest.raises(Conflict, match='group "web" was changed by somebody else'):
+        with pytest.raises(Conflict, match='another call changed group "web"'):
             tx.changes.save(Changes(now=NOW, **change))
     assert everything(store).groups == {"web": group()}
 
@@ -238,7 +240,7 @@ def test_a_group_can_be_saved_twice_in_a_transaction(store: Store) -> None:
     assert everything(store).groups[GroupName("web")].incarnation == 3
 
 
-def test_what_was_decided_on_an_older_state_is_refused(store: Store) -> None:
+def test_a_decision_on_an_outdated_state_is_refused(store: Store) -> None:
     save_fleet(store)
     older = everything(store).number
     save(store, machines=(machine("web-0"),))
@@ -246,7 +248,7 @@ def test_what_was_decided_on_an_older_state_is_refused(store: Store) -> None:
         tx.changes.save(Changes(now=NOW, as_of=older, hosts=(host("host-1", state=HostState.FAILED),)))
 
 
-def test_a_record_number_is_given_once(store: Store) -> None:
+def test_each_record_number_is_used_once(store: Store) -> None:
     save(store, records=(record(1),))
     with pytest.raises(Conflict), writing(store) as tx:
         tx.changes.save(Changes(now=NOW, records=(record(1),)))
@@ -274,14 +276,14 @@ def test_events_are_found_by_id_in_any_case(store: Store) -> None:
         assert snapshot.work.event(event_id(3)) is None
 
 
-def test_an_order_has_its_events_by_creation_the_over_ones_too(store: Store) -> None:
+def test_an_order_lists_all_its_events_by_creation(store: Store) -> None:
     over = event(2, ended_at=NOW)
     save(store, events=(event(3), over, event(4, order=order_id(9))))
     with store.read() as snapshot:
         assert snapshot.work.events_of_order(order_id(1)) == [over, event(3)]
 
 
-def test_a_group_is_asked_only_about_its_own_events(store: Store) -> None:
+def test_a_query_for_a_group_finds_only_its_own_events(store: Store) -> None:
     over = event(2, ended_at=NOW)
     save(store, events=(event(1), over, event(3, group=GroupName("db")), event(4)))
     wanted = [event_id(number).lower() for number in (1, 2, 3, 9)]
@@ -306,7 +308,7 @@ def test_only_users_orders_that_have_not_started_count_as_scheduled(store: Store
         assert snapshot.work.scheduled_user_orders(DEFAULT_PROJECT) == 2
 
 
-def test_counts_are_by_state_of_what_is_there_now(store: Store) -> None:
+def test_counts_by_state_cover_the_present_values(store: Store) -> None:
     save_fleet(store, [machine("web-0"), machine("web-1", state=MachineState.FROZEN)])
     save(
         store,
@@ -321,7 +323,7 @@ def test_counts_are_by_state_of_what_is_there_now(store: Store) -> None:
     assert counts["events"] == {"Scheduled": 1, "Started": 1}
 
 
-# What has been
+# History and settings
 
 
 def test_history_is_newest_first_and_can_be_narrowed(store: Store) -> None:
@@ -351,7 +353,7 @@ def test_history_is_newest_first_and_can_be_narrowed(store: Store) -> None:
     assert numbers(since=NOW + 3 * SECOND) == []
 
 
-def test_the_time_reached_never_goes_back(store: Store) -> None:
+def test_the_reached_time_never_goes_back(store: Store) -> None:
     with writing(store) as tx:
         tx.time.set_reached(NOW)
         tx.time.set_reached(NOW - SECOND)

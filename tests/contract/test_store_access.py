@@ -1,4 +1,4 @@
-"""What every store must do: keep tokens, and show a project what is its own."""
+"""Tokens, and the limits of what a project sees."""
 
 from datetime import timedelta
 from operator import attrgetter
@@ -56,7 +56,7 @@ def test_a_revoked_token_is_not_in_force(store: Store) -> None:
         assert snapshot.tokens.in_force() == [token(2)]
 
 
-def test_a_token_that_was_revoked_still_says_that_there_was_one(store: Store) -> None:
+def test_a_store_with_only_revoked_tokens_has_had_tokens(store: Store) -> None:
     with store.read() as snapshot:
         assert not snapshot.tokens.any()
     keep(store, token(1, revoked_at=NOW))
@@ -65,26 +65,24 @@ def test_a_token_that_was_revoked_still_says_that_there_was_one(store: Store) ->
         assert snapshot.tokens.in_force() == []
 
 
-def test_whether_there_is_a_token_can_be_known_without_opening_the_store(
-    store_at_url: Store, url: str
-) -> None:
+def test_the_existence_of_tokens_is_known_without_opening_the_store(store_at_url: Store, url: str) -> None:
     assert not any_token(url)
     keep(store_at_url, token(1))
     assert any_token(url)
 
 
-def test_a_database_that_is_not_there_has_no_token_and_is_not_made(url: str, tmp_path: Any) -> None:
+def test_a_missing_database_has_no_token_and_is_not_created(url: str, tmp_path: Any) -> None:
     assert not any_token(url)
     assert not any_token(f"sqlite:///{tmp_path / 'none.db'}")
     assert list(tmp_path.iterdir()) == []
 
 
-# What a project sees
+# The view of a project
 
 
 @pytest.fixture
 def shared(store: Store) -> Store:
-    """Two projects with the same names on one host, and work for each and for the host."""
+    """Two projects with equal names on one host, and orders for each and for the host."""
     save_fleet(
         store,
         [
@@ -117,7 +115,7 @@ def shared(store: Store) -> Store:
             event(2, group=GroupName("b-web")),
             event(4, group=GroupName("gone"), ended_at=NOW),
             event(5, group=GroupName("a-web")),
-            # It was b's when it was announced; its group is a's now.
+            # Its group belonged to b at the announcement, and belongs to a now.
             event(6, group=GroupName("a-web"), ended_at=NOW),
         ),
     )
@@ -134,7 +132,7 @@ def listed(store: Store, name: str, project: ProjectName | None, *, limit: int =
             return found
 
 
-def test_a_projects_lists_have_its_own_page_by_page(shared: Store) -> None:
+def test_the_lists_of_a_project_have_only_its_own_values(shared: Store) -> None:
     for limit in (1, 2, 10):
         machines = listed(shared, "fleet.machines", A, limit=limit)
         assert [each.id for each in machines] == ["a0", "a1"]
@@ -146,12 +144,12 @@ def test_a_projects_lists_have_its_own_page_by_page(shared: Store) -> None:
     assert len(listed(shared, "work.events", None)) == 3
 
 
-def test_a_projects_orders_can_be_asked_for_by_state(shared: Store) -> None:
+def test_the_orders_of_a_project_can_be_filtered_by_state(shared: Store) -> None:
     done = listed(shared, "work.orders", A, wanted=OrderFilter(state=OrderState.DONE))
     assert [each.number for each in done] == [4]
 
 
-def test_a_project_finds_its_own_machine_of_a_name_that_others_have_too(shared: Store) -> None:
+def test_a_project_finds_its_own_machine_even_if_another_has_the_same_name(shared: Store) -> None:
     with shared.scoped(Scope(caller=B)).read() as snapshot:
         assert snapshot.fleet.machine("web-0", project=None).project == B
         assert snapshot.fleet.machine("web-0", project=B).project == B
@@ -160,7 +158,7 @@ def test_a_project_finds_its_own_machine_of_a_name_that_others_have_too(shared: 
                 snapshot.fleet.machine(name, project=project)
 
 
-def test_what_is_not_a_projects_does_not_exist_for_it(shared: Store) -> None:
+def test_values_of_other_projects_do_not_exist_for_a_project(shared: Store) -> None:
     with shared.scoped(Scope(caller=B)).read() as snapshot:
         assert snapshot.fleet.group(GroupName("a-web")) is None
         assert snapshot.fleet.group(GroupName("b-web")) is not None
@@ -170,12 +168,12 @@ def test_what_is_not_a_projects_does_not_exist_for_it(shared: Store) -> None:
         assert [number for number in range(1, 7) if snapshot.work.event(event_id(number))] == [2, 6]
 
 
-def test_an_event_that_is_over_is_theirs_whom_it_was_announced_to(shared: Store) -> None:
+def test_a_past_event_belongs_to_the_project_it_was_announced_to(shared: Store) -> None:
     with shared.scoped(Scope(caller=A)).read() as snapshot:
         assert [number for number in range(1, 7) if snapshot.work.event(event_id(number))] == [1, 4, 5]
 
 
-def test_a_projects_history_is_its_own_whatever_is_asked_for(shared: Store) -> None:
+def test_the_history_of_a_project_has_only_its_own_records_for_every_filter(shared: Store) -> None:
     with shared.scoped(Scope(caller=A)).read() as snapshot:
         assert [each.number for each in snapshot.records.history(HistoryFilter())] == [5, 4, 1]
         assert [each.number for each in snapshot.records.history(HistoryFilter(below=5, limit=1))] == [4]
@@ -188,12 +186,12 @@ def test_a_transaction_finds_what_a_snapshot_would(shared: Store) -> None:
         assert tx.work.order(order_id(2)) is not None
 
 
-def test_what_the_rules_load_is_whole(shared: Store) -> None:
+def test_the_rules_load_complete_values(shared: Store) -> None:
     with shared.scoped(Scope(caller=B)).read() as snapshot:
         assert len(snapshot.rules.around(hosts=[HostName("host-1")]).machines) == 3
 
 
-def test_the_events_of_a_projects_order_are_its_own_also_when_their_records_are_gone(
+def test_a_project_keeps_the_events_of_its_orders_after_their_records_are_removed(
     shared: Store,
 ) -> None:
     with writing(shared) as tx:

@@ -1,4 +1,4 @@
-"""When groups and machines last polled: kept apart from all else, and gone with what polled."""
+"""The last polls of groups and machines: saved separately, and removed with their group or machine."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -49,7 +49,7 @@ def test_enabled_groups_are_idle_since_their_last_activity(store: Store) -> None
         assert snapshot.due.idle_groups(since=NOW - 6 * SECOND, limit=1) == [never]
 
 
-def test_without_enabled_groups_nobody_is_silent(store: Store) -> None:
+def test_without_enabled_groups_none_is_silent(store: Store) -> None:
     save(store, groups=(group("d"),))
     store.save_activity({GroupName("d"): NOW}, {})
     assert oldest(store) is None
@@ -75,7 +75,7 @@ def test_a_group_that_is_saved_again_stays_as_active_as_it_was(store: Store) -> 
     assert oldest(store) == NOW + SECOND
 
 
-def test_a_group_that_is_disabled_or_removed_is_not_waited_for(store: Store) -> None:
+def test_a_disabled_or_removed_group_is_not_silent(store: Store) -> None:
     off, gone = group("a", enabled_at=NOW), group("b", enabled_at=NOW)
     save(store, groups=(off, gone))
     save(store, groups=(replace(off, enabled_at=None),), removed_groups=(gone.name,))
@@ -85,7 +85,7 @@ def test_a_group_that_is_disabled_or_removed_is_not_waited_for(store: Store) -> 
     assert oldest(store) == NOW + 2 * SECOND
 
 
-def test_what_is_enabled_and_disabled_in_one_transaction_is_not_waited_for(store: Store) -> None:
+def test_a_group_enabled_and_disabled_in_one_transaction_is_not_silent(store: Store) -> None:
     off = group("a")
     save(store, groups=(off,))
     with writing(store) as tx:
@@ -107,7 +107,7 @@ def test_machines_are_last_seen_at_the_newest_time(store: Store) -> None:
         assert list(snapshot.rollouts.machines_never_seen([host("host-1").name])) == [unseen]
 
 
-def test_a_machine_that_is_gone_was_not_seen_when_it_is_back(store: Store) -> None:
+def test_a_machine_that_is_added_again_was_not_seen(store: Store) -> None:
     seen = machine_id("web-0")
     save_fleet(store, [machine("web-0")])
     store.save_activity({}, {seen: NOW})
@@ -118,16 +118,16 @@ def test_a_machine_that_is_gone_was_not_seen_when_it_is_back(store: Store) -> No
         assert snapshot.fleet.last_seen([seen]) == {}
 
 
-def test_activity_is_not_a_change(store: Store) -> None:
+def test_activity_takes_no_change_number(store: Store) -> None:
     number = save_fleet(store, [machine("web-0")])
     store.save_activity({GroupName("web"): NOW}, {machine_id("web-0"): NOW})
     with store.read() as snapshot:
         assert snapshot.feed.since(number) == Delta(number=number, events={})
 
 
-def test_activity_is_saved_while_another_decides(store_at_url: Store, url: str) -> None:
+def test_activity_is_saved_during_another_transaction(store_at_url: Store, url: str) -> None:
     if url.startswith("sqlite"):
-        return  # its writers come one after another, whatever they write
+        return  # it serializes all writers
     save_fleet(store_at_url, [machine("web-0")])
     with holding(store_at_url):
         engines = create_engines(parse_database(url))

@@ -1,4 +1,4 @@
-"""What every store must do: keep answers, and let transactions be parts of another."""
+"""Idempotent responses, and nested transactions."""
 
 from datetime import timedelta
 from typing import Any
@@ -45,7 +45,7 @@ def key_of(each: SavedAnswer) -> tuple[str, str]:
     return each.caller, each.key
 
 
-# Answers
+# Responses
 
 
 def test_an_answer_comes_back_as_it_was_saved_to_its_caller(store: Store) -> None:
@@ -72,7 +72,7 @@ def test_old_answers_are_listed_oldest_first_and_removed(store: Store) -> None:
     assert [find(store, answer(number)) for number in (1, 2, 3)] == [None, None, answer(3)]
 
 
-def test_what_a_caller_has_more_than_the_most_is_its_oldest(store: Store) -> None:
+def test_the_surplus_of_a_caller_is_its_oldest_responses(store: Store) -> None:
     others = [answer(number, caller="anna (user of a)") for number in range(3)]
     keep(store, *(answer(number) for number in range(5)), *others)
     with store.read() as snapshot:
@@ -82,7 +82,7 @@ def test_what_a_caller_has_more_than_the_most_is_its_oldest(store: Store) -> Non
         assert snapshot.answers.surplus("olga (operator)", keep=5, limit=10) == []
 
 
-# Transactions that are parts of another
+# Nested transactions
 
 
 def save_in_parts(tx: Transaction) -> None:
@@ -92,14 +92,14 @@ def save_in_parts(tx: Transaction) -> None:
     keep(tx, answer(1))
 
 
-def test_what_is_saved_in_parts_is_saved_when_the_whole_is(store: Store) -> None:
+def test_nested_transactions_are_saved_with_the_outer_one(store: Store) -> None:
     with writing(store) as tx:
         save_in_parts(tx)
         assert tx.tokens.in_force() == [token(1)]
     assert find(store, answer(1)) == answer(1)
 
 
-def test_a_snapshot_sees_what_is_committed_and_a_transaction_what_it_has_written(store: Store) -> None:
+def test_a_snapshot_sees_committed_values_and_a_transaction_also_its_own(store: Store) -> None:
     with writing(store) as tx:
         tx.answers.save(answer(1))
         assert tx.answers.find(*key_of(answer(1))) == answer(1)
@@ -110,7 +110,7 @@ def fail_after(*_: object) -> None:
     raise LookupError
 
 
-def test_parts_are_undone_with_the_whole(store: Store) -> None:
+def test_nested_transactions_are_rolled_back_with_the_outer_one(store: Store) -> None:
     with pytest.raises(LookupError), writing(store) as tx:
         fail_after(save_in_parts(tx))
     assert find(store, answer(1)) is None
@@ -118,7 +118,7 @@ def test_parts_are_undone_with_the_whole(store: Store) -> None:
         assert not snapshot.tokens.any()
 
 
-def test_a_part_that_raises_is_undone_and_the_whole_goes_on(store: Store) -> None:
+def test_a_nested_transaction_that_raises_is_rolled_back_alone(store: Store) -> None:
     with writing(store) as tx:
         keep(tx, answer(1))
         with pytest.raises(LookupError), tx.savepoint() as part:
@@ -127,7 +127,7 @@ def test_a_part_that_raises_is_undone_and_the_whole_goes_on(store: Store) -> Non
     assert [find(store, answer(number)) is None for number in (1, 2, 3)] == [False, True, False]
 
 
-def test_after_the_whole_transactions_are_their_own_again(store: Store) -> None:
+def test_after_the_outer_transaction_the_next_one_is_independent(store: Store) -> None:
     with holding(store):
         pass
     with pytest.raises(LookupError), writing(store) as tx:

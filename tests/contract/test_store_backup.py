@@ -1,4 +1,4 @@
-"""Backups: made while a server writes, whole, and stores of their own."""
+"""Backups: complete, independent stores, made while a server writes."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def reopen(file: Path) -> Store:
     return open_store(f"sqlite:///{file}", new_id=lambda: "UNUSED")
 
 
-def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
+def test_a_backup_is_an_independent_store_with_all_saved_values(
     store_at_url: Store, url: str, tmp_path: Path
 ) -> None:
     save_fleet(store_at_url, [machine("web-0", tags={"a": "ü"}), machine("web-1")])
@@ -65,7 +65,7 @@ def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
     copy.close()
 
 
-def test_a_backup_has_no_sessions_so_that_none_that_ends_can_be_brought_back(
+def test_a_backup_has_no_sessions_so_that_no_ended_session_comes_back(
     store_at_url: Store, url: str, tmp_path: Path
 ) -> None:
     with writing(store_at_url) as tx:
@@ -78,7 +78,7 @@ def test_a_backup_has_no_sessions_so_that_none_that_ends_can_be_brought_back(
     copy.close()
 
 
-def test_a_backup_does_not_wait_for_a_writer_and_has_nothing_of_what_it_has_not_saved(
+def test_a_backup_does_not_wait_for_a_writer_and_has_no_uncommitted_values(
     store_at_url: Store, url: str, tmp_path: Path
 ) -> None:
     save_fleet(store_at_url)
@@ -113,13 +113,13 @@ def test_a_backup_that_fails_leaves_nothing(store_at_url: Store, url: str, tmp_p
     assert not (tmp_path / "missing").exists()
 
 
-def test_what_does_not_exist_is_not_backed_up(tmp_path: Path) -> None:
+def test_a_missing_store_is_not_backed_up(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"forewarn\.db does not exist"):
         backup(f"sqlite:///{tmp_path}/forewarn.db", tmp_path / "copy.db", new_lineage="COPY")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_store_is_not_backed_up(tmp_path: Path) -> None:
+def test_a_database_that_is_no_store_is_not_backed_up(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database\n" * 400)
     with pytest.raises(Unavailable, match="failed"):
         backup(f"sqlite:///{tmp_path}/notes.txt", tmp_path / "copy.db", new_lineage="COPY")
@@ -129,6 +129,6 @@ def test_what_is_no_store_is_not_backed_up(tmp_path: Path) -> None:
 
 
 def test_a_postgresql_of_another_schema_is_not_copied(postgres_url: str, tmp_path: Path) -> None:
-    with pytest.raises(Conflict, match="has schema none"):
+    with pytest.raises(Conflict, match="has no schema"):
         backup(postgres_url, tmp_path / "copy.db", new_lineage="COPY")
     assert list(tmp_path.iterdir()) == []

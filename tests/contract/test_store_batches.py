@@ -1,11 +1,13 @@
-"""What every store must do: save a batch as a whole, and undo alone what fails in it."""
+"""Every store commits a batch as a whole and undoes a failed savepoint alone."""
 
+import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, make_url
 
 from forewarn.core.errors import Conflict, Unavailable, Uncertain
 from forewarn.store.batch import Transaction
@@ -25,7 +27,7 @@ def fail(*_: object) -> None:
     raise LookupError
 
 
-def test_what_is_saved_together_is_one_transaction_with_a_savepoint_for_each_but_the_first(
+def test_a_batch_is_one_transaction_with_a_savepoint_for_each_job_but_the_first(
     store: Store,
 ) -> None:
     with counted(store) as asked, store.batch() as batch:
@@ -37,14 +39,14 @@ def test_what_is_saved_together_is_one_transaction_with_a_savepoint_for_each_but
     assert kept(store, 1, 2, 3) == [True, True, True]
 
 
-def test_no_transaction_is_begun_for_nothing(store: Store) -> None:
+def test_an_empty_batch_begins_no_transaction(store: Store) -> None:
     with counted(store) as asked, store.batch() as batch, batch.savepoint():
         pass
     assert (asked.writes, asked.reads) == (0, 0)
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3])
-def test_a_part_that_fails_is_undone_alone(store: Store, failing: int) -> None:
+def test_a_failed_job_is_rolled_back_alone(store: Store, failing: int) -> None:
     with store.batch() as batch:
         for number in (1, 2, 3):
             with suppress(LookupError), batch.savepoint() as tx:
@@ -55,8 +57,8 @@ def test_a_part_that_fails_is_undone_alone(store: Store, failing: int) -> None:
 
 
 @pytest.mark.parametrize("before", [(), (1,)])
-def test_a_part_within_a_part_that_fails_leaves_the_rest_of_it(store: Store, before: tuple[int]) -> None:
-    """The transaction around it goes on, whether or not something was written before."""
+def test_a_failed_savepoint_within_a_job_leaves_the_rest_of_the_job(store: Store, before: tuple[int]) -> None:
+    """The outer savepoint continues, whether or not something was written before."""
     with store.batch() as batch:
         for number in before:
             with batch.savepoint() as tx:
@@ -69,7 +71,7 @@ def test_a_part_within_a_part_that_fails_leaves_the_rest_of_it(store: Store, bef
     assert kept(store, 1, 2, 3, 4) == [bool(before), False, True, True]
 
 
-def test_a_part_around_a_failed_one_is_still_undone_alone(store: Store) -> None:
+def test_a_job_around_a_failed_savepoint_is_still_rolled_back_alone(store: Store) -> None:
     def fail_twice() -> None:
         with batch.savepoint() as tx:
             with pytest.raises(LookupError), tx.savepoint() as inner:
@@ -86,6 +88,43 @@ def test_a_part_around_a_failed_one_is_still_undone_alone(store: Store) -> None:
     assert kept(store, 1, 2, 3, 4) == [True, False, False, True]
 
 
+def writers_are_locked_out(url: str) -> bool:
+    """Return whether another connection can take the lock that every writer takes first."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(str(make_url(url).database), timeout=0)) as other:
+            try:
+                other.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+            return False
+    with psycopg.connect(url) as other:
+        try:
+            other.execute("SELECT number FROM meta FOR UPDATE NOWAIT")
+        except psycopg.errors.LockNotAvailable:
+            return True
+        return False
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_failed_nested_savepoint_keeps_the_lock_of_its_job(
+    store_at_url: Store, url: str, *, writes: bool
+) -> None:
+    def fail_in_savepoint(tx: Transaction) -> None:
+        with tx.savepoint() as inner:
+            assert inner.answers.find("a caller", "an unused key") is None
+            if writes:
+                inner.answers.save(answer(1))
+            fail()
+
+    with store_at_url.batch() as batch, batch.savepoint() as tx:
+        tx.lock()
+        with pytest.raises(LookupError):
+            fail_in_savepoint(tx)
+        assert writers_are_locked_out(url)
+        keep(tx, answer(2))
+    assert kept(store_at_url, 1, 2) == [False, True]
+
+
 def test_a_refusal_of_the_database_undoes_its_part_alone(store: Store) -> None:
     with store.batch() as batch:
         for number, status in ((1, 200), (2, None), (3, 200)):
@@ -94,7 +133,7 @@ def test_a_refusal_of_the_database_undoes_its_part_alone(store: Store) -> None:
     assert kept(store, 1, 2, 3) == [True, False, True]
 
 
-def test_what_follows_happens_once_all_is_saved_and_never_for_what_is_undone(store: Store) -> None:
+def test_after_commit_effects_run_once_and_never_for_rolled_back_jobs(store: Store) -> None:
     happened: list[str] = []
 
     def note(what: str) -> Callable[[], None]:
@@ -110,7 +149,7 @@ def test_what_follows_happens_once_all_is_saved_and_never_for_what_is_undone(sto
     assert happened == ["2 undone", "1 saved"]
 
 
-def test_those_who_follow_are_told_what_was_saved_and_with_which_numbers(store: Store) -> None:
+def test_listeners_get_the_committed_changes_with_their_numbers(store: Store) -> None:
     told: list[Saved] = []
     store.saved = told.append
     with store.batch() as batch:
@@ -125,7 +164,7 @@ def test_those_who_follow_are_told_what_was_saved_and_with_which_numbers(store: 
     assert (first.before, first.number) == (0, second.before)
 
 
-def test_a_commit_that_fails_undoes_all(store: Store) -> None:
+def test_a_failed_commit_rolls_back_the_batch(store: Store) -> None:
     happened: list[str] = []
     store.saved = fail
 
@@ -145,7 +184,7 @@ def test_a_commit_that_fails_undoes_all(store: Store) -> None:
     assert kept(store, 1) == [False]
 
 
-def test_a_connection_that_is_lost_while_it_is_saved_leaves_it_open_whether_it_was(store: Store) -> None:
+def test_a_connection_lost_during_the_commit_makes_it_uncertain(store: Store) -> None:
     told: list[Saved] = []
     store.saved = told.append
 
@@ -171,8 +210,8 @@ def lose_connection(tx: Transaction) -> None:
     raise Unavailable("the connection was lost")
 
 
-def test_a_connection_that_is_lost_before_all_is_saved_refuses_all_of_it(store: Store) -> None:
-    """What was written before is gone with it, and what comes after cannot be saved without that."""
+def test_a_connection_lost_before_the_commit_fails_the_whole_batch(store: Store) -> None:
+    """Earlier writes are lost with the connection, and later ones depend on them."""
 
     def save_and_lose() -> None:
         with store.batch() as batch:
@@ -192,7 +231,7 @@ def test_a_connection_that_is_lost_before_all_is_saved_refuses_all_of_it(store: 
     assert kept(store, 1, 2, 3) == [False, False, False]
 
 
-def test_a_connection_that_is_lost_with_the_first_part_is_not_missed_by_the_next(store: Store) -> None:
+def test_a_connection_lost_in_the_first_job_is_noticed_by_the_next(store: Store) -> None:
     with store.batch() as batch:
         with pytest.raises(Unavailable), batch.savepoint() as tx:
             lose_connection(tx)
@@ -201,7 +240,7 @@ def test_a_connection_that_is_lost_with_the_first_part_is_not_missed_by_the_next
     assert kept(store, 1) == [True]
 
 
-def test_what_follows_happens_whatever_those_make_of_it_who_are_told(store: Store) -> None:
+def test_after_commit_effects_run_even_if_a_listener_raises(store: Store) -> None:
     happened: list[str] = []
     store.saved = fail
 

@@ -1,4 +1,4 @@
-"""Copies: a store in another database, of whichever kind, with all that it had."""
+"""Copies of a store into another database, of either kind, with all its values."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -24,13 +24,13 @@ from tests.helpers.programs.process import until
 
 @pytest.fixture(params=["sqlite to postgresql", "postgresql to sqlite"])
 def way(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
-    """Give the URLs of two empty databases, to copy from the one to the other."""
+    """Return the URLs of two empty databases: source and target of a copy."""
     urls = f"sqlite:///{tmp_path / 'forewarn.db'}", str(request.getfixturevalue("postgres_url"))
     return urls if request.param == "sqlite to postgresql" else (urls[1], urls[0])
 
 
 def rows(url: str) -> dict[str, list[Any]]:
-    """Read all that a store has, but the lineage, which is its own."""
+    """Read all rows of a store except its lineage, which is unique."""
     engines = create_engines(parse_database(url))
     with engines.reading.begin() as connection:
         found = {
@@ -44,7 +44,7 @@ def rows(url: str) -> dict[str, list[Any]]:
 
 
 def make(url: str) -> None:
-    """Make a small store, or bring one up to date."""
+    """Create a small store, or migrate one."""
     store = open_store(url, new_id=lambda: "LINEAGE")
     if not everything(store).machines:
         save_fleet(store, [machine("web-0", tags={"a": 'ü "quoted" \\ 漢字', "b": "1.0"}), machine("web-1")])
@@ -53,7 +53,7 @@ def make(url: str) -> None:
     store.close()
 
 
-def test_postgresql_has_looked_at_a_copy_when_it_is_done(tmp_path: Path, postgres_url: str) -> None:
+def test_postgresql_has_analyzed_a_copy_at_its_end(tmp_path: Path, postgres_url: str) -> None:
     source = f"sqlite:///{tmp_path / 'forewarn.db'}"
     make(source)
     copy(source, postgres_url, new_lineage="COPY")
@@ -64,7 +64,7 @@ def test_postgresql_has_looked_at_a_copy_when_it_is_done(tmp_path: Path, postgre
     assert ("machines",) in looked_at
 
 
-def test_a_copy_has_all_that_the_store_has_whichever_way_it_goes(
+def test_a_copy_has_all_values_in_either_direction(
     tmp_path: Path, postgres_url: str, other_postgres_url: str
 ) -> None:
     files = [f"sqlite:///{tmp_path / name}" for name in ("first.db", "second.db", "third.db")]
@@ -85,7 +85,7 @@ def test_a_copy_has_all_that_the_store_has_whichever_way_it_goes(
     opened.close()
 
 
-def test_an_older_store_is_copied_as_it_is_and_brought_up_to_date_there(
+def test_an_older_store_is_copied_unchanged_and_then_migrated(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = [f"sqlite:///{tmp_path / name}" for name in ("first.db", "second.db")]
@@ -127,9 +127,7 @@ def test_a_target_that_is_not_empty_is_refused(way: tuple[str, str]) -> None:
     assert rows(way[1]) == before
 
 
-def test_a_file_of_something_else_and_another_programs_database_are_refused(
-    tmp_path: Path, postgres_url: str
-) -> None:
+def test_a_foreign_file_and_a_foreign_database_are_refused(tmp_path: Path, postgres_url: str) -> None:
     url = f"sqlite:///{tmp_path / 'forewarn.db'}"
     make(url)
     (tmp_path / "notes.txt").write_text("precious")
@@ -143,24 +141,26 @@ def test_a_file_of_something_else_and_another_programs_database_are_refused(
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-journal"])
-def test_what_another_store_has_left_at_the_target_is_not_mixed_in(tmp_path: Path, suffix: str) -> None:
+def test_leftovers_of_another_store_at_the_target_are_not_mixed_in(tmp_path: Path, suffix: str) -> None:
     make(f"sqlite:///{tmp_path / 'forewarn.db'}")
     (tmp_path / f"new.db{suffix}").write_bytes(b"changes of another file")
-    with pytest.raises(Conflict, match=rf"new\.db{suffix} is left of another store"):
+    with pytest.raises(Conflict, match=rf"new\.db{suffix} belongs to another store"):
         copy(f"sqlite:///{tmp_path / 'forewarn.db'}", f"sqlite:///{tmp_path / 'new.db'}", new_lineage="COPY")
-    with pytest.raises(Conflict, match="is left of another store"):
+    with pytest.raises(Conflict, match="belongs to another store"):
         backup(f"sqlite:///{tmp_path / 'forewarn.db'}", tmp_path / "new.db", new_lineage="BACKUP")
     assert not (tmp_path / "new.db").exists()
 
 
 def test_a_store_that_is_served_is_not_copied(way: tuple[str, str]) -> None:
     make(way[0])
-    with hold(way[0]), pytest.raises(Conflict, match="another forewarn serves"):
+    with hold(way[0]), pytest.raises(Conflict, match="another server uses"):
         copy(*way, new_lineage="COPY")
     copy(*way, new_lineage="COPY")  # the target is as empty as before
 
 
-def test_what_is_no_store_is_not_copied(tmp_path: Path, postgres_url: str, other_postgres_url: str) -> None:
+def test_a_database_that_is_no_store_is_not_copied(
+    tmp_path: Path, postgres_url: str, other_postgres_url: str
+) -> None:
     with pytest.raises(NotFound, match="does not exist"):
         copy(f"sqlite:///{tmp_path / 'none.db'}", postgres_url, new_lineage="COPY")
     with pytest.raises(Invalid, match="cannot be copied"):
@@ -170,19 +170,19 @@ def test_what_is_no_store_is_not_copied(tmp_path: Path, postgres_url: str, other
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_arrives_otherwise_is_no_copy_and_leaves_nothing(way: tuple[str, str]) -> None:
+def test_a_copy_with_a_changed_row_fails_and_leaves_nothing(way: tuple[str, str]) -> None:
     make(way[0])
     begun: list[Connection] = []
 
     def spoil(phase: str, done: int, total: int) -> None:
-        """Change a row behind the copy's back, as a bad disk would."""
+        """Change a row during the copy, as a bad disk would."""
         if phase == "copied" and done == total:
             begun[-1].execute(text("UPDATE machines SET size = 'other' WHERE name = 'web-1'"))
 
-    note = begun.append  # the last to begin is the one that writes
+    note = begun.append  # the last transaction to begin is the one that writes
     event.listen(Engine, "begin", note)
     try:
-        with pytest.raises(Unavailable, match="table machines has arrived"):
+        with pytest.raises(Unavailable, match="copy of table machines has"):
             copy(*way, new_lineage="COPY", progress=spoil)
     finally:
         event.remove(Engine, "begin", note)
@@ -194,7 +194,7 @@ def _copied(way: tuple[str, str]) -> bool:
     try:
         copy(*way, new_lineage="COPY")
     except Conflict as refusal:
-        if "another forewarn serves" not in str(refusal):
+        if "another server uses" not in str(refusal):
             raise
         return False
     return True

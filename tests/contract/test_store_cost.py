@@ -1,4 +1,4 @@
-"""What is asked at every tick and request runs along an index: its cost does not grow with the fleet."""
+"""Queries of every tick and request use indexes: their cost does not grow with the fleet."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from forewarn.core.basic_types import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.core.filters import EventFilter, HistoryFilter, MachineFilter, OrderFilter, RecordFilter
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
-from forewarn.store.reads.capacity import TO_CHOOSE_FROM
+from forewarn.store.reads.capacity import EXTRA_HOSTS
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.store import Store, open_store
 from tests.contract.samples import (
@@ -30,7 +30,7 @@ from tests.contract.samples import (
 )
 
 WEB = GroupName("web")
-# Indexes to look up keys in: to read one from end to end is to read what became of everything.
+# Indexes for lookups by key: a scan of one of them would read the whole history.
 OF_ALL_THAT_EVER_WAS = ("orders_host", "events_group")
 PAGE: dict[str, Any] = {"after": None, "limit": 10}
 
@@ -102,7 +102,7 @@ QUESTIONS: dict[str, Callable[[Snapshot], object]] = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_no_question_reads_a_whole_table(question: str) -> None:
+def test_no_query_scans_a_table(question: str) -> None:
     store = open_store("sqlite://", new_id=lambda: "X")
     save_fleet(store, [machine("web-0")])
     touching = order(1, host=host("host-1").name, stages=(stage(step("web-0")),))
@@ -111,10 +111,10 @@ def test_no_question_reads_a_whole_table(question: str) -> None:
     store.close()
 
 
-def test_the_search_for_a_host_reads_no_whole_table_and_sorts_none() -> None:
-    """The emptiest hosts all carry too much of the group, so that others are looked for."""
+def test_the_search_for_a_host_neither_scans_nor_sorts_a_table() -> None:
+    """The emptiest hosts carry too many machines of the group, so the search continues."""
     store = open_store("sqlite://", new_id=lambda: "X")
-    hosts = [f"host-{number}" for number in range(2 * TO_CHOOSE_FROM)]
+    hosts = [f"host-{number}" for number in range(2 * EXTRA_HOSTS)]
     save_fleet(store, [machine(name, host=host(name).name) for name in hosts], hosts=hosts)
     in_rack = host("host-0", labels={"rack": "a"})
     save(store, groups=(group(policy=GroupPolicy(budget=len(hosts) - 1)),), hosts=(in_rack,))
@@ -131,7 +131,7 @@ def test_the_search_for_a_host_reads_no_whole_table_and_sorts_none() -> None:
 
 
 def plans_of(store: Store, question: Callable[[Snapshot], object]) -> dict[str, list[str]]:
-    """Ask, and see how SQLite answers each statement: never by reading a whole table."""
+    """Run queries, and return how SQLite executes each statement: none may scan a table."""
     asked: list[tuple[str, Any]] = []
     plans: dict[str, list[str]] = {}
     with store.read() as snapshot:
@@ -151,7 +151,7 @@ def plans_of(store: Store, question: Callable[[Snapshot], object]) -> dict[str, 
 
 
 def reads_a_whole_table(detail: str) -> bool:
-    # `meta` has one row, `holds` a few, and records lie in the order in which a page of them is read.
+    # `meta` has one row, `holds` a few, and records are stored in the order of a page.
     harmless = ("SCAN meta", "SCAN holds", "SCAN records", "SCAN CONSTANT ROW")
     by_index = "INDEX" in detail and not any(name in detail for name in OF_ALL_THAT_EVER_WAS)
     return detail.startswith("SCAN") and not by_index and detail not in harmless

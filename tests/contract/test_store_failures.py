@@ -1,4 +1,4 @@
-"""When the database fails: nothing is half saved, the message says what to do, and it goes on afterwards."""
+"""Failures of the database: all or nothing is saved, the message helps, and the store recovers."""
 
 import os
 import signal
@@ -31,13 +31,13 @@ def sqlite_store(sqlite_url: str) -> Iterator[Store]:
 
 
 def pragma(store: Store, text: str) -> None:
-    """Set something on the one connection that writes."""
+    """Set a pragma on the connection that writes."""
     with writing(store) as tx:
         tx.transaction.connection.exec_driver_sql(f"PRAGMA {text}")
 
 
 def test_a_full_disk_is_unavailable_until_there_is_space(sqlite_store: Store) -> None:
-    pragma(sqlite_store, "max_page_count = 1")  # as many as there are now
+    pragma(sqlite_store, "max_page_count = 1")  # the present number of pages
     many = tuple(record(number, reason="x" * 10_000) for number in range(2, 100))
     with pytest.raises(Unavailable, match="disk is full: free some space"):
         save(sqlite_store, records=many)
@@ -78,7 +78,7 @@ def test_a_second_writer_waits_for_the_first(store: Store) -> None:
 
     second = threading.Thread(target=write)
     with writing(store) as tx:
-        tx.records.newest()  # locks out other writers
+        tx.records.newest()  # blocks other writers
         second.start()
         begun.wait()
         tx.changes.save(Changes(now=NOW, records=(record(1, reason="first"),)))
@@ -87,20 +87,20 @@ def test_a_second_writer_waits_for_the_first(store: Store) -> None:
         assert [line.reason for line in snapshot.records.history(HistoryFilter())] == ["second", "first"]
 
 
-def test_a_value_that_cannot_be_kept_is_invalid(store: Store) -> None:
+def test_a_value_that_the_database_cannot_store_is_invalid(store: Store) -> None:
     save_fleet(store)
-    with pytest.raises(Invalid, match="cannot keep such a value"):
+    with pytest.raises(Invalid, match="cannot store this value"):
         save(store, machines=(replace(machine("web-0"), size="\ud800"),))
-    with pytest.raises(Invalid, match="cannot keep such a value"):
+    with pytest.raises(Invalid, match="cannot store this value"):
         save(store, machines=(replace(machine("web-0"), port=2**80),))
     assert everything(store).machines == {}
 
 
 def cut_off(url: str) -> None:
-    """End every connection to a PostgreSQL database, as a restart would."""
+    """Close every connection to a PostgreSQL database, as a restart would."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "  # waits until it has ended
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "  # waits for its end
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
 
@@ -147,7 +147,7 @@ def test_a_read_only_postgresql_is_unavailable(postgres_url: str) -> None:
 
 @pytest.fixture
 def served(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """Give a store that, once it is served, waits for no answer for long, whoever else is answered."""
+    """Return a store that, once served, waits only briefly for answers of the database."""
     monkeypatch.setattr(deadlines, "SILENT_AFTER", 0.2)
     monkeypatch.setattr(deadlines, "LONGEST_STATEMENT", 0.2)
     opened = open_store(postgres_url, new_id=lambda: "X")
@@ -156,7 +156,7 @@ def served(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store
 
 
 class Stopped:
-    """A process of the database that is stopped: its kernel goes on acknowledging."""
+    """A stopped process of the database, whose kernel still acknowledges packets."""
 
     def __init__(self, store: Store, connection: Connection) -> None:
         (self._process,) = connection.exec_driver_sql("SELECT pg_backend_pid()").one()
@@ -171,7 +171,7 @@ class Stopped:
 
 @contextmanager
 def stopping(store: Store) -> Iterator[tuple[Transaction, list[Stopped]]]:
-    """Let a transaction's process be stopped meanwhile, and go on at the end."""
+    """Stop the process of a transaction within the block."""
     stopped: list[Stopped] = []
     try:
         with writing(store) as tx:
@@ -182,7 +182,9 @@ def stopping(store: Store) -> Iterator[tuple[Transaction, list[Stopped]]]:
             each.go_on()
 
 
-def test_what_was_not_committed_when_the_database_fell_silent_is_undone(served: Store) -> None:
+def test_a_transaction_is_rolled_back_if_the_database_stops_answering_before_the_commit(
+    served: Store,
+) -> None:
     def save_while_it_falls_silent() -> None:
         with stopping(served) as (tx, stopped):
             stopped.append(Stopped(served, tx.transaction.connection))
@@ -195,10 +197,10 @@ def test_what_was_not_committed_when_the_database_fell_silent_is_undone(served: 
     save_fleet(served)
 
 
-def test_a_commit_that_nobody_answers_is_uncertain_and_may_still_happen(served: Store) -> None:
+def test_an_unanswered_commit_is_uncertain_and_may_still_succeed(served: Store) -> None:
     def commit_while_it_falls_silent() -> None:
         with stopping(served) as (_, stopped):
-            # When all is written, and nothing is left but to commit it.
+            # After all writes, before the commit.
             event.listen(
                 served.engines.writing,
                 "commit",
@@ -210,7 +212,7 @@ def test_a_commit_that_nobody_answers_is_uncertain_and_may_still_happen(served: 
     until(lambda: everything(served).groups == {"web": group()}, what="what was sent to be saved")
 
 
-def test_a_locked_sqlite_is_waited_for_once_and_asked_again_when_it_is_free(
+def test_a_locked_sqlite_delays_one_caller_and_is_retried_later(
     sqlite_store: Store, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadlines, "PROBE_EVERY", 0.01)
@@ -222,7 +224,7 @@ def test_a_locked_sqlite_is_waited_for_once_and_asked_again_when_it_is_free(
             with pytest.raises(Unavailable, match="is being written by another process"):
                 save_fleet(sqlite_store)
         assert sqlite_store.deadlines.silences == 1
-        assert everything(sqlite_store).number == 1  # reading needs no lock
+        assert everything(sqlite_store).number == 1  # a read needs no lock
     until(lambda: sqlite_store.deadlines.trouble is None, what="the lock to be free")
     save(sqlite_store, records=(record(2),))
     other.close()

@@ -1,4 +1,4 @@
-"""What every store must do: tell readers of the feed all that changed, and nothing else."""
+"""The feed of every store: readers get all changes, and nothing else."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def test_the_feed_of_a_new_store_is_empty(store: Store) -> None:
     assert since(store, 0) == Delta(number=0, events={}, whole=True)
 
 
-def test_from_nothing_everything_is_read(store: Store) -> None:
+def test_a_new_reader_gets_everything(store: Store) -> None:
     number = save_fleet(store, [machine("web-0")])
     save(store, events=(event(2), event(1), event(3, ended_at=NOW)))
     assert since(store, 0) == Delta(
@@ -83,12 +83,12 @@ def test_a_change_with_records_has_the_number_of_the_last(store: Store) -> None:
     assert save(store, groups=(group(),), records=(record(1), record(2))) == 2
 
 
-def test_what_boards_need_not_know_takes_no_number(store: Store) -> None:
+def test_a_change_that_boards_do_not_need_takes_no_number(store: Store) -> None:
     number = save_fleet(store)
     assert save(store, orders=(order(1),)) == number
 
 
-def test_what_was_removed_is_told(store: Store) -> None:
+def test_removals_are_in_the_feed(store: Store) -> None:
     number = save_fleet(store, [machine("web-0"), machine("web-1")])
     save(store, removed_machines=(machine_id("web-0"),))
     later = save(store, removed_machines=(machine_id("web-1"),), removed_groups=(WEB,))
@@ -101,13 +101,13 @@ def test_what_was_removed_is_told(store: Store) -> None:
     assert since(store, later - 1).removed_machines == (machine_id("web-1"),)
 
 
-def test_from_nothing_nothing_is_removed(store: Store) -> None:
+def test_a_new_reader_gets_no_removals(store: Store) -> None:
     save_fleet(store, [machine("web-0")])
     save(store, removed_machines=(machine_id("web-0"),), removed_groups=(WEB,))
     assert since(store, 0) == Delta(number=2, events={}, whole=True)
 
 
-def test_what_is_there_again_is_not_told_as_removed(store: Store) -> None:
+def test_a_value_that_was_added_again_is_not_removed(store: Store) -> None:
     number = save_fleet(store, [machine("web-0")])
     save(store, removed_machines=(machine_id("web-0"),), removed_groups=(WEB,))
     save(store, groups=(group(),), machines=(machine("web-0"),))
@@ -116,16 +116,16 @@ def test_what_is_there_again_is_not_told_as_removed(store: Store) -> None:
     assert (delta.removed_groups, delta.removed_machines) == ((), ())
 
 
-# Forgetting
+# Removal of old tombstones
 
 
 def remove(store: Store, name: str) -> int:
-    """Add a machine and a group of its own, and remove them; returns the number of that."""
+    """Add a machine with its own group, and remove both; return the number of the removal."""
     save(store, groups=(group(name),), machines=(machine(name, group=GroupName(name)),))
     return save(store, removed_machines=(machine_id(name),), removed_groups=(GroupName(name),))
 
 
-def test_what_was_removed_long_ago_is_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_removals_are_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_writes, "KEPT_NUMBERS", 4)
     save_fleet(store)
     first, second, third = (remove(store, name) for name in ("a", "b", "c"))
@@ -136,7 +136,7 @@ def test_what_was_removed_long_ago_is_forgotten(store: Store, monkeypatch: pytes
     assert since(store, second).removed_groups == (GroupName("c"),)
 
 
-def test_nothing_is_forgotten_while_nothing_is_removed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_removal_is_forgotten_without_a_new_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_writes, "KEPT_NUMBERS", 0)
     save_fleet(store, [machine("web-0")])
     number = save(store, machines=(machine("web-0", host=None),))

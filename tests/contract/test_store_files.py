@@ -1,4 +1,4 @@
-"""The files of a store are their owner's alone: it holds the secrets of webhooks."""
+"""Only the owner can read the files of a store, because they contain the secrets of webhooks."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ from tests.contract.samples import save_fleet
 
 @pytest.fixture(autouse=True)
 def generous() -> Iterator[None]:
-    """Let others read new files, as most systems do."""
+    """Let other users read new files, as most systems do."""
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -27,7 +27,7 @@ def modes(folder: Path) -> dict[str, str]:
     return {path.name: f"{stat.S_IMODE(path.stat().st_mode):o}" for path in folder.iterdir()}
 
 
-def test_a_new_store_and_all_beside_it_are_its_owners_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_new_store_and_its_files(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'forewarn.db'}"
     with hold(url):
         store = open_store(url, new_id=lambda: "LINEAGE")
@@ -40,7 +40,7 @@ def test_a_new_store_and_all_beside_it_are_its_owners_alone(tmp_path: Path) -> N
         store.close()
 
 
-def test_what_others_could_read_is_taken_from_them_at_the_next_start(tmp_path: Path) -> None:
+def test_a_start_revokes_the_access_of_others(tmp_path: Path) -> None:
     first = open_store(f"sqlite:///{tmp_path / 'first.db'}", new_id=lambda: "LINEAGE")
     save_fleet(first)
     left = tmp_path / "left"
@@ -56,7 +56,7 @@ def test_what_others_could_read_is_taken_from_them_at_the_next_start(tmp_path: P
         store.close()
 
 
-def test_a_store_behind_a_link_is_changed_where_it_lies(tmp_path: Path) -> None:
+def test_the_target_of_a_link_gets_the_permissions(tmp_path: Path) -> None:
     apart = tmp_path / "apart"
     apart.mkdir()
     open_store(f"sqlite:///{apart / 'real.db'}", new_id=lambda: "LINEAGE").close()
@@ -66,13 +66,13 @@ def test_a_store_behind_a_link_is_changed_where_it_lies(tmp_path: Path) -> None:
     assert modes(apart) == {"real.db": "600"}
 
 
-def test_a_backup_is_its_owners_alone(url: str, tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_backup(url: str, tmp_path: Path) -> None:
     open_store(url, new_id=lambda: "LINEAGE").close()
     backup(url, tmp_path / "copy.db", new_lineage="COPY")
     assert modes(tmp_path)["copy.db"] == "600"
 
 
-def test_files_that_are_not_ours_are_warned_of(
+def test_a_warning_names_files_of_other_owners(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{tmp_path / 'forewarn.db'}"
@@ -82,8 +82,8 @@ def test_files_that_are_not_ours_are_warned_of(
     def refuse(path: Path, mode: int) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(Path, "chmod", refuse)  # root, as whom tests may run, is refused nothing
+    monkeypatch.setattr(Path, "chmod", refuse)  # the tests may run as root, which may access everything
     with caplog.at_level(logging.WARNING):
         open_store(url, new_id=lambda: "UNUSED").close()
-    assert "others may read" in caplog.text
+    assert "other users may read" in caplog.text
     assert "chmod 600" in caplog.text

@@ -1,4 +1,4 @@
-"""What every store must do with calls that are foreseen: load for them together, and answer as ever."""
+"""Prefetched reads of every store: loaded together, with the same results as separate reads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -41,7 +41,7 @@ def fleet(store: Store) -> Store:
 
 
 def save_three(store: Store) -> None:
-    """Save three machines, one of which has an order."""
+    """Save three machines, one with an order."""
     machines = [
         machine("web-0", host="r1"),
         machine("web-1", host="r2"),
@@ -52,7 +52,7 @@ def save_three(store: Store) -> None:
 
 
 def announce(to: Store | Transaction, name: str, number: int) -> Slice:
-    """Order something on a machine and announce it, as an order of a user does; returns what was loaded."""
+    """Place and announce a user order on a machine; return what was loaded."""
     with writing(to) as tx:
         around = around_machine(tx, name)
         assert tx.work.scheduled_user_orders(around.machines[machine(name).id].project) >= 0
@@ -85,7 +85,7 @@ def foreseen(store: Store) -> Iterator[Transaction]:
             yield tx
 
 
-def test_what_is_loaded_for_several_is_what_each_would_have_loaded(fleet: Store) -> None:
+def test_a_common_load_has_what_each_call_would_have_loaded(fleet: Store) -> None:
     with writing(fleet) as tx:
         alone = [around_machine(tx, name) for name in NAMES]
         counts = [tx.work.scheduled_user_orders(machine(name).project) for name in NAMES]
@@ -96,7 +96,7 @@ def test_what_is_loaded_for_several_is_what_each_would_have_loaded(fleet: Store)
     assert asked.texts == []
 
 
-def test_what_is_saved_for_several_is_written_table_by_table(fleet: Store) -> None:
+def test_common_changes_are_written_table_by_table(fleet: Store) -> None:
     with counted(fleet) as asked, fleet.batch() as batch:
         batch.prefetch(CALLS)
         for number, name in enumerate(("web-0", "db-0")):
@@ -109,7 +109,7 @@ def test_what_is_saved_for_several_is_written_table_by_table(fleet: Store) -> No
     }
 
 
-def test_one_sees_what_another_before_it_has_changed(fleet: Store) -> None:
+def test_a_job_sees_the_changes_of_earlier_jobs(fleet: Store) -> None:
     with fleet.batch() as batch:
         batch.prefetch(CALLS)
         with batch.savepoint() as tx:
@@ -125,7 +125,7 @@ def test_one_sees_what_another_before_it_has_changed(fleet: Store) -> None:
 
 
 @pytest.mark.parametrize("failing", ["web-0", "db-0"])
-def test_one_that_fails_leaves_the_others(fleet: Store, failing: str) -> None:
+def test_a_failed_job_leaves_the_others(fleet: Store, failing: str) -> None:
     with fleet.batch() as batch:
         batch.prefetch(CALLS)
         for number, name in enumerate(("web-0", "db-0")):
@@ -140,7 +140,7 @@ def test_one_that_fails_leaves_the_others(fleet: Store, failing: str) -> None:
     ]
 
 
-def test_a_group_that_somebody_else_has_changed_undoes_all(fleet: Store) -> None:
+def test_a_group_changed_by_another_process_rolls_back_the_batch(fleet: Store) -> None:
     def save_over() -> None:
         with fleet.batch() as batch:
             batch.prefetch(CALLS)

@@ -1,4 +1,4 @@
-"""A write-ahead log that another store left beside a file is refused, and both stay as they are."""
+"""A write-ahead log of another store beside a file is refused, and both remain unchanged."""
 
 import shutil
 import sqlite3
@@ -23,7 +23,7 @@ def url_of(file: Path) -> str:
 
 
 def leave_killed(folder: Path, *, more: int = 0) -> Path:
-    """Make a store as a killed server leaves it: its last changes are in the log alone."""
+    """Create a store as a killed server leaves it, with the last changes only in the log."""
     source = folder / "source.db"
     opened = open_store(url_of(source), new_id=lambda: "LINEAGE")
     save_fleet(opened)
@@ -65,7 +65,7 @@ def probe(file: Path) -> None:
 
 
 @pytest.mark.parametrize("use", [open_as_server, open_as_command, back_up, copy_it, probe])
-def test_a_backup_over_a_killed_servers_file_is_not_mixed_with_its_log(
+def test_a_backup_copied_over_the_file_of_a_killed_server_is_not_mixed_with_its_log(
     tmp_path: Path, use: Callable[[Path], None]
 ) -> None:
     killed = leave_killed(tmp_path)
@@ -76,7 +76,7 @@ def test_a_backup_over_a_killed_servers_file_is_not_mixed_with_its_log(
     assert [Path(f"{killed}{suffix}").read_bytes() for suffix in ("", "-wal")] == before
 
 
-def test_the_backup_is_served_once_the_log_is_out_of_the_way(tmp_path: Path) -> None:
+def test_the_backup_is_served_once_the_log_is_moved_away(tmp_path: Path) -> None:
     killed = leave_killed(tmp_path)
     shutil.copyfile(tmp_path / "backup.db", killed)
     Path(f"{killed}-wal").rename(tmp_path / "kept")
@@ -86,7 +86,7 @@ def test_the_backup_is_served_once_the_log_is_out_of_the_way(tmp_path: Path) -> 
 def test_a_copy_from_another_time_is_not_mixed_with_the_log(tmp_path: Path) -> None:
     killed = leave_killed(tmp_path, more=40)
     shutil.copyfile(tmp_path / "cold.db", killed)
-    with pytest.raises(Conflict, match="was not left by the store in"):
+    with pytest.raises(Conflict, match="does not belong to the store in"):
         open_as_server(killed)
 
 
@@ -94,13 +94,13 @@ def test_a_log_whose_file_was_removed_is_not_removed_too(tmp_path: Path) -> None
     killed = leave_killed(tmp_path)
     before = Path(f"{killed}-wal").read_bytes()
     killed.unlink()
-    with pytest.raises(Conflict, match="put its file back"):
+    with pytest.raises(Conflict, match="restore its file"):
         open_as_server(killed)
     assert Path(f"{killed}-wal").read_bytes() == before
 
 
 @pytest.mark.parametrize("more", [0, 40])
-def test_what_a_killed_server_left_is_served_whole(tmp_path: Path, more: int) -> None:
+def test_the_store_of_a_killed_server_is_served_completely(tmp_path: Path, more: int) -> None:
     killed = leave_killed(tmp_path, more=more)
     open_as_server(killed)
     opened = open_store(url_of(killed), new_id=lambda: "UNUSED")
@@ -108,7 +108,7 @@ def test_what_a_killed_server_left_is_served_whole(tmp_path: Path, more: int) ->
     opened.close()
 
 
-def test_a_store_that_was_killed_in_its_first_moment_is_served(tmp_path: Path) -> None:
+def test_a_store_whose_first_server_was_killed_immediately_is_served(tmp_path: Path) -> None:
     opened = open_store(url_of(tmp_path / "young.db"), new_id=lambda: "YOUNG")
     for suffix in ("", "-wal"):
         shutil.copyfile(tmp_path / f"young.db{suffix}", tmp_path / f"{KILLED}{suffix}")

@@ -1,4 +1,4 @@
-"""What every store must do: lists, page by page."""
+"""Lists of every store, page by page."""
 
 import base64
 import json
@@ -42,7 +42,7 @@ from tests.contract.test_store_rollouts import rollout
 
 
 def pages(store: Store, name: str, *, limit: int, **more: Any) -> list[list[Any]]:
-    """Read a list to its end."""
+    """Read all pages of a list."""
     found, after = [], None
     while True:
         with store.read() as snapshot:
@@ -61,7 +61,7 @@ def test_machines_are_listed_by_project_and_name_without_its_case(store: Store) 
     ]
 
 
-def test_machines_are_found_by_their_names_and_by_how_these_begin(store: Store) -> None:
+def test_machines_are_found_by_name_and_prefix(store: Store) -> None:
     other = machine("web-1", id="other", project=ProjectName("a"))
     save_fleet(store, [machine("web-2"), machine("Web-1"), machine("web_1"), machine("we"), other])
 
@@ -91,10 +91,10 @@ def test_machines_are_found_by_a_part_of_their_address_and_of_their_vm_id(store:
     assert names("0.17") == ["abc"]
     assert names(":17") == ["xyz"]
     assert names("FEED") == ["abc", "feed-0"]
-    assert names("fee") == ["feed-0"]  # as short a text is in the vm-ids of many machines
+    assert names("fee") == ["feed-0"]  # a text this short occurs in many vm-ids
 
 
-def test_hosts_say_how_many_machines_they_carry_and_what_is_left_of_their_resources(store: Store) -> None:
+def test_hosts_are_listed_with_the_number_of_machines_and_free_resources(store: Store) -> None:
     large = host("large", resources={"memory": HostResource(amount=16, ratio=2)})
     there = machine("web-1", host=large.name, resources={"memory": 8, "cpus": 2})
     coming = machine("web-2", host=HostName("small"), bound_for=large.name, resources={"memory": 4})
@@ -109,14 +109,14 @@ def test_hosts_say_how_many_machines_they_carry_and_what_is_left_of_their_resour
     }
 
 
-def test_names_are_ordered_the_same_in_both_databases(store: Store) -> None:
+def test_both_databases_order_names_equally(store: Store) -> None:
     names = ["a_b", "a-b", "ab", "a.c", "é", "z"]
     save_fleet(store, [machine(name) for name in names])
     (listed,) = pages(store, "fleet.machines", limit=10)
     assert [each.name for each in listed] == sorted(names)
 
 
-def test_standalone_machines_are_no_listed_groups(store: Store) -> None:
+def test_the_groups_of_standalone_machines_are_not_listed(store: Store) -> None:
     alone = group("alone", kind=GroupKind.STANDALONE)
     save(store, groups=(group("web"), alone, group("db")))
     assert pages(store, "fleet.groups", limit=1) == [[group("db")], [group("web")]]
@@ -156,7 +156,7 @@ def test_listed_events_are_listed_by_creation(store: Store) -> None:
     assert pages(store, "work.events", limit=2) == [[event(1), event(3)], [event(4)]]
 
 
-def test_an_insertion_shifts_no_page(store: Store) -> None:
+def test_an_insertion_does_not_shift_pages(store: Store) -> None:
     save_fleet(store, [machine("web-1"), machine("web-3")])
     with store.read() as snapshot:
         first, after = snapshot.fleet.machines(after=None, limit=1)
@@ -166,7 +166,7 @@ def test_an_insertion_shifts_no_page(store: Store) -> None:
     assert [*first, *second] == [machine("web-1"), machine("web-2"), machine("web-3")]
 
 
-def test_a_cursor_outlives_what_it_points_to(store: Store) -> None:
+def test_a_cursor_stays_valid_after_its_item_is_removed(store: Store) -> None:
     save_fleet(store, [machine("web-1"), machine("web-2")])
     with store.read() as snapshot:
         _, after = snapshot.fleet.machines(after=None, limit=1)
@@ -199,12 +199,12 @@ def test_a_malformed_cursor_is_refused(store: Store) -> None:
                     attrgetter(name)(snapshot)(after=malformed, limit=1)
 
 
-def test_a_page_has_room_for_one(store: Store) -> None:
+def test_a_page_has_at_least_one_item(store: Store) -> None:
     with store.read() as snapshot, pytest.raises(Invalid, match="limit"):
         snapshot.fleet.hosts(after=None, limit=0)
 
 
-def test_past_events_are_listed_newest_first_also_by_how_their_ids_begin(store: Store) -> None:
+def test_past_events_are_listed_newest_first_also_by_id_prefix(store: Store) -> None:
     over = event(2, ended_at=NOW)
     save(store, groups=(group("web"),), events=(event(1), over, event(3)))
     assert pages(store, "work.events", limit=2, wanted=EventFilter(past=True)) == [
@@ -223,7 +223,7 @@ def test_past_events_are_listed_newest_first_also_by_how_their_ids_begin(store: 
         assert snapshot.work.projects_of_events([event(1).id]) == {event(1).id: group("web").project}
 
 
-def test_events_of_simulated_orders_are_told_from_others_and_from_hints(store: Store) -> None:
+def test_events_of_simulated_orders_differ_from_others_and_from_hints(store: Store) -> None:
     orders = (order(1), order(2, driver="external"), order(3, work=Work.RECOMMEND))
     events = [event(number, order=made.id) for number, made in enumerate(orders, 1)]
     save(store, groups=(group("web"),), orders=orders, events=(*events, event(4, order=order(1).id)))
@@ -236,7 +236,7 @@ def ids_of(store: Store, name: str, wanted: Any) -> list[str]:
     return [each.id for page in pages(store, name, limit=2, wanted=wanted) for each in page]
 
 
-def test_past_events_are_found_by_the_time_in_which_they_were_to_be_seen(store: Store) -> None:
+def test_past_events_are_found_by_the_time_in_which_they_were_listed(store: Store) -> None:
     def minute(number: int) -> Any:
         return NOW + 60 * number * SECOND
 

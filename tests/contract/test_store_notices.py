@@ -1,4 +1,4 @@
-"""When machines were first sent events, on both databases."""
+"""When machines first received events, on both databases."""
 
 from datetime import timedelta
 from typing import Any
@@ -33,7 +33,7 @@ def test_the_first_time_is_kept(store: Store) -> None:
         assert snapshot.work.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
 
 
-def test_ids_are_taken_in_any_case(store: Store) -> None:
+def test_ids_are_case_insensitive(store: Store) -> None:
     with writing(store) as tx:
         tx.changes.save_notices({event_id(1).lower(): {ONE.upper(): NOW}})  # type: ignore[dict-item]
     with store.read() as snapshot:
@@ -52,7 +52,7 @@ def test_when_events_were_deferred_is_found_by_their_records(store: Store) -> No
         assert snapshot.work.deferrals([event_id(1), event_id(3)]) == {event_id(1): [NOW, LATER]}
 
 
-def test_nothing_sent_saves_nothing(store: Store) -> None:
+def test_no_notices_save_nothing(store: Store) -> None:
     with writing(store) as tx:
         tx.changes.save_notices({})
     with store.read() as snapshot:
@@ -106,11 +106,11 @@ def test_promises_add_up_by_project_month_and_whether_they_were_simulated(store:
     ]
     assert end is None
     assert of_march == [*first]
-    with store.read_scope(Scope(caller=ProjectName("b"))) as snapshot:
+    with store.scoped(Scope(caller=ProjectName("b"))).read() as snapshot:
         assert snapshot.work.promises(after=None, limit=9)[0] == [month("b", "2026-02", broken=1)]
 
 
-def test_promises_of_a_transaction_that_is_undone_are_not_counted(store: Store) -> None:
+def test_promises_of_a_rolled_back_transaction_are_not_counted(store: Store) -> None:
     def count_and_fail() -> None:
         with writing(store) as tx:
             save(tx, promises=(month("a", "2026-03", kept=3),))

@@ -1,4 +1,4 @@
-"""Opening a store: on nothing, on what is older, newer or nonsense; and one server at a time."""
+"""Opening a store: new, older, newer or invalid databases, and one server at a time."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ from tests.contract.samples import everything, machine, save_fleet
 from tests.helpers.database.transactions import writing
 from tests.helpers.programs.process import until
 
-# How each database says what its indexes are; SQLite says it as it was told.
+# How to read the indexes of each database. SQLite returns the original statements.
 INDEXES = {
     "sqlite": "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql LIKE '%CASE%'",
     "postgresql": "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema",
@@ -41,7 +41,7 @@ def never() -> str:
 
 
 def run(url: str, *statements: str) -> None:
-    """Change a database behind the store's back."""
+    """Change a database without the store's knowledge."""
     engines = create_engines(parse_database(url))
     with engines.writing.begin() as connection:
         for statement in statements:
@@ -49,7 +49,7 @@ def run(url: str, *statements: str) -> None:
     engines.dispose()
 
 
-def test_what_was_saved_is_there_when_it_is_opened_again(store_at_url: Store, url: str) -> None:
+def test_saved_values_are_there_after_reopening(store_at_url: Store, url: str) -> None:
     save_fleet(store_at_url, [machine("web-0")])
     again = open_store(url, new_id=never)
     assert everything(again) == everything(store_at_url)
@@ -60,7 +60,7 @@ def test_what_was_saved_is_there_when_it_is_opened_again(store_at_url: Store, ur
 
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 @pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression-based index")
-def test_migrations_lead_to_what_a_new_store_is_made_with(url: str) -> None:
+def test_migrations_lead_to_the_schema_of_a_new_store(url: str) -> None:
     engines = create_engines(parse_database(url))
     with engines.writing.connect() as connection:
         with connection.begin() as made:
@@ -69,7 +69,7 @@ def test_migrations_lead_to_what_a_new_store_is_made_with(url: str) -> None:
             made.rollback()
         with connection.begin():
             command.upgrade(alembic_config(connection), "head")
-            # Indexes by expressions Alembic compares by how they are written; they are among those described.
+            # Alembic compares expression indexes by their text; `described` covers them.
             compared = {"version_table": VERSION_TABLE, "include_object": has_columns_alone}
             context = MigrationContext.configure(connection, opts=compared)
             assert compare_metadata(context, tables.metadata) == []
@@ -82,7 +82,7 @@ def has_columns_alone(what: Any, _name: str | None, kind: str, *_: Any) -> bool:
 
 
 def described(connection: Connection) -> dict[str, Any]:
-    """All that a database says of its tables; in which order their columns stand is of no matter."""
+    """Return the schema of a database, without the order of columns."""
     about = inspect(connection)
     found: dict[str, Any] = {
         table: {
@@ -103,7 +103,7 @@ def _index(each: Any) -> str:
     return str({**each, "dialect_options": options})
 
 
-def test_an_older_store_is_brought_up_to_date_and_keeps_what_it_has(
+def test_an_older_store_is_migrated_and_keeps_its_values(
     store_at_url: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_fleet(store_at_url, [machine("web-0"), machine("web-1", size="large")])
@@ -128,12 +128,14 @@ def rows(url: str, query: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_an_older_store_is_not_changed_by_what_only_reads_it(
+def test_a_reader_does_not_migrate_an_older_store(
     store_at_url: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_fleet(store_at_url)
     old, new = revisions()[-1], upgrade_forewarn(monkeypatch, tmp_path)
-    with pytest.raises(Conflict, match=f"has schema {old}, this forewarn knows {new}: use the forewarn that"):
+    with pytest.raises(
+        Conflict, match=f"has schema {old}, but this version of forewarn needs {new}: use the version"
+    ):
         open_store(url, new_id=never, without_migration=True)
     assert rows(url, "SELECT version_num FROM forewarn_schema") == [(old,)]
 
@@ -158,16 +160,16 @@ def test_a_migration_that_fails_leaves_nothing_behind(
     again = open_store(url, new_id=never)
     assert everything(again) == before
     again.close()
-    run(url, "ALTER TABLE machines ADD COLUMN shelf TEXT")  # there is none
+    run(url, "ALTER TABLE machines ADD COLUMN shelf TEXT")  # it does not exist
 
 
-def test_somebody_elses_database_is_left_alone(url: str) -> None:
+def test_a_foreign_database_is_not_changed(url: str) -> None:
     run(url, "CREATE TABLE recipes (name TEXT)")
-    with pytest.raises(Invalid, match="holds something else"):
+    with pytest.raises(Invalid, match="belongs to another program"):
         open_store(url, new_id=never)
 
 
-def test_files_of_migrations_are_named_by_their_revisions() -> None:
+def test_migration_files_are_named_by_revision() -> None:
     script = ScriptDirectory.from_config(alembic_config(None))  # type: ignore[arg-type]
     assert [each.revision for each in reversed(list(script.walk_revisions()))] == revisions()
 
@@ -184,7 +186,7 @@ def test_files_of_migrations_are_named_by_their_revisions() -> None:
         "postgresql://localhost:port/forewarn",
     ],
 )
-def test_a_nonsense_url_is_refused(nonsense: str) -> None:
+def test_an_invalid_url_is_refused(nonsense: str) -> None:
     with pytest.raises(Invalid, match="expected sqlite:///FILE or postgresql://USER@HOST/NAME"):
         open_store(nonsense, new_id=never)
 
@@ -243,16 +245,14 @@ def test_an_sqlite_store_survives_a_power_cut(sqlite_url: str) -> None:
 def test_a_second_server_on_the_same_database_is_refused(url: str) -> None:
     with (
         hold(url),
-        pytest.raises(
-            Conflict, match=rf"another forewarn serves .* \(process {os.getpid()}\): stop it first"
-        ),
+        pytest.raises(Conflict, match=rf"another server uses .* \(process {os.getpid()}\): stop it first"),
     ):
         hold(url)
     with hold(url):
         pass
 
 
-def test_the_lock_keeps_nobody_from_reading_and_writing(url: str) -> None:
+def test_the_lock_does_not_block_reads_and_writes(url: str) -> None:
     with hold(url):
         opened = open_store(url, new_id=lambda: "X")
         save_fleet(opened)
@@ -268,7 +268,7 @@ with hold(sys.argv[1]):
 """
 
 
-def test_a_killed_server_lets_go(url: str) -> None:
+def test_a_killed_server_releases_the_lock(url: str) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
         [sys.executable, "-c", HOLD_FOREVER, url],
@@ -287,7 +287,7 @@ def test_a_killed_server_lets_go(url: str) -> None:
 
 
 def take(url: str) -> AbstractContextManager[object]:
-    """Take the lock; PostgreSQL may need a moment to notice that its client is gone."""
+    """Take the lock. PostgreSQL may need a moment to notice that a client is gone."""
     for _ in range(1_000):
         try:
             return hold(url)
@@ -331,18 +331,18 @@ def test_a_server_whose_file_was_replaced_must_not_go_on(tmp_path: Path, through
         held.keep()
         (tmp_path / "new.db").touch()
         (tmp_path / "new.db").rename(tmp_path / "forewarn.db")
-        with pytest.raises(Conflict, match="was replaced while this forewarn served it"):
+        with pytest.raises(Conflict, match="was replaced while this server used it"):
             held.keep()
 
 
 def test_a_server_whose_file_was_removed_must_not_go_on(tmp_path: Path) -> None:
     with hold(f"sqlite:///{tmp_path}/forewarn.db") as held:
         (tmp_path / "forewarn.db").unlink()
-        with pytest.raises(Conflict, match="was removed while this forewarn served it"):
+        with pytest.raises(Conflict, match="was removed while this server used it"):
             held.keep()
 
 
-def test_a_file_that_takes_the_place_of_an_open_one_is_not_touched(tmp_path: Path, sqlite_url: str) -> None:
+def test_a_file_that_replaces_an_open_one_is_not_changed(tmp_path: Path, sqlite_url: str) -> None:
     opened = open_store(sqlite_url, new_id=lambda: "X")
     save_fleet(opened)
     backup(sqlite_url, tmp_path / "copy.db", new_lineage="COPY")
@@ -354,14 +354,14 @@ def test_a_file_that_takes_the_place_of_an_open_one_is_not_touched(tmp_path: Pat
     assert (tmp_path / "forewarn.db").read_bytes() == before
 
 
-def test_opening_makes_no_other_files(tmp_path: Path, sqlite_url: str) -> None:
+def test_opening_creates_no_other_files(tmp_path: Path, sqlite_url: str) -> None:
     open_store(sqlite_url, new_id=lambda: "X").close()
     assert [path.name for path in tmp_path.iterdir()] == ["forewarn.db"]
     with closing(sqlite3.connect(tmp_path / "forewarn.db")) as plain:
         assert plain.execute("SELECT lineage FROM meta").fetchone() == ("X",)
 
 
-def test_a_lock_that_a_lost_connection_still_has_is_not_another_servers(postgres_url: str) -> None:
+def test_the_lock_of_a_lost_connection_does_not_count_as_another_server(postgres_url: str) -> None:
     with hold(postgres_url) as held:
         assert isinstance(held, ConnectionLock)
         ending = held.connection
@@ -371,7 +371,7 @@ def test_a_lock_that_a_lost_connection_still_has_is_not_another_servers(postgres
             held.keep()
         ending.close()
         until(lambda: _is_kept(held), what="the lock to be had again")
-        with pytest.raises(Conflict, match="another forewarn serves"):
+        with pytest.raises(Conflict, match="another server uses"):
             hold(postgres_url)
 
 

@@ -1,4 +1,4 @@
-"""Snapshots cannot write: the port has no way to, and the database refuses what a slip would do."""
+"""Snapshots cannot write: they have no method for it, and the database refuses accidental writes."""
 
 import pytest
 from sqlalchemy import update
@@ -16,20 +16,20 @@ def memory() -> Store:
 
 
 def slip(store: Store) -> None:
-    """Write where something is only to be read."""
+    """Write within a read."""
     with store.read() as snapshot:
         assert snapshot.feed.lineage() == "LINEAGE"
         snapshot.transaction.connection.execute(update(tables.meta), {"lineage": "OTHER"})
 
 
-def test_a_slip_in_a_read_is_refused_by_the_database(store: Store) -> None:
+def test_the_database_refuses_a_write_within_a_read(store: Store) -> None:
     with pytest.raises(ForewarnError):
         slip(store)
     with store.read() as snapshot:
         assert snapshot.feed.lineage() == "LINEAGE"
 
 
-def test_a_slip_is_refused_in_memory_too_and_writing_goes_on(memory: Store) -> None:
+def test_a_write_within_a_read_is_refused_in_memory_too_and_later_writes_succeed(memory: Store) -> None:
     for _ in range(2):
         with pytest.raises(Unavailable):
             slip(memory)
@@ -39,7 +39,7 @@ def test_a_slip_is_refused_in_memory_too_and_writing_goes_on(memory: Store) -> N
         assert (snapshot.feed.lineage(), snapshot.time.reached()) == ("LINEAGE", START)
 
 
-def test_what_was_answered_is_read(store: Store) -> None:
+def test_a_read_sees_every_answered_write(store: Store) -> None:
     with writing(store) as tx:
         tx.time.set_reached(START)
     with store.read() as snapshot:

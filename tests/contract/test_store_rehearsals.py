@@ -1,4 +1,4 @@
-"""What every store must do: keep rehearsals."""
+"""Rehearsals in every store."""
 
 from datetime import timedelta
 from typing import Any
@@ -29,7 +29,7 @@ def kept(store: Store) -> list[KeptRehearsal]:
         return list(snapshot.rehearsals.all())
 
 
-def test_a_rehearsal_comes_back_whole_and_with_its_machines_in_order(store: Store) -> None:
+def test_a_rehearsal_is_read_back_with_its_machines_in_order(store: Store) -> None:
     fault = Fault(kind=FaultKind.SLOW, machines=("web-0",), since=NOW, calls=3, delay=SECOND, number=7)
     whole = rehearsal("one", faults=(fault, Fault(kind=FaultKind.VANISHED)), ended_by="bert")
     save(store, whole)
@@ -37,7 +37,7 @@ def test_a_rehearsal_comes_back_whole_and_with_its_machines_in_order(store: Stor
     assert list(kept(store)[0].machines.values()) == ["web-1", "web-0"]
 
 
-def test_one_that_is_asked_for_again_is_replaced_also_by_a_projects_people(store: Store) -> None:
+def test_a_renewed_rehearsal_is_replaced_also_by_a_project(store: Store) -> None:
     again = rehearsal("one", renewed_at=NOW + SECOND)
     save(store, rehearsal("one"), rehearsal("one", SHOP))
     with writing_as(store, Scope(caller=LAB)) as tx:
@@ -45,7 +45,7 @@ def test_one_that_is_asked_for_again_is_replaced_also_by_a_projects_people(store
     assert kept(store) == [rehearsal("one", SHOP), again]
 
 
-def test_one_is_removed_and_so_are_those_that_were_ended_long_ago(store: Store) -> None:
+def test_one_rehearsal_can_be_removed_and_so_can_old_ended_ones(store: Store) -> None:
     ago = NOW - timedelta(days=2)
     goes_on = rehearsal("goes on", renewed_at=ago)
     ended = [rehearsal(id_, renewed_at=at, ended_by="ann") for id_, at in (("long ago", ago), ("now", NOW))]

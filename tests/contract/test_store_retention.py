@@ -1,4 +1,4 @@
-"""What every store must do so that old records can be removed."""
+"""Removal of old records in every store."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +12,7 @@ from tests.contract.samples import NOW, order, order_id, record, save
 from tests.helpers.database.transactions import writing
 
 
-def test_records_that_are_removed_are_gone_and_the_numbers_go_on(store: Store) -> None:
+def test_removed_records_are_gone_and_numbers_continue(store: Store) -> None:
     save(store, records=tuple(record(number) for number in range(1, 8)))
     with writing(store) as tx:
         tx.records.remove([1, 2, 4])
@@ -22,7 +22,7 @@ def test_records_that_are_removed_are_gone_and_the_numbers_go_on(store: Store) -
         assert snapshot.records.newest() == 7
 
 
-def test_more_records_are_removed_at_once_than_a_statement_takes(store: Store) -> None:
+def test_more_records_can_be_removed_than_one_statement_takes(store: Store) -> None:
     save(store, records=tuple(record(number) for number in range(1, 6002)))
     with writing(store) as tx:
         tx.records.remove(range(1, 6001))
@@ -30,7 +30,7 @@ def test_more_records_are_removed_at_once_than_a_statement_takes(store: Store) -
         assert [each.number for each in snapshot.records.history(HistoryFilter())] == [6001]
 
 
-def test_how_far_it_has_come_is_kept(store: Store) -> None:
+def test_the_progress_of_pruning_is_saved(store: Store) -> None:
     pruning = Pruning(up_to=5, unreported=3, next_at=NOW + timedelta(days=1))
     with store.read() as snapshot:
         assert snapshot.records.pruning() == Pruning()
@@ -42,7 +42,7 @@ def test_how_far_it_has_come_is_kept(store: Store) -> None:
         assert snapshot.records.pruning() == pruning
 
 
-def test_open_orders_are_told_from_those_that_are_over(store: Store) -> None:
+def test_open_orders_differ_from_past_ones(store: Store) -> None:
     save(store, orders=(order(1), replace(order(2), ended_at=NOW)))
     with store.read() as snapshot:
         asked = [order_id(number) for number in (1, 2, 3)]
@@ -50,7 +50,7 @@ def test_open_orders_are_told_from_those_that_are_over(store: Store) -> None:
         assert snapshot.due.open_orders([]) == frozenset()
 
 
-def test_open_rollouts_are_told_from_those_that_are_over(store: Store) -> None:
+def test_open_rollouts_differ_from_past_ones(store: Store) -> None:
     def rollout(number: int) -> Rollout:
         id_ = f"BBBBBBBB-0000-4000-8000-{number:012X}"
         hosts = (HostName("host-1"),)
@@ -61,7 +61,7 @@ def test_open_rollouts_are_told_from_those_that_are_over(store: Store) -> None:
         assert list(snapshot.rollouts.open()) == [rollout(1), rollout(2)]
 
 
-def test_history_above_a_number_comes_oldest_first(store: Store) -> None:
+def test_history_above_a_number_is_oldest_first(store: Store) -> None:
     save(store, records=tuple(record(number) for number in range(1, 8)))
     with store.read() as snapshot:
         found = snapshot.records.history(HistoryFilter(above=2, limit=3))

@@ -1,4 +1,4 @@
-"""Rollouts in every kind of store: kept, listed, woken, and the ground they are planned on."""
+"""Rollouts in every store: saved, listed, woken, and surveys of their hosts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -91,7 +91,7 @@ def test_a_rollout_is_due_at_its_time(store: Store) -> None:
         assert snapshot.due.moments(after=NOW).rollout == NOW + SECOND
 
 
-def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: Store) -> None:
+def test_a_saved_order_makes_its_rollout_due(store: Store) -> None:
     mine, other = rollout(), rollout(2)
     put(store, rollouts=(mine, other))
     put(store, orders=(order(1, terms=OrderTerms(rollout=mine.id)),))
@@ -101,7 +101,7 @@ def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: Store) -> None:
     assert known[order_id(1)].terms.rollout == mine.id
 
 
-def test_a_change_of_what_it_waits_for_makes_a_blocked_rollout_due(store: Store) -> None:
+def test_a_change_of_its_obstacle_makes_a_blocked_rollout_due(store: Store) -> None:
     for_host = (Waiting(what="host-1", reason="is failed"),)
     for_group = (Waiting(what="db", reason="needs 2 healthy", group=GroupName("db")),)
     blocked = rollout(blocked=True, waiting=for_host), rollout(2, blocked=True, waiting=for_group)
@@ -112,14 +112,14 @@ def test_a_change_of_what_it_waits_for_makes_a_blocked_rollout_due(store: Store)
             assert sorted(snapshot.rollouts.due(NOW, limit=10)) == sorted(rollout(n).id for n in due)
 
 
-def test_what_concerns_everybody_makes_every_blocked_rollout_due(store: Store) -> None:
+def test_a_global_change_makes_every_blocked_rollout_due(store: Store) -> None:
     put(store, rollouts=(rollout(blocked=True), rollout(2), rollout(3, blocked=True, ended_at=NOW)))
     put(store, wake_all=True)
     with store.read() as snapshot:
         assert snapshot.rollouts.due(NOW, limit=10) == [rollout().id]
 
 
-def test_the_scene_counts_whom_work_on_hosts_disturbs(store: Store) -> None:
+def test_a_survey_counts_the_machines_that_work_on_hosts_disturbs(store: Store) -> None:
     web = GroupName("web")
     put(
         store,
@@ -160,7 +160,7 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: Store) -> None:
     assert sorted(silent.values()) == ["a", "b", "c"]
 
 
-def test_whether_hosts_can_be_emptied_is_known_by_their_machines_and_the_room_on_others(
+def test_a_survey_has_the_machines_of_hosts_and_the_room_on_others(
     store: Store,
 ) -> None:
     free = host("host-3", labels={"zone": "b"}, resources={"memory": HostResource(amount=10, ratio=2)})
@@ -185,7 +185,7 @@ def test_whether_hosts_can_be_emptied_is_known_by_their_machines_and_the_room_on
     assert other.ordered.startswith(f"has order {order_id(1)} (")
 
 
-def test_other_hosts_are_found_by_the_groups_that_they_carry(store: Store) -> None:
+def test_other_hosts_are_found_by_their_groups(store: Store) -> None:
     closed = {
         "cordoned": {"state": HostState.CORDONED},
         "worked-on": {"state": HostState.CORDONED, "cordoned_for": order_id(1)},
@@ -216,7 +216,7 @@ def test_other_hosts_are_found_by_the_groups_that_they_carry(store: Store) -> No
     assert taking == {ONE, *others}
 
 
-def test_how_long_moves_take_is_added_up(store: Store) -> None:
+def test_the_durations_of_moves_are_summed_up(store: Store) -> None:
     put(store, hosts=(host("host-1"),), moves=MovePace(expected=60, taken=90))
     put(store, moves=MovePace(expected=40, taken=10))
     with store.read() as snapshot:

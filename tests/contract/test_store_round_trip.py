@@ -1,4 +1,4 @@
-"""Whatever core can make, the store gives back as it was."""
+"""The store returns every value that core can make unchanged."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +24,7 @@ from tests.contract.samples import NOW
 from tests.helpers.database.transactions import writing
 from tests.helpers.service.counts import tries
 
-# PostgreSQL keeps no NUL in a text, and surrogates are no text at all.
+# PostgreSQL stores no NUL in a text, and surrogates are not valid text.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 moments = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 small = st.integers(-1, 2**31 - 1)
@@ -34,7 +34,7 @@ upper_ids = ids.map(str.upper)
 
 
 def anything(hint: Any) -> st.SearchStrategy[Any]:
-    """Make what a field may hold, for the kinds of fields that are columns."""
+    """Generate values for a field, for all types that are stored as columns."""
     if choices := get_args(hint):
         return st.one_of([anything(choice) for choice in choices])
     if isinstance(hint, type) and issubclass(hint, Enum):
@@ -51,7 +51,7 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def build(kind: Any, **known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Make values of a kind."""
+    """Generate values of a type."""
     fields = kind.__dataclass_fields__
     return st.builds(
         kind, **{name: known[name] if name in known else anything(fields[name].type) for name in fields}
@@ -116,7 +116,7 @@ changes = st.builds(
 
 
 class UndoneError(Exception):
-    """Ends an example's transaction, so that each begins with an empty store."""
+    """Rolls back the transaction of an example, so that each begins with an empty store."""
 
 
 @settings(
@@ -125,7 +125,7 @@ class UndoneError(Exception):
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(changes=changes)
-def test_what_is_saved_is_read_back_as_it_was(store: Store, changes: Changes) -> None:
+def test_saved_values_are_read_back_unchanged(store: Store, changes: Changes) -> None:
     with suppress(UndoneError), writing(store) as tx:
         tx.changes.save(changes)
         assert_kept(tx, changes)

@@ -1,4 +1,4 @@
-"""What can be sent together is waited for once; whatever fails then, nothing is half saved."""
+"""Statements that can be sent together cost one round trip, and a failure leaves nothing half saved."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ from tests.helpers.database.round_trips import counted_trips
 from tests.helpers.database.statements import counted
 from tests.helpers.database.transactions import holding
 
-NOTHING = answer(9, status=None)  # which no database takes
+NOTHING = answer(9, status=None)  # which no database accepts
 
 
 @pytest.fixture
@@ -41,14 +41,14 @@ def postgresql(emptied_postgres_url: str) -> Iterator[Store]:
 
 @contextmanager
 def postponing(store: Store) -> Iterator[Batch]:
-    """Save what is saved in the block at its end."""
+    """Postpone the writes of the block to its end."""
     with store.batch() as batch:
         batch.prefetch([])
         yield batch
 
 
 def save_several(store: Store, *answers: SavedAnswer) -> None:
-    """Write to three tables: records, answers, and what is kept of the store as a batch."""
+    """Write to three tables: records, responses, and the metadata of the batch."""
     with postponing(store) as batch, batch.savepoint() as tx:
         tx.changes.save(Changes(now=NOW, records=(record(1),)))
         for each in answers or [answer(1), answer(2)]:
@@ -56,7 +56,7 @@ def save_several(store: Store, *answers: SavedAnswer) -> None:
 
 
 def before_answers(store: Store, act: Callable[[psycopg.Connection[Any]], None]) -> None:
-    """Have something happen when statements were sent, others are to follow, and none was waited for."""
+    """Do something after statements were sent and before their results arrive."""
 
     @event.listens_for(store.engines.writing, "before_cursor_execute")
     def look(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
@@ -71,20 +71,20 @@ def is_empty(store: Store) -> bool:
 
 
 def backend(store: Store) -> int:
-    """Return which process of the server the connection that writes has; none is left in a pipeline."""
+    """Return the server process of the connection that writes, with an empty pipeline."""
     with store.engines.writing.begin() as connection:
         driver: Any = connection.connection.driver_connection
         assert driver.info.pipeline_status == PipelineStatus.OFF
         return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
 
 
-# How often it is waited for
+# Number of round trips
 
 
-def test_an_order_takes_four_round_trips_and_its_statements_are_counted_as_ever(postgresql: Store) -> None:
-    """The lock and what is found by names, what belongs to that, all that is written, the commit."""
+def test_an_order_takes_four_round_trips_and_its_statements_are_counted(postgresql: Store) -> None:
+    """The lock with lookups by name, the loads that depend on these, all writes, and the commit."""
     save_three(postgresql)
-    order_one(postgresql, "web-0", 1)  # from then on the columns of queries are known
+    order_one(postgresql, "web-0", 1)  # from then on, the columns of queries are known
     with counted(postgresql) as asked, counted_trips(postgresql) as trips:
         order_one(postgresql, "db-0", 2)
     assert trips.count == 4
@@ -98,10 +98,10 @@ def order_one(store: Store, name: str, number: int) -> None:
             announce(tx, name, number)
 
 
-def test_a_transaction_is_begun_by_its_first_statement(postgresql: Store) -> None:
+def test_the_first_statement_begins_the_transaction(postgresql: Store) -> None:
     with counted_trips(postgresql) as trips:
         keep(postgresql, answer(1))
-    assert trips.count == 3  # the lock, the answer, the commit
+    assert trips.count == 3  # the lock, the response, the commit
 
 
 def test_several_tables_are_written_in_one_round_trip(postgresql: Store) -> None:
@@ -111,24 +111,24 @@ def test_several_tables_are_written_in_one_round_trip(postgresql: Store) -> None
         tx.answers.save(answer(2))
         tx.answers.save(answer(3))
         tx.changes.save(Changes(now=NOW, records=(record(1),)))
-    assert (trips.count, more.count) == (3, 3)  # the lock, what is written, the commit
+    assert (trips.count, more.count) == (3, 3)  # the lock, the writes, the commit
 
 
-def test_queries_that_are_asked_at_once_have_the_rows_that_each_has_alone(store: Store) -> None:
+def test_concurrent_queries_return_the_same_rows_as_separate_ones(store: Store) -> None:
     save_three(store)
     queries = [select(table) for table in (tables.machines, tables.orders, tables.meta, tables.groups)]
     with store.engines.writing.begin() as connection:
         alone = [connection.execute(query).all() for query in queries]
-        for _ in range(2):  # then their columns are known beforehand
+        for _ in range(2):  # their columns are known then
             assert read_at_once(connection, [(query, None) for query in queries]) == alone
     assert all(alone)
 
 
-# What fails
+# Failures
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_row_that_is_refused_undoes_all_and_leaves_the_connection(postgresql: Store, place: int) -> None:
+def test_a_refused_row_rolls_back_all_and_keeps_the_connection(postgresql: Store, place: int) -> None:
     process, rows = backend(postgresql), [answer(1), answer(2)]
     rows.insert(place, NOTHING)
     with pytest.raises(Conflict):
@@ -139,15 +139,15 @@ def test_a_row_that_is_refused_undoes_all_and_leaves_the_connection(postgresql: 
     assert everything(postgresql).number == 1
 
 
-def test_a_value_that_cannot_be_sent_undoes_all_and_leaves_the_connection(postgresql: Store) -> None:
+def test_a_value_that_cannot_be_sent_rolls_back_all_and_keeps_the_connection(postgresql: Store) -> None:
     process = backend(postgresql)
-    with pytest.raises(Invalid, match="cannot keep such a value"):
+    with pytest.raises(Invalid, match="cannot store this value"):
         save_several(postgresql, answer(1), answer(2, salt="\ud800"))
     assert is_empty(postgresql)
     assert backend(postgresql) == process
 
 
-def test_what_comes_after_a_statement_that_fails_is_not_told_instead_of_it() -> None:
+def test_the_error_is_that_of_the_failed_statement_and_not_of_later_ones() -> None:
     class Failing:
         @contextmanager
         def pipeline(self) -> Iterator[None]:
@@ -162,8 +162,8 @@ def test_what_comes_after_a_statement_that_fails_is_not_told_instead_of_it() -> 
         pass
 
 
-def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: Store) -> None:
-    """More often than it takes until the driver prepares a statement: it must know which ones it has."""
+def test_a_job_with_refused_rows_is_rolled_back_alone_any_number_of_times(store: Store) -> None:
+    """More often than the driver needs to prepare a statement: it must know which ones exist."""
     for number in range(12):
         with postponing(store) as batch:
             with batch.savepoint() as tx:
@@ -171,7 +171,7 @@ def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: Stor
             with suppress(Conflict), batch.savepoint() as tx:
                 tx.answers.save(NOTHING)
                 tx.changes.save(Changes(now=NOW, records=(record(2 * number + 1),)))
-                tx.answers.old(NOW, limit=1)  # for which they are written
+                tx.answers.old(NOW, limit=1)  # so that they are written
             with batch.savepoint() as tx:
                 tx.changes.save(Changes(now=NOW, records=(record(2 * number + 2),)))
                 tx.answers.old(NOW, limit=1)
@@ -179,7 +179,7 @@ def test_a_part_whose_rows_are_refused_is_undone_alone_however_often(store: Stor
     assert (kept, everything(store).number) == ([True] * 12, 24)
 
 
-def test_one_of_several_groups_that_somebody_else_has_changed_undoes_all(store: Store) -> None:
+def test_one_of_several_groups_changed_by_another_process_rolls_back_all(store: Store) -> None:
     def save_over() -> None:
         with store.batch() as batch:
             batch.prefetch(CALLS)
@@ -192,13 +192,13 @@ def test_one_of_several_groups_that_somebody_else_has_changed_undoes_all(store: 
 
     save_three(store)
     before = everything(store)
-    with pytest.raises(Conflict, match="a group was changed by somebody else: try again"):
+    with pytest.raises(Conflict, match="another call changed a group: try again"):
         save_over()
     assert everything(store) == before
     announce(store, "db-0", 2)
 
 
-def test_a_lock_that_is_not_got_is_told_and_leaves_the_connection(emptied_postgres_url: str) -> None:
+def test_a_lock_timeout_is_reported_and_keeps_the_connection(emptied_postgres_url: str) -> None:
     impatient = open_store(f"{emptied_postgres_url}&options=-c%20lock_timeout%3D1", new_id=lambda: "LINEAGE")
     process = backend(impatient)
     other = open_store(emptied_postgres_url, new_id=lambda: "LINEAGE")
@@ -215,9 +215,7 @@ def test_a_lock_that_is_not_got_is_told_and_leaves_the_connection(emptied_postgr
     other.close()
 
 
-def test_a_connection_that_is_cut_in_the_middle_undoes_all(
-    postgresql: Store, emptied_postgres_url: str
-) -> None:
+def test_a_connection_lost_in_the_middle_rolls_back_all(postgresql: Store, emptied_postgres_url: str) -> None:
     urls = [emptied_postgres_url]
 
     def cut(_: object) -> None:
@@ -233,7 +231,7 @@ def test_a_connection_that_is_cut_in_the_middle_undoes_all(
     assert everything(postgresql).number == 1
 
 
-def test_a_database_that_falls_silent_in_the_middle_is_given_up(
+def test_a_database_that_stops_answering_in_the_middle_times_out(
     postgresql: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadlines, "SILENT_AFTER", 0.2)

@@ -1,4 +1,4 @@
-"""What every store must do when it saves: give numbers, write no more than has changed, keep count."""
+"""Saving in every store: numbers, minimal writes, and counters."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -47,7 +47,7 @@ def carried(store: Store) -> dict[str, int]:
         return {row[0]: row[1] for row in snapshot.transaction.connection.execute(query)}
 
 
-def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: Store) -> None:
+def test_new_values_get_the_next_numbers(store: Store) -> None:
     before = save_fleet(store)
     new = {
         "orders": (replace(order(1), number=UNSAVED + 1),),
@@ -69,7 +69,7 @@ def test_what_is_new_is_given_the_next_numbers_and_returned_with_them(store: Sto
     )
 
 
-def test_a_decision_on_what_has_changed_within_its_transaction_is_refused(store: Store) -> None:
+def test_a_decision_on_values_that_its_transaction_has_changed_is_refused(store: Store) -> None:
     save_fleet(store)
     with writing(store) as tx:
         first, second = tx.rules.around(), tx.rules.around()
@@ -78,13 +78,13 @@ def test_a_decision_on_what_has_changed_within_its_transaction_is_refused(store:
             tx.changes.save(changes_on(second, records=tuple(record(UNSAVED + n) for n in (1, 2, 3))))
 
 
-def test_nothing_that_has_changed_is_nothing_that_is_written(store: Store, asked: Statements) -> None:
+def test_no_change_writes_nothing(store: Store, asked: Statements) -> None:
     with writing(store) as tx:
         assert tx.changes.save(changes_on(tx.rules.around())).empty
     assert [text for text in asked.texts if not text.startswith("SELECT")] == []
 
 
-def test_what_is_kept_of_the_batch_store_is_written_once(store: Store, asked: Statements) -> None:
+def test_the_metadata_of_a_batch_is_written_once(store: Store, asked: Statements) -> None:
     number = everything(store).number
     with store.batch() as batch:
         for _ in range(3):
@@ -94,7 +94,7 @@ def test_what_is_kept_of_the_batch_store_is_written_once(store: Store, asked: St
     assert everything(store).number == number + 3
 
 
-def test_what_an_undone_part_made_of_it_is_not_written(store: Store) -> None:
+def test_metadata_of_a_rolled_back_job_is_not_written(store: Store) -> None:
     number = save_fleet(store)
 
     def fail() -> None:
@@ -117,7 +117,7 @@ def test_what_an_undone_part_made_of_it_is_not_written(store: Store) -> None:
 # Projects and holds
 
 
-def test_projects_and_holds_are_read_again_when_they_have_changed(store: Store, asked: Statements) -> None:
+def test_projects_and_holds_are_read_again_after_changes(store: Store, asked: Statements) -> None:
     def read() -> list[str]:
         with writing(store) as tx:
             around = tx.rules.around(groups=[GroupName("web")])
@@ -135,7 +135,7 @@ def test_projects_and_holds_are_read_again_when_they_have_changed(store: Store, 
     assert read() == ["True"]
 
 
-def test_a_hold_that_is_undone_is_not_remembered_even_if_another_follows(store: Store) -> None:
+def test_a_rolled_back_hold_is_not_cached_even_if_another_follows(store: Store) -> None:
     save_fleet(store)
 
     def hold_and_fail() -> None:
@@ -161,10 +161,10 @@ def test_every_connection_sees_the_projects_of_its_own_snapshot(store: Store) ->
         assert list(after.rollouts.survey([]).projects) == ["b", "default"]
 
 
-# Counts and pairs
+# Counters and pairs
 
 
-def test_hosts_keep_count_of_what_is_bound_for_them(store: Store) -> None:
+def test_hosts_count_the_machines_that_are_moving_to_them(store: Store) -> None:
     save_fleet(store, [machine("web-0"), machine("web-1")], hosts=["host-1", "host-2"])
     known = {each.name: each for each in everything(store).machines.values()}
     save(store, machines=(replace(known["web-0"], bound_for=HostName("host-2")), machine("web-2")))
@@ -173,7 +173,7 @@ def test_hosts_keep_count_of_what_is_bound_for_them(store: Store) -> None:
     assert carried(store) == {"host-1": 1, "host-2": 0}
 
 
-def test_what_work_does_to_machines_leaves_their_other_columns(store: Store, asked: Statements) -> None:
+def test_work_on_machines_keeps_their_other_columns(store: Store, asked: Statements) -> None:
     known = list(everything(store).machines.values())
     frozen = tuple(replace(each, state=MachineState.FROZEN) for each in known)
     asked.clear()

@@ -1,4 +1,4 @@
-"""What every store must do: say what is due, and when."""
+"""Due times in every store."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -16,7 +16,7 @@ def due(store: Store, now: datetime = NOW, limit: int = 10) -> list[OrderId]:
         return list(snapshot.due.orders(now, limit=limit))
 
 
-def test_due_orders_come_the_longest_due_first(store: Store) -> None:
+def test_due_orders_are_sorted_by_due_time(store: Store) -> None:
     save(
         store,
         orders=(
@@ -31,7 +31,7 @@ def test_due_orders_come_the_longest_due_first(store: Store) -> None:
     assert due(store, limit=1) == [order_id(2)]
 
 
-def test_of_due_orders_the_first_announced_comes_first(store: Store) -> None:
+def test_due_orders_of_one_time_are_sorted_by_announcement(store: Store) -> None:
     save(
         store,
         orders=(
@@ -51,7 +51,7 @@ def test_the_next_order_due_is_known(store: Store) -> None:
         assert snapshot.due.moments(after=NOW).order == NOW
 
 
-def test_an_order_that_is_over_is_never_due(store: Store) -> None:
+def test_a_past_order_is_never_due(store: Store) -> None:
     save(store, orders=(order(1, due_at=NOW),))
     save(store, orders=(order(1, due_at=NOW, ended_at=NOW),))
     assert due(store) == []
@@ -59,7 +59,7 @@ def test_an_order_that_is_over_is_never_due(store: Store) -> None:
         assert snapshot.due.moments(after=NOW).order is None
 
 
-def test_orders_that_wait_for_a_group_are_woken_when_it_is_eased(store: Store) -> None:
+def test_orders_that_wait_for_a_group_wake_when_it_is_free(store: Store) -> None:
     web, db = (Waiting(what="it", reason="busy", group=GroupName(name)) for name in ("web", "db"))
     save(
         store,
@@ -75,13 +75,13 @@ def test_orders_that_wait_for_a_group_are_woken_when_it_is_eased(store: Store) -
     assert due(store) == [order_id(1), order_id(2)]
 
 
-def test_an_order_that_begins_to_wait_in_the_same_change_is_woken(store: Store) -> None:
+def test_an_order_that_begins_to_wait_in_the_same_change_wakes(store: Store) -> None:
     web = Waiting(what="it", reason="busy", group=GroupName("web"))
     save(store, orders=(order(1, waiting=(web,)),), relieved_groups=frozenset({GroupName("web")}))
     assert due(store) == [order_id(1)]
 
 
-def test_an_order_that_no_longer_waits_is_not_woken(store: Store) -> None:
+def test_an_order_that_no_longer_waits_does_not_wake(store: Store) -> None:
     waiting = order(1, waiting=(Waiting(what="it", reason="busy", group=GroupName("web")),))
     save(store, orders=(waiting,))
     save(store, orders=(replace(waiting, waiting=()),))
@@ -89,14 +89,14 @@ def test_an_order_that_no_longer_waits_is_not_woken(store: Store) -> None:
     assert due(store) == []
 
 
-def test_an_order_already_due_keeps_its_place(store: Store) -> None:
+def test_a_due_order_keeps_its_place(store: Store) -> None:
     web = Waiting(what="it", reason="busy", group=GroupName("web"))
     save(store, orders=(order(1, due_at=NOW - SECOND), order(2, waiting=(web,), due_at=NOW - 2 * SECOND)))
     save(store, relieved_groups=frozenset({GroupName("web")}))
     assert due(store) == [order_id(2), order_id(1)]
 
 
-def test_open_orders_on_a_host_that_gained_a_machine_are_woken(store: Store) -> None:
+def test_open_orders_on_a_host_wake_when_it_gets_a_machine(store: Store) -> None:
     there = host("host-1").name
     save(store, orders=(order(1, host=there), order(2), order(3, host=there, ended_at=NOW)))
     save(store, hosts_to_recheck=frozenset({there}))
@@ -116,7 +116,7 @@ def test_events_do_not_make_orders_due(store: Store) -> None:
     assert due(store) == []
 
 
-def test_when_the_service_ran_and_when_it_did_not_is_kept(store: Store) -> None:
+def test_the_times_with_and_without_a_server_are_saved(store: Store) -> None:
     absences = (
         Absence(since=NOW - 90 * SECOND, until=NOW - 20 * SECOND),
         Absence(since=NOW - 10 * SECOND, until=NOW),
@@ -126,7 +126,7 @@ def test_when_the_service_ran_and_when_it_did_not_is_kept(store: Store) -> None:
     with writing(store) as tx:
         tx.time.set_present(NOW)
         tx.time.set_absences(absences)
-    save(store, now=NOW + SECOND, hosts=(host("host-1"),))  # by another program, perhaps
+    save(store, now=NOW + SECOND, hosts=(host("host-1"),))  # perhaps by another program
     with store.read() as snapshot:
         assert (snapshot.time.present_at(), snapshot.time.absences()) == (NOW, absences)
         assert snapshot.time.reached() == NOW + SECOND

@@ -1,4 +1,4 @@
-"""What every store must do: keep the sessions of browsers, and say when they have changed."""
+"""Browser sessions in every store, and a counter of their changes."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -49,7 +49,7 @@ def test_sessions_are_removed_by_their_digests(store: Store) -> None:
     assert kept(store) == [session(2)]
 
 
-def test_what_is_over_is_removed_and_so_is_what_is_of_no_token_in_force(store: Store) -> None:
+def test_expired_sessions_and_those_without_a_valid_token_are_removed(store: Store) -> None:
     keep(store, token(1, digest="of-anna"), token(2, digest="of-bert", revoked_at=NOW))
     over = session(1, expires_at=NOW)
     lasting = session(2, expires_at=NOW + timedelta(microseconds=1))
@@ -59,12 +59,12 @@ def test_what_is_over_is_removed_and_so_is_what_is_of_no_token_in_force(store: S
     assert kept(store) == [lasting]
 
 
-def test_every_change_is_counted_and_nothing_else(store: Store) -> None:
+def test_the_counter_counts_exactly_the_changes(store: Store) -> None:
     keep(store, token(1, digest="of-anna"))
     seen = [changes(store)]
     begin(store, session(1))
     seen.append(changes(store))
-    # The next comes in the place of the first, begun at the same moment.
+    # The next one replaces the first, and began at the same time.
     with writing(store) as tx:
         tx.sessions.remove([session(1).digest])
         tx.sessions.save(session(1, digest="another"))
@@ -80,7 +80,7 @@ def test_every_change_is_counted_and_nothing_else(store: Store) -> None:
     assert changes(store) == seen[-1]
 
 
-def test_a_change_that_is_undone_is_not_counted(store: Store) -> None:
+def test_a_rolled_back_change_is_not_counted(store: Store) -> None:
     before = changes(store)
     with pytest.raises(LookupError), writing(store) as tx:
         fail_after(tx.sessions.save(session(1)))

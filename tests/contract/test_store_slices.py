@@ -1,4 +1,4 @@
-"""What every store must do: load what a decision needs, and no more."""
+"""Slices of every store: exactly the values that a decision needs."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource, Room
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.slice import Slice
-from forewarn.store.reads.capacity import TO_CHOOSE_FROM
+from forewarn.store.reads.capacity import EXTRA_HOSTS
 from forewarn.store.store import Store
 from tests.contract.samples import (
     NOW,
@@ -54,7 +54,7 @@ def names(found: Slice) -> list[str]:
 
 @pytest.fixture
 def fleet(store: Store) -> Store:
-    """Two machines of `web` on host-1, one of `db` on host-2, one of `web` that nobody carries."""
+    """Two machines of `web` on host-1, one of `db` on host-2, and one of `web` without a host."""
     save_fleet(
         store,
         [
@@ -69,13 +69,13 @@ def fleet(store: Store) -> Store:
     return store
 
 
-def test_nothing_is_loaded_around_nothing(fleet: Store) -> None:
+def test_an_empty_request_loads_nothing(fleet: Store) -> None:
     found = around(fleet)
     assert (found.machines, found.hosts, found.groups, found.orders) == ({}, {}, {}, {})
     assert found.number == everything(fleet).number
 
 
-def test_what_is_unknown_is_left_out(fleet: Store) -> None:
+def test_unknown_ids_are_ignored(fleet: Store) -> None:
     found = around(
         fleet,
         machines=[machine_id("nobody")],
@@ -86,7 +86,7 @@ def test_what_is_unknown_is_left_out(fleet: Store) -> None:
     assert (found.machines, found.hosts, found.groups, found.orders) == ({}, {}, {}, {})
 
 
-def test_a_machine_brings_its_host_and_group_but_not_its_neighbours(fleet: Store) -> None:
+def test_a_machine_comes_with_its_host_and_group_but_not_its_neighbours(fleet: Store) -> None:
     found = around(fleet, machines=[machine_id("web-0")])
     assert names(found) == ["web-0"]
     assert list(found.hosts) == ["host-1"]
@@ -94,12 +94,12 @@ def test_a_machine_brings_its_host_and_group_but_not_its_neighbours(fleet: Store
     assert list(found.projects) == ["default"]
 
 
-def test_a_machine_that_nobody_carries_is_loaded(fleet: Store) -> None:
+def test_a_machine_without_a_host_is_loaded(fleet: Store) -> None:
     found = around(fleet, machines=[machine_id("idle")])
     assert (names(found), found.hosts) == (["idle"], {})
 
 
-def test_a_host_brings_all_it_carries(fleet: Store) -> None:
+def test_a_host_comes_with_its_machines(fleet: Store) -> None:
     found = around(fleet, hosts=[host("host-1").name])
     assert names(found) == ["web-0", "web-1"]
     assert list(found.groups) == ["web"]
@@ -111,7 +111,7 @@ def test_a_group_comes_without_its_machines(fleet: Store) -> None:
     assert names(found) == []
 
 
-def test_an_order_on_a_host_brings_the_host_its_machines_and_those_of_its_steps(fleet: Store) -> None:
+def test_an_order_on_a_host_comes_with_the_host_and_the_machines_of_host_and_steps(fleet: Store) -> None:
     on_host = order(1, host=host("host-1").name, stages=(stage(step("web-0"), step("db-0")),))
     save(fleet, orders=(on_host,), events=(event(1), event(2, ended_at=NOW)))
     found = around(fleet, orders=[order_id(1).lower()])
@@ -122,13 +122,13 @@ def test_an_order_on_a_host_brings_the_host_its_machines_and_those_of_its_steps(
     assert list(found.events.values()) == [event(1)]
 
 
-def test_an_order_on_a_machine_brings_the_machine_and_its_host(fleet: Store) -> None:
+def test_an_order_on_a_machine_comes_with_the_machine_and_its_host(fleet: Store) -> None:
     save(fleet, orders=(order(1, machine=machine_id("db-0")),))
     found = around(fleet, orders=[order_id(1)])
     assert (names(found), list(found.hosts)) == (["db-0"], ["host-2"])
 
 
-def test_an_order_that_is_over_can_be_loaded_by_its_id(fleet: Store) -> None:
+def test_a_past_order_can_be_loaded_by_id(fleet: Store) -> None:
     over = order(1, machine=machine_id("web-0"), ended_at=NOW, state=OrderState.DONE)
     save(fleet, orders=(over,))
     assert around(fleet, orders=[order_id(1)]).orders == {order_id(1): over}
@@ -150,7 +150,7 @@ def test_open_orders_that_touch_a_machine_come_with_it(fleet: Store) -> None:
     assert order_id(9) not in around(fleet, machines=[own.machine]).orders
 
 
-def test_an_order_lets_go_of_a_machine_when_its_stage_is_done(fleet: Store) -> None:
+def test_an_order_releases_a_machine_at_the_end_of_its_stage(fleet: Store) -> None:
     done = replace(stage(step("web-0", StepState.DONE)), state=StageState.DONE)
     touching = order(1, stages=(stage(step("web-0", StepState.DONE)), stage(step("web-1"))))
     save(fleet, orders=(touching,))
@@ -160,7 +160,7 @@ def test_an_order_lets_go_of_a_machine_when_its_stage_is_done(fleet: Store) -> N
     assert list(around(fleet, machines=[machine_id("web-1")]).orders) == [touching.id]
 
 
-def test_an_order_lets_go_of_its_machines_when_it_ends(fleet: Store) -> None:
+def test_an_order_releases_its_machines_at_its_end(fleet: Store) -> None:
     touching = order(1, machine=machine_id("web-0"), stages=(stage(step("web-1")),))
     save(fleet, orders=(touching,))
     save(fleet, orders=(replace(touching, ended_at=NOW),))
@@ -221,7 +221,7 @@ def test_armed_events_are_counted_apart_and_freezes_with_the_machines_they_name(
         assert snapshot.rollouts.survey([host("host-1").name]).armed == armed
 
 
-def test_room_is_what_sound_hosts_carry(fleet: Store) -> None:
+def test_room_covers_sound_hosts(fleet: Store) -> None:
     save(fleet, hosts=(host("host-2", state=HostState.CORDONED),))
     with fleet.read() as snapshot:
         found = {"host-3": Room(), "host-1": Room(carried=2, members={(GroupName("web"), 0): 2})}
@@ -256,7 +256,7 @@ def test_a_host_with_an_order_of_its_own_is_busy(fleet: Store) -> None:
         ]
 
 
-def test_a_machine_on_its_way_is_counted_where_it_will_be(fleet: Store) -> None:
+def test_a_moving_machine_counts_on_its_target(fleet: Store) -> None:
     known = {machine.name: machine for machine in everything(fleet).machines.values()}
     save(fleet, machines=(replace(known["web-0"], bound_for=HostName("host-3")),))
     with fleet.read() as snapshot:
@@ -265,18 +265,18 @@ def test_a_machine_on_its_way_is_counted_where_it_will_be(fleet: Store) -> None:
         assert room[HostName("host-3")].members == {(GroupName("web"), 0): 1}
 
 
-def test_room_has_no_more_hosts_than_there_is_need_to_choose_from(fleet: Store) -> None:
-    save(fleet, hosts=tuple(host(f"empty-{number:03}") for number in range(2 * TO_CHOOSE_FROM)))
+def test_room_has_no_more_hosts_than_needed(fleet: Store) -> None:
+    save(fleet, hosts=tuple(host(f"empty-{number:03}") for number in range(2 * EXTRA_HOSTS)))
     with fleet.read() as snapshot:
-        assert len(snapshot.rules.around(room=True).room or ()) == TO_CHOOSE_FROM
+        assert len(snapshot.rules.around(room=True).room or ()) == EXTRA_HOSTS
 
 
 @pytest.mark.parametrize(("spare", "further"), [(0, []), (1, ["fuller-0", "fuller-1"]), (2, [])])
-def test_room_goes_further_where_the_emptiest_hosts_carry_too_much_of_a_group(
+def test_room_has_more_hosts_if_the_emptiest_carry_too_much_of_a_group(
     store: Store, spare: int, further: list[str]
 ) -> None:
-    """Each of the emptiest has one of update domain 0: too much if the group can spare no more than one."""
-    emptiest = [f"host-{number:02}" for number in range(2 * TO_CHOOSE_FROM)]
+    """Each of the emptiest has one machine of update domain 0: too many if the group can spare only one."""
+    emptiest = [f"host-{number:02}" for number in range(2 * EXTRA_HOSTS)]
     fuller = ["fuller-0", "fuller-1", "fuller-2"]
     members = [machine(name, host=HostName(name)) for name in emptiest]
     for name in fuller:
@@ -286,11 +286,11 @@ def test_room_goes_further_where_the_emptiest_hosts_carry_too_much_of_a_group(
     save(store, groups=(web,), hosts=(host("fuller-2", state=HostState.CORDONED),))
     with store.read() as snapshot:
         room = snapshot.rules.around(machines=[machine_id("host-00")], room=True).room or {}
-        assert list(room) == [*emptiest[: TO_CHOOSE_FROM + 2], *further]
+        assert list(room) == [*emptiest[: EXTRA_HOSTS + 2], *further]
         assert [room[HostName(name)].members for name in further] == [{(web.name, 1): 2} for _ in further]
 
 
-def test_room_follows_machines_that_move_come_and_go(fleet: Store) -> None:
+def test_room_follows_moved_added_and_removed_machines(fleet: Store) -> None:
     known = {machine.name: machine for machine in everything(fleet).machines.values()}
     save(fleet, machines=(replace(known["web-0"], host=HostName("host-3")),))
     save(fleet, removed_machines=(known["web-1"].id,))
@@ -316,14 +316,14 @@ def test_everything_is_the_fleet_the_open_orders_and_the_listed_events(fleet: St
     assert found.listed == {"web": {0: 1}}
 
 
-def test_more_can_be_named_than_a_statement_takes(fleet: Store) -> None:
+def test_more_ids_can_be_named_than_one_statement_takes(fleet: Store) -> None:
     many = [machine_id(f"{number}") for number in range(40_000)]
     assert names(around(fleet, machines=[*many, machine_id("web-0")])) == ["web-0"]
 
 
-def test_room_goes_further_to_hosts_in_waves_with_the_source(store: Store) -> None:
-    """Among many empty hosts are some of the same rack, and some with the same update domain."""
-    empty = [f"empty-{number:02}" for number in range(2 * TO_CHOOSE_FROM)]
+def test_room_includes_hosts_in_waves_with_the_source(store: Store) -> None:
+    """Of many empty hosts, some are in the same rack, and some in the same update domain."""
+    empty = [f"empty-{number:02}" for number in range(2 * EXTRA_HOSTS)]
     members = [machine("web-0", host=HostName("own"), update_domain=1)]
     members += [
         machine(f"{name}{place}", host=HostName(name)) for name in ("rack", "other") for place in "ab"
@@ -339,8 +339,8 @@ def test_room_goes_further_to_hosts_in_waves_with_the_source(store: Store) -> No
     assert (room[HostName("rack")].rack, room[HostName("rack")].carried) == ("a", 2)
 
 
-def test_room_goes_further_to_homes_of_orders_and_to_homes_that_are_asked_for(store: Store) -> None:
-    empty = [f"empty-{number:02}" for number in range(TO_CHOOSE_FROM + 8)]
+def test_room_includes_homes_of_orders_and_requested_homes(store: Store) -> None:
+    empty = [f"empty-{number:02}" for number in range(EXTRA_HOSTS + 8)]
     full = [machine(f"{name}-{number}", host=HostName(name)) for name in HOMES for number in range(2)]
     away = host("cordoned", state=HostState.CORDONED)
     homes = (*HOMES, away.name)
@@ -357,8 +357,8 @@ def test_room_goes_further_to_homes_of_orders_and_to_homes_that_are_asked_for(st
     assert found_homes(around(store, **named, homes=homes)) == HOMES
 
 
-def test_the_host_that_a_machine_is_to_move_to_comes_with_its_room(store: Store) -> None:
-    empty = [f"empty-{number:02}" for number in range(TO_CHOOSE_FROM + 8)]
+def test_the_target_of_a_move_comes_with_its_room(store: Store) -> None:
+    empty = [f"empty-{number:02}" for number in range(EXTRA_HOSTS + 8)]
     full = [machine(f"{name}-{number}", host=HostName(name)) for name in HOMES for number in range(2)]
     away = host("cordoned", state=HostState.CORDONED)
     to = min(HOMES)
@@ -390,8 +390,8 @@ def found_homes(part: Slice) -> set[HostName]:
     return {name for name in part.room or () if not name.startswith(("own", "empty"))}
 
 
-def test_room_has_what_is_left_of_what_hosts_have(fleet: Store) -> None:
-    """What is on its way counts where it goes, and until then also where it is."""
+def test_room_has_the_free_resources_of_hosts(fleet: Store) -> None:
+    """A moving machine counts on its target, and until its arrival also on its source."""
     known = {machine.name: machine for machine in everything(fleet).machines.values()}
     capacity = {"vcpus": HostResource(amount=8, ratio=2.0), "gpus": HostResource(amount=1)}
     save(

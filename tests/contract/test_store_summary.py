@@ -1,4 +1,4 @@
-"""What every store must do: count the fleet."""
+"""Counts of the fleet in every store."""
 
 from collections import Counter
 from dataclasses import replace
@@ -105,7 +105,7 @@ def counted(domain: int, states: dict[str, int], *, scheduled: int = 0, started:
     )
 
 
-def test_a_project_counts_what_is_its_own_and_the_hosts_that_carry_it(store: Store) -> None:
+def test_a_project_counts_its_own_machines_and_their_hosts(store: Store) -> None:
     mine, theirs = machine("web-0", project=A), machine("db-0", project=B, group=GroupName("db"))
     save(
         store,

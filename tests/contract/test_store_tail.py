@@ -1,4 +1,4 @@
-"""What every store must do: records in the order in which they happened."""
+"""Records of every store, in order."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_records_follow_oldest_first(store: Store) -> None:
     assert following(store, 4) == Following(records=(), number=4, more=False)
 
 
-def test_a_full_page_says_where_to_go_on(store: Store) -> None:
+def test_a_full_page_has_the_number_to_continue_from(store: Store) -> None:
     save(store, records=RECORDS)
     first = following(store, 0, limit=3)
     assert (numbers(first.records), first.number, first.more) == ([1, 2, 3], 3, True)
@@ -50,7 +50,7 @@ def test_a_full_page_says_where_to_go_on(store: Store) -> None:
         ({"project": "nobody"}, []),
     ],
 )
-def test_a_filter_leaves_out_what_is_not_asked_for(
+def test_a_filter_excludes_other_records(
     store: Store, wanted: dict[str, object], expected: list[int]
 ) -> None:
     save(store, records=RECORDS)
@@ -69,7 +69,7 @@ def test_the_newest_number_counts_changes_without_a_record(store: Store) -> None
     assert following(store, 4).number == 5
 
 
-def test_listed_events_are_those_of_a_projects_groups(store: Store) -> None:
+def test_listed_events_are_those_of_the_groups_of_a_project(store: Store) -> None:
     other = group("other", project=ProjectName("b"))
     here, there = event(1), event(2, group=other.name)
     save(store, groups=(group(), other), events=(here, there))

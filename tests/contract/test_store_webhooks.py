@@ -1,11 +1,11 @@
-"""What every store must do: webhooks."""
+"""Webhooks in every store."""
 
 from dataclasses import replace
 from typing import Any
 
 from forewarn.core.basic_types import Kind, ProjectName
-from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.scope import Scope
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.store.store import Store
 from tests.contract.samples import NOW, SECOND
 from tests.helpers.database.transactions import writing
@@ -30,7 +30,7 @@ def save(store: Store, *webhooks: Webhook) -> None:
             tx.webhooks.save(each)
 
 
-def test_a_webhook_is_kept_whole(store: Store) -> None:
+def test_a_webhook_is_read_back_unchanged(store: Store) -> None:
     whole = webhook(
         1,
         project=ProjectName("a"),
@@ -47,7 +47,7 @@ def test_a_webhook_is_kept_whole(store: Store) -> None:
         assert snapshot.webhooks.find(WebhookId("nobody")) is None
 
 
-def test_a_webhook_that_is_known_is_replaced(store: Store) -> None:
+def test_a_known_webhook_is_replaced(store: Store) -> None:
     first = webhook(1)
     later = replace(first, delivered=9)
     save(store, first, later)
@@ -66,7 +66,7 @@ def test_webhooks_are_listed_oldest_first_page_by_page(store: Store) -> None:
         assert snapshot.webhooks.page(project=ProjectName("a"), after=None, limit=2) == ([two], None)
 
 
-def test_a_webhook_that_is_removed_is_gone(store: Store) -> None:
+def test_a_removed_webhook_is_gone(store: Store) -> None:
     save(store, webhook(1), webhook(2))
     with writing(store) as tx:
         tx.webhooks.remove(webhook(1).id)
@@ -74,7 +74,7 @@ def test_a_webhook_that_is_removed_is_gone(store: Store) -> None:
         assert snapshot.webhooks.page(project=None, after=None, limit=10) == ([webhook(2)], None)
 
 
-def test_a_project_finds_the_webhooks_that_are_its_own(store: Store) -> None:
+def test_a_project_finds_only_its_own_webhooks(store: Store) -> None:
     a, b = ProjectName("a"), ProjectName("b")
     mine, theirs = webhook(1, project=a, owner=a), webhook(2, project=b, owner=b)
     save(store, mine, theirs, webhook(3, project=a))

@@ -1,4 +1,4 @@
-"""The form in which values are stored: what one version has written, all later ones must read."""
+"""The stored form of values: later versions must read everything that earlier ones have written."""
 
 import json
 from dataclasses import replace
@@ -34,9 +34,9 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import HostStep, OrderTerms, Stage
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
-from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.store.rows.mapping import Mapped
 from forewarn.store.rows.stored import (
     EVENTS,
@@ -182,7 +182,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
                 at_once=True,
                 heartbeat=30 * SECOND,
                 expected=HALF_A_SECOND,
-                paused="somebody said so",
+                paused="an operator did",
                 deadline=LATER,
                 rollout="CCCC",
                 rehearsal="drill",
@@ -376,9 +376,9 @@ def golden() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_a_value_is_written_as_it_always_was(name: str, golden: dict[str, dict[str, Any]]) -> None:
+def test_the_stored_form_of_a_value_does_not_change(name: str, golden: dict[str, dict[str, Any]]) -> None:
     mapped, value = STORED[name]
-    # As text, which tells 60 from 60.0.
+    # As text, which distinguishes 60 from 60.0.
     assert json.dumps(mapped.write(value), sort_keys=True) == json.dumps(golden[name], sort_keys=True)
 
 
@@ -388,7 +388,7 @@ def test_a_row_is_read_without_loss(name: str, golden: dict[str, dict[str, Any]]
     assert mapped.write(read(mapped, golden[name])) == golden[name]
 
 
-def test_parts_that_a_later_version_has_written_are_passed_over(golden: dict[str, dict[str, Any]]) -> None:
+def test_unknown_keys_of_a_later_version_are_ignored(golden: dict[str, dict[str, Any]]) -> None:
     row = golden["an order with everything"]
     later = row | {"terms": row["terms"] | {"later": 1}, "stages": [row["stages"][0] | {"later": [1]}]}
     assert read(ORDERS, later) == read(ORDERS, row)

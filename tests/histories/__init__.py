@@ -1,1 +1,1 @@
-"""Random histories of a fleet, each transaction held against the rules."""
+"""Random histories of a fleet; the rules are checked after each transaction."""

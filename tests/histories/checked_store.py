@@ -1,4 +1,4 @@
-"""A store whose every transaction is held against `tests/rules`."""
+"""A store that checks every transaction against `tests/rules`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ from forewarn.store.writes.saving import ChangeSaving
 from tests.helpers.service.harness import Service
 from tests.rules import Change, violations
 
-# Of which orders each machine has heard.
+# The orders that were ever announced to each machine.
 Announced: TypeAlias = set[tuple[OrderId, MachineId]]
 
 
 class CheckedStore:
-    """The real store; every transaction is checked against the rules."""
+    """The real store, with a check of every transaction."""
 
     def __init__(self, store: Store, service: Service, announced: Announced) -> None:
         self._store = store
@@ -71,7 +71,7 @@ class CheckedStore:
         }
 
     def _counted_before(self, fleet: Slice) -> PromiseCounts:
-        """Return what is counted of promises; not read again for a fleet that is the very same."""
+        """Return the counts of promises; they are not read again for an unchanged fleet."""
         if self._counted is None or self._counted[0] is not fleet:
             with self._store.read() as snapshot:
                 self._counted = (fleet, _counts(snapshot))
@@ -79,9 +79,9 @@ class CheckedStore:
 
 
 def _check_carried(snapshot: Snapshot, saved: Slice) -> None:
-    """Hold how many machines hosts are said to carry against how many there are."""
+    """Compare the saved counts of machines on hosts with the machines."""
     carried = select(tables.hosts.c.name, tables.hosts.c.carried)
-    # What is kept beside the fleet is no part of any port.
+    # No port gives access to these counts.
     connection = snapshot.transaction.connection  # type: ignore[attr-defined]
     kept = {name: count for name, count in connection.execute(carried) if count}
     assert kept == Counter(each.destination for each in saved.machines.values() if each.destination)
@@ -99,7 +99,7 @@ def _difference(before: PromiseCounts, after: PromiseCounts) -> PromiseCounts:
 
 @contextmanager
 def _forgetting(saved: list[Changes]) -> Iterator[None]:
-    """Forget what is saved within the block if that is undone."""
+    """Forget the changes that were saved in the block if it is rolled back."""
     before = len(saved)
     try:
         yield
@@ -109,7 +109,7 @@ def _forgetting(saved: list[Changes]) -> Iterator[None]:
 
 
 class _RememberingBatch:
-    """A batch of one transaction, which remembers what it saved."""
+    """A batch that remembers the changes that it saved."""
 
     def __init__(self, batch: Batch, saved: list[Changes]) -> None:
         self._batch = batch
@@ -123,7 +123,7 @@ class _RememberingBatch:
 
 
 class _Remembering:
-    """A transaction that remembers what it saved, if that was anything."""
+    """A transaction that remembers the changes that it saved."""
 
     def __init__(self, tx: Transaction, saved: list[Changes]) -> None:
         self._tx = tx

@@ -1,4 +1,4 @@
-"""Histories in which people also declare fleets with other groups, hosts, projects and defaults."""
+"""Histories with declared fleets, whose groups, hosts, projects and defaults change."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -16,12 +16,12 @@ OTHER_PROJECTS = ["blue", "green"]
 
 
 class DeclaringHistories(RollingHistories):
-    """Such a history, beside rollouts and all that others do."""
+    """A history with declarations, rollouts and everything of the other histories."""
 
     STEPS = 30
 
     def declared(self) -> FleetSpec:
-        """The fleet as it is declared now."""
+        """Return the present declaration of the fleet."""
         return self.service.fleet.views.fleet()
 
     @act(40)
@@ -71,7 +71,7 @@ class DeclaringHistories(RollingHistories):
 
     @act(20)
     def needs_room(self) -> None:
-        """A host gets a place of its own for each machine: from then on moves reserve theirs."""
+        """Give a host one place for each machine, so that moves reserve places."""
         known = self.declared()
         hosts = [replace(each, resources={"slots": HostResource(amount=3)}) for each in known.hosts]
         members = [replace(each, resources={"slots": 1.0}) for each in known.machines]

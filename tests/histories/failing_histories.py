@@ -1,4 +1,4 @@
-"""Histories in which hosts fail often: again and again, while machines recover, come or leave."""
+"""Histories in which hosts fail repeatedly, while machines recover, arrive or leave."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,19 +17,19 @@ from forewarn.core.orders.requests import OrderRequest
 from tests.histories.histories import HOSTS, NAMES, Histories, act
 from tests.histories.situations import Look, Situation
 
-# Long enough for some of the work, too short for what is told to be slow.
+# Long enough for normal work, too short for steps that were made slow.
 MOMENTS = [1, 10, 31, 61, 300]
 
 
 class FailingHistories(Histories):
-    """One such history: what it does to a host it rather does to one that fails, or that machines go to."""
+    """A history that prefers hosts that failed, or that machines move to."""
 
     STEPS = 24
 
     # Choosing
 
     def troubled(self) -> str:
-        """A host, rather one that has failed, was restored before all is recovered, or is to get machines."""
+        """Choose a host; prefer failed or restored ones, and targets of moves."""
         whole = self.service.everything()
         failures = {f"{order.host}" for order in whole.orders.values() if order.action is Action.FAIL}
         targets = {
@@ -42,14 +42,14 @@ class FailingHistories(Histories):
         return sorted(f"{host.name}" for host in hosts if host.state is HostState.FAILED)
 
     def in_trouble(self) -> Sequence[str]:
-        """The machines on failed hosts, and those that are down; all, if there are none."""
+        """Return the machines on failed hosts, and those that are down; if there are none, all."""
         failed = self.failed_hosts()
         members = self.service.everything().machines.values()
         found = (each for each in members if each.host in failed or each.state is MachineState.STOPPED)
         return sorted(f"{each.name}" for each in found) or NAMES
 
     def makes_slow(self) -> None:
-        """Let some machines, or the fences of some hosts, take long, fail, or give no answer."""
+        """Make some machines or fences slow, failing or unresponsive."""
         driver = self.service.driver
         for told in (driver.slow, driver.unknown, driver.failing):
             told.clear()
@@ -58,7 +58,7 @@ class FailingHistories(Histories):
     # Doing
 
     def advance(self, seconds: float) -> None:
-        """What is slow is asked about again and again: a day of that takes long."""
+        """Let less time pass: the driver is asked about slow steps often, and a day of that takes long."""
         super().advance(min(seconds, 1800))
 
     @act(80)
@@ -76,7 +76,7 @@ class FailingHistories(Histories):
 
     @act(50)
     def a_host_fails_again(self) -> None:
-        """It is restored while its machines are still recovered; some of these may even come back to it."""
+        """Restore a host while its machines are being recovered; some may come back to it."""
         self.makes_slow()
         for host in self.one(self.failed_hosts()):
             self.do(self.service.host_order, host, Action.RESTORE)
@@ -88,7 +88,7 @@ class FailingHistories(Histories):
 
     @act(60)
     def a_host_fails_while_machines_come(self) -> None:
-        """They are moved there, recovered there, or started."""
+        """Let machines move, recover or start on a host that fails."""
         self.makes_slow()
         for name, host in self.one(self.on_hosts()):
             self.service.driver.slow.add(name)
@@ -172,7 +172,7 @@ class FailingHistories(Histories):
 
     @act(25)
     def all_is_well_again(self) -> None:
-        """So that there is somewhere to go, and something to fail."""
+        """Make hosts usable, so that there are targets, and hosts that can fail."""
         driver = self.service.driver
         for told in (driver.slow, driver.unknown, driver.failing):
             told.clear()
@@ -194,7 +194,7 @@ def _failures(look: Look) -> Sequence[Order]:
 
 
 def _waits_for(*actions: Action) -> Situation:
-    """A failure waits for orders of some kinds to finish with a machine that comes or leaves."""
+    """Whether a failure waits for orders of some kinds on an arriving or leaving machine."""
 
     def found(look: Look) -> bool:
         reasons = [why.reason for order in _failures(look) for why in order.waiting]
@@ -226,10 +226,12 @@ def _is_terminated_while_it_waits(look: Look) -> bool:
 FAILING_SITUATIONS: Mapping[str, Situation] = {
     "a failed host waits to be fenced": lambda look: look.waits("once it is fenced"),
     "a host cannot be fenced": lambda look: look.recorded(Kind.STEP_FAILED, "fence of the host"),
-    "somebody vouches for a host": lambda look: look.recorded(Kind.HOST_FENCED),
-    "a recovery goes on though its host has failed again": _goes_on_though_it_failed_again,
+    "a person confirms that a host is isolated": lambda look: look.recorded(Kind.HOST_FENCED),
+    "a recovery continues although its host failed again": _goes_on_though_it_failed_again,
     "a machine is recovered to a host that fails": _fails_with_its_target,
-    "a failure waits for who leaves": _waits_for(Action.EVICT, Action.TERMINATE),
-    "a failure waits for who comes": _waits_for(Action.REDEPLOY, Action.MAINTENANCE, Action.DEGRADE),
-    "who waits to be recovered is to be terminated": _is_terminated_while_it_waits,
+    "a failure waits for a leaving machine": _waits_for(Action.EVICT, Action.TERMINATE),
+    "a failure waits for an arriving machine": _waits_for(
+        Action.REDEPLOY, Action.MAINTENANCE, Action.DEGRADE
+    ),
+    "a machine that waits for its recovery is terminated": _is_terminated_while_it_waits,
 }

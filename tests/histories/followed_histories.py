@@ -1,4 +1,4 @@
-"""Histories that a reader follows by their records, after each action and each span of time."""
+"""Histories with a reader of the records, which reads after each action and each span of time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,11 +10,11 @@ from tests.histories.situations import Look, Reached, Situation
 
 
 class FollowedHistories(DeclaringHistories):
-    """Such a history; `follow` is what a test does with the new records."""
+    """A history that calls `follow` with the new records."""
 
     def __init__(self, seed: int, reached: Reached) -> None:
         super().__init__(seed, reached)
-        self._followed = 0  # the last record that the reader was given
+        self._followed = 0  # the last record that the reader got
 
     def follow(self, records: Sequence[Record]) -> None:
         raise NotImplementedError
@@ -33,12 +33,12 @@ class FollowedHistories(DeclaringHistories):
         self._follow()
 
     def check(self) -> None:
-        """Other histories hold the rules against what is saved."""
+        """Check nothing: other histories check the rules."""
         self.look(self.service.everything())
         self._follow()
 
     def _checked(self) -> None:
-        """Leave the service with the plain store."""
+        """Use the plain store."""
 
 
 def _recorded(kind: Kind) -> Situation:

@@ -1,7 +1,7 @@
-"""Operators, users, guests, drivers and time, doing what they like, on a real SQLite file.
+"""Random actions of operators, users, guests, drivers and time, on a real SQLite file.
 
-A history follows from its seed. What is done at random seldom comes to the rules that matter: some things are
-done together on purpose.
+A history follows from its seed. Random actions alone rarely reach the rules that matter, so some actions are
+combined on purpose.
 """
 
 import tempfile
@@ -57,7 +57,7 @@ HOSTS = [f"host-{number}" for number in range(1, 5)]
 GROUPS = ["web", "shop"]
 NAMES = [f"m-{number}" for number in range(9)]
 WORKS = [Work.FREEZE, Work.REBOOT, Work.REDEPLOY]
-# Around the moments that matter: linger, steps, notices, staleness, a day's silence, a week's notice.
+# Spans near the important ones: linger, steps, notices, staleness, idle groups, a week's notice.
 SPANS = [0, 1, 29, 30, 89, 90, 91, 300, 599, 600, 899, 900, 1500, 2700, 2701, 7200, 87_000, 605_000]
 WAITS = (Waiting(what="it", reason="waits"),)
 
@@ -65,7 +65,7 @@ Act: TypeAlias = Callable[[Any], None]
 
 
 def act(weight: int) -> Callable[[Act], Act]:
-    """Let histories do something, as often as its weight says."""
+    """Register an action of histories, with its relative frequency."""
 
     def mark(method: Act) -> Act:
         method.weight = weight  # type: ignore[attr-defined]
@@ -74,7 +74,7 @@ def act(weight: int) -> Callable[[Act], Act]:
     return mark
 
 
-# Of those that can be moved live, this one is never redeployed instead.
+# Among the machines with live migration, this one is never redeployed.
 LIVE_ONLY = NAMES[3]
 MOBILITIES = (Mobility.LIVE, Mobility.COLD, Mobility.NONE)
 
@@ -84,14 +84,14 @@ def mobility_of(name: str, chosen: Mobility) -> Mobility:
 
 
 class Histories:
-    """One history: what is done, and what must hold after each step."""
+    """One history: its actions, and the checks after each of them."""
 
     STEPS = STEPS
-    DRIVER = SIMULATED  # who does the work where nothing else is said
+    DRIVER = SIMULATED  # of orders and hosts that name none
 
     def __init__(self, seed: int, reached: Reached) -> None:
         self.random = Random(seed)
-        self._delivery = Random(seed)  # apart, so that the rest of a history does not depend on it
+        self._delivery = Random(seed)  # separate, so that the rest of a history does not depend on it
         self._mobility = Random(seed)  # likewise
         self.steps = [f"seed {seed}"]
         self.reached = reached
@@ -100,7 +100,7 @@ class Histories:
         self.announced: Announced = set()
         self._checked()
         self.now = START
-        self._recorded = 0  # the last record that was looked at
+        self._recorded = 0  # the last record that was read
 
     def _checked(self) -> None:
         self.service.wire(CheckedStore(self.service.store, self.service, self.announced))  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ class Histories:
             self._board.apply(delta)
 
     def check_board(self) -> None:
-        """Hold a board that was told what changed against one that reads everything, now and then."""
+        """Compare a board that follows the changes with one that reads everything, now and then."""
         self._feed.catch_up()
         if len(self.steps) % 5 == 0:
             assert sent_by(self._board) == sent_by(read_whole(self.service.store, lineage=self.service.url))
@@ -128,7 +128,7 @@ class Histories:
         self._folder.cleanup()
 
     def play(self) -> None:
-        """Play it to its end; a failure says which steps led there."""
+        """Run the history; a failure shows the actions before it."""
         acts = [method for name in dir(type(self)) if hasattr(method := getattr(type(self), name), "weight")]
         weights = [method.weight for method in acts]
         self.reached.begin()
@@ -145,9 +145,9 @@ class Histories:
             raise
 
     def end(self) -> None:
-        """Do what is left to do at the end."""
+        """Run the last checks."""
 
-    # Choosing
+    # Choices
 
     def pick(self, among: Sequence[T]) -> T:
         return self.random.choice(among)
@@ -156,18 +156,18 @@ class Histories:
         return self.random.sample(among, self.random.randint(0, min(most, len(among))))
 
     def one(self, among: Sequence[T]) -> list[T]:
-        """One of them, if there is any."""
+        """Choose one of them, if there is any."""
         return [self.pick(among)] if among else []
 
     def place(self) -> tuple[str, str | None, int]:
-        """A host, a group or none, and an update domain in it."""
+        """Choose a host, a group or none, and an update domain in it."""
         owner = self.pick(["web", "web", "web", "shop", "shop", None])
         return self.pick(HOSTS), owner, self.pick([0, 0, 1, 2]) if owner else 0
 
     def calendar(self) -> Calendar:
-        """Windows around noon, when histories begin; the blackout days are some of those that follow.
+        """Choose windows around noon, when histories begin, and blackout days soon afterwards.
 
-        Most projects may be disturbed at any time: little happens where windows are closed.
+        Most projects have no windows, because little happens outside a window.
         """
         if self.random.random() < 0.7:
             return ALWAYS
@@ -183,7 +183,7 @@ class Histories:
         zone = self.pick([UTC, ZoneInfo("Europe/Berlin")])
         return Calendar(windows=tuple(windows), blackout=frozenset(days), zone=zone)
 
-    # What there is
+    # Queries
 
     def events(self) -> list[Event]:
         return sorted(self.service.everything().events.values(), key=lambda event: event.number)
@@ -193,12 +193,12 @@ class Histories:
         return sorted(member.name for member in everyone if member.group == event.group)
 
     def on_hosts(self) -> Sequence[tuple[str, str]]:
-        """The machines that are somewhere, and where."""
+        """Return the machines on hosts, with their hosts."""
         members = self.service.everything().machines.values()
         return sorted((f"{member.name}", f"{member.host}") for member in members if member.host)
 
     def neighbours(self) -> Sequence[tuple[str, str]]:
-        """The pairs of hosts that carry machines of one group."""
+        """Return the pairs of hosts that carry machines of one group."""
         carried: dict[str, set[str]] = {host: set() for host in HOSTS}
         for member in self.service.everything().machines.values():
             if member.host in carried and member.group in GROUPS:
@@ -206,14 +206,14 @@ class Histories:
         return [(one, other) for one, other in combinations(HOSTS, 2) if carried[one] & carried[other]]
 
     def crowded_host(self) -> str:
-        """A host, rather one that carries several machines of one group."""
+        """Choose a host; prefer one with several machines of a group."""
         members = self.service.everything().machines.values()
         shares = Counter((f"{each.host}", each.group, each.update_domain) for each in members if each.host)
         crowded = sorted({host for (host, _, _), count in shares.items() if count > 1})
         return self.pick(crowded or HOSTS)
 
     def named(self, *, spot: bool = False) -> Sequence[str]:
-        """The machines that scheduled events name, rather together; only spot machines can be evicted."""
+        """Return machines of a scheduled event; prefer events with several machines."""
         known = self.service.everything().machines
         events = [event for event in self.events() if event.status is EventStatus.SCHEDULED]
         together = [event for event in events if len(event.resources) > 1]
@@ -226,10 +226,10 @@ class Histories:
         orders = self.service.everything().orders.values()
         return sorted(order.id for order in orders if _is_running_outside(order))
 
-    # Doing
+    # Actions
 
     def do(self, what: Any, *args: Any, **more: Any) -> None:
-        """What is refused must be refused on purpose, and change nothing."""
+        """Run an action; if it is refused, it must be with an error of forewarn, and change nothing."""
         words = [*map(str, args), *(f"{key}={value}" for key, value in more.items())]
         self.steps.append(f"    {self.service.clock.now():%d %H:%M:%S} {what.__name__} {' '.join(words)}")
         before = self.service.everything()
@@ -256,13 +256,13 @@ class Histories:
             )
             for name, (host, owner, domain) in zip(NAMES, places, strict=False)
         ]
-        # Many groups get the minimum of notice, and go by update domains.
+        # Many groups have the minimum notice, and no exception from update domains.
         patient, gang = self._delivery.random() < 0.2, self._delivery.random() < 0.7
         freezes = self._delivery.choice([0, 2, 3])
         groups = [
             replace(
                 group(name, kind=kind),
-                # With as many as there are none could ever be maintained, and that is refused.
+                # A budget of all machines is refused, because none could ever be maintained.
                 policy=GroupPolicy(
                     budget=max(0, min(self.pick([0, 0, 1, 2, 3]), size - 1)),
                     defer=defer,
@@ -305,13 +305,13 @@ class Histories:
 
     def advance(self, seconds: float) -> None:
         if self.begun_outside():
-            seconds = min(seconds, 7200)  # it is asked about every ten minutes: a week of that takes long
+            seconds = min(seconds, 7200)  # a week of questions to drivers takes long
         self.steps.append(f"    {seconds} s pass")
         self._deliver()
         self.service.advance(seconds=seconds)
 
     def _deliver(self) -> None:
-        """Tell machines of their events; word of it may come from elsewhere, and late."""
+        """Deliver events to machines; the deliveries of other servers become known late."""
         now = self.service.clock.now()
         for event in self.events():
             for named in event.resources:
@@ -334,14 +334,14 @@ class Histories:
             self.do(self.service.fleet.hosts.release, hold.id, by="test")
 
     def set_clock(self, span: timedelta) -> Absence:
-        """Let time go on while nobody looks."""
+        """Let time pass without ticks."""
         before = self.service.clock.now()
         self.steps.append(f"    {span} pass unseen")
         self.service.engine.save_time(before + span)
         self.service.clock.set(before + span)
         return Absence(since=before, until=before + span)
 
-    # What people order
+    # Orders of people
 
     @act(4)
     def orders_a_machine(self) -> None:
@@ -377,14 +377,14 @@ class Histories:
 
     @act(3)
     def maintains_two_hosts(self) -> None:
-        """Those that carry machines of one group: update domains and budgets."""
+        """Maintain hosts with machines of one group, to reach update domains and budgets."""
         for pair in self.one(self.neighbours()):
             for host in pair:
                 self.maintain(host)
 
     @act(3)
     def two_hosts_are_degraded(self) -> None:
-        """Those that carry machines of one group: what is announced long before is armed in turn."""
+        """Degrade hosts with machines of one group: their events are armed one after another."""
         self.tidies_up()
         for pair in self.one(self.neighbours()):
             for host in pair:
@@ -400,7 +400,7 @@ class Histories:
 
     @act(2)
     def an_emergency_comes_beside_others(self) -> None:
-        """What is armed of a group, or a hold, does not stop it."""
+        """Order an emergency, which armed events and holds do not stop."""
         self.tidies_up()
         for one, other in self.one(self.neighbours()):
             self.maintain(one)
@@ -413,7 +413,7 @@ class Histories:
 
     @act(4)
     def all_are_frozen_at_once(self) -> None:
-        """Of a gang, or of a group that lets some be frozen together."""
+        """Maintain hosts of a gang, or of a group that allows several Freezes at once."""
         self.tidies_up()
         request = OrderRequest(by="test", driver=self.DRIVER)
         for host in HOSTS:
@@ -422,7 +422,7 @@ class Histories:
 
     @act(2)
     def maintains_to_the_end(self) -> None:
-        """The stages of a host come one after another, each approved or at its time."""
+        """Let the stages of a host start one after another, approved or at their NotBefore."""
         approved = self.random.random() < 0.5
         self.maintain(self.pick(HOSTS))
         for _ in range(3):
@@ -443,7 +443,7 @@ class Histories:
 
     @act(8)
     def tidies_up(self) -> None:
-        """What failed is abandoned, hosts are sound again, guests listen: then much can happen anew."""
+        """Abandon failed orders, restore hosts and let guests poll, so that new work is possible."""
         self.release()
         for id_, order in sorted(self.service.everything().orders.items()):
             verb = "abandon_order" if order.state == "failed" else "cancel_order"
@@ -466,12 +466,12 @@ class Histories:
 
     @act(2)
     def holds_for_a_while(self) -> None:
-        """Longer than what is announced can wait."""
+        """Hold longer than announced work can wait."""
         self.hold(self.pick([None, *HOSTS]))
         self.advance(self.pick([899, 1860, 2701, 90_000]))
         self.release()
 
-    # What guests do
+    # Guests
 
     @act(3)
     def approves(self) -> None:
@@ -480,7 +480,7 @@ class Histories:
 
     @act(1)
     def approves_from_anywhere(self) -> None:
-        """Rule 9: an event of another group cannot be approved."""
+        """Rule 9: try to approve an event of another group."""
         known = {member.name: member for member in self.service.everything().machines.values()}
         for event in self.one(self.events()):
             others = sorted(name for name, each in known.items() if each.group != event.group)
@@ -510,7 +510,7 @@ class Histories:
 
     @act(3)
     def falls_silent(self) -> None:
-        """A restart is ordered and held, and its guests fall silent meanwhile."""
+        """Order and hold a restart, while its guests stop polling."""
         for name, _ in self.one(self.on_hosts()):
             self.do(self.service.poll, name)
             self.do(self.service.order, name, Action.RESTART)
@@ -518,11 +518,11 @@ class Histories:
             self.advance(self.pick([3600, 90_000, 90_000]))
             self.release()
 
-    # What happens to machines meanwhile
+    # Changes of machines
 
     @act(2)
     def declares_a_machine(self) -> None:
-        """A new one, one that is moved, or one that is regrouped."""
+        """Add, move or regroup a machine."""
         self.put(self.pick(NAMES), *self.place())
 
     @act(2)
@@ -539,7 +539,7 @@ class Histories:
 
     @act(4)
     def comes_late(self) -> None:
-        """Machines come to a host whose maintenance is announced: one alone, others of update domains."""
+        """Add machines to a host whose maintenance is announced: a standalone one, and others."""
         host, owner, domain = self.place()
         self.maintain(host)
         self.advance(self.pick([1, 840]))
@@ -554,7 +554,7 @@ class Histories:
 
     @act(5)
     def is_done_in_one_go(self) -> None:
-        """A whole host is maintained, to which machines of other update domains come before or after."""
+        """Maintain a whole host, and move machines of other update domains there before or after."""
         host, owner, domain = self.place()
         self.tidies_up()
         free = sorted(set(NAMES) - set(self.named()))
@@ -570,7 +570,7 @@ class Histories:
 
     @act(8)
     def is_disturbed(self) -> None:
-        """Something else happens to a machine that an event names."""
+        """Order other work on a machine that an event names."""
         self.maintain(self.crowded_host())
         how = self.pick(["move", "remove", "evict", "evict", "evict", "evict", "fail"])
         for name in self.one(self.named(spot=how == "evict")):
@@ -586,7 +586,7 @@ class Histories:
 
     @act(2)
     def is_busy(self) -> None:
-        """A machine is restarted, and the maintenance of its host comes while that goes on."""
+        """Order maintenance of a host while one of its machines is being restarted."""
         for name, host in self.one(self.on_hosts()):
             self.do(self.service.order, name, Action.RESTART)
             self.approve_all()
@@ -602,11 +602,11 @@ class Histories:
             self.do(maintain, host, Action.MAINTENANCE, request, work=Work.REDEPLOY)
             self.approve_all()
 
-    # Hosts that fail, or do not come back
+    # Failed and lost hosts
 
     @act(3)
     def fails_and_is_hard_to_fence(self) -> None:
-        """A host fails; who should fence it fails too, or is somebody outside; then a person decides."""
+        """Let a host fail, and perhaps its fence too, so that a person decides."""
         host, fence = self.pick(HOSTS), self.service.driver.failing
         driver = self.pick([self.DRIVER, self.DRIVER, EXTERNAL])
         fence.add(f"fence of {host}")
@@ -635,7 +635,7 @@ class Histories:
 
     @act(4)
     def does_not_come_back(self) -> None:
-        """Work on a host takes too long; it comes back, is waited for, given up, or failed."""
+        """Let work on a host take too long; then the host comes back, or a person decides."""
         self.tidies_up()
         host, slow = self.pick(HOSTS), self.service.driver.slow
         slow.add(f"work of {host}")
@@ -667,7 +667,7 @@ class Histories:
                     if order.host == host:
                         self.do(self.service.orders.abandon_order, id_, by="test")
 
-    # What drivers do
+    # Drivers
 
     @act(1)
     def breaks_or_is_mended(self) -> None:
@@ -682,7 +682,7 @@ class Histories:
 
     @act(2)
     def is_reported(self) -> None:
-        """Whoever does the work outside says how it went, or nothing for long."""
+        """Report external work, or stay silent for long."""
         for order in self.one(self.begun_outside()):
             match self.pick(["complete", "complete", "fail", "heartbeat", "silence"]):
                 case "complete":
@@ -695,7 +695,7 @@ class Histories:
                     self.service.real += 601
                     self.service.tick()
 
-    # What time does
+    # Time
 
     @act(3)
     def time_passes(self) -> None:
@@ -711,20 +711,20 @@ class Histories:
 
     @act(2)
     def is_away(self) -> None:
-        """Time goes on while nobody serves."""
+        """Stop the server for a while."""
         away = self.set_clock(timedelta(seconds=self.pick(SPANS)))
         self.service.engine.save_absence(away)
         self.service.tick()
 
     @act(1)
     def ticks_late(self) -> None:
-        """No tick comes at the very moment that something is due."""
+        """Skip the tick at the moment that something is due."""
         self.set_clock(timedelta(milliseconds=self.pick([5, 900])))
         self.service.tick()
 
     @act(2)
     def the_clock_jumps(self) -> None:
-        """Guests have lost that much notice."""
+        """Let the clock jump, so that guests lose notice."""
         jump = timedelta(minutes=self.pick([2, 20, 50, 1560]))
         away = self.set_clock(jump)
         self.service.engine.grant_grace(jump, away.until)
@@ -736,10 +736,10 @@ class Histories:
         self.service.restart()
         self._checked()
 
-    # What must hold after each step
+    # Checks after each action
 
     def look(self, whole: Slice) -> None:
-        """Take note of what the history has come to."""
+        """Record the situations that the history reached."""
         fresh = [] if whole.number == self._recorded else self.service.history(above=self._recorded)
         self._recorded = whole.number
         self.reached.look(Look(fleet=whole, records=fresh))
@@ -759,9 +759,9 @@ class Histories:
                 assert whole.orders[event.order].state in ("started", "failed")
 
     def check_that_nothing_is_left_to_do(self, before: Slice) -> None:
-        """Rules 5, 10 and 11: what can be done is done, and doing it again changes nothing."""
+        """Rules 5, 10 and 11: a tick does everything that is possible, and a second one changes nothing."""
         for order in before.orders:
-            # Not only what is due: a wake-up that got lost would hide there.
+            # Look at everything, not only at what is due, to find lost wake-ups.
             self.service.work_on(order)
         after = self.service.everything()
         assert list(_differences(_settled(before), _settled(after))) == []
@@ -770,7 +770,7 @@ class Histories:
         assert unexplained(after) == []
 
     def check_hosts(self, whole: Slice) -> None:
-        """A failed host ends up empty."""
+        """Check that a failed host ends up empty."""
         for host in whole.hosts.values():
             carried = [member for member in whole.machines.values() if member.host == host.name]
             busy = any(order.host == host.name for order in whole.orders.values())
@@ -778,7 +778,7 @@ class Histories:
 
 
 def _settled(fleet: Slice) -> Slice:
-    """The fleet without what may change as other things come: how many reasons an order names, and which."""
+    """Return the fleet without the reasons of orders, which may change with other orders."""
 
     def settled(order: Order) -> Order:
         return replace(order, due_at=None, waiting=WAITS if order.waiting else ())
@@ -787,7 +787,7 @@ def _settled(fleet: Slice) -> Slice:
 
 
 def _differences(before: Slice, after: Slice) -> Iterator[str]:
-    """Show what differs between two fleets; that they differ at all is seen quickly."""
+    """Show the differences between two fleets."""
     if before == after:
         return
     for name in ("orders", "events", "machines", "groups", "hosts"):
@@ -802,7 +802,7 @@ def _is_running_outside(order: Order) -> bool:
 
 
 def play(histories: type[H], seeds: Sequence[int], reached: Reached) -> None:
-    """Play histories, and find out whether they came to everything."""
+    """Run histories, and check that they reached every situation."""
     for seed in seeds:
         history = histories(seed, reached)
         try:

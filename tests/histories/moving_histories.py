@@ -1,4 +1,4 @@
-"""Histories in which operators move single machines beside all else."""
+"""Histories in which operators also move single machines."""
 
 from forewarn.core.basic_types import EXTERNAL, Action, OrderState, StepState, Work
 from forewarn.core.model.order import OrderTerms
@@ -8,11 +8,11 @@ from tests.histories.situations import Look, Situation
 
 
 class MovingHistories(Histories):
-    """A fleet whose machines move, live or not, to some host or to the best one."""
+    """A history that moves machines, live or not, to a chosen host or the best one."""
 
     @act(60)
     def moves_one_machine(self) -> None:
-        """A machine is on its way while other things happen to it, its group and its hosts."""
+        """Move a machine while other actions affect it, its group and its hosts."""
         work = self.pick([Work.FREEZE, Work.REDEPLOY])
         terms = OrderTerms(to=self.pick([None, *HOSTS]))
         request = OrderRequest(by="test", driver=self.pick([None, EXTERNAL]), work=work, terms=terms)
@@ -32,7 +32,7 @@ def _moves(state: OrderState, work: Work) -> Situation:
 
 
 def _is_named(look: Look) -> bool:
-    """Return whether a machine is on its way to a host that an operator has named."""
+    """Whether a machine moves to a host that an operator chose."""
     orders = (order for order in look.fleet.orders.values() if order.terms.to is not None)
     return any(step.state is StepState.RUNNING for order in orders for step in order.steps)
 

@@ -1,4 +1,4 @@
-"""Histories in which hosts wait for each other; once nothing hinders them, all that is announced starts."""
+"""Histories in which hosts wait for each other; once nothing blocks them, all announced work starts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,16 @@ from tests.histories.situations import Look, Situation
 
 # Each host carries one update domain of both groups, so that any two wait for each other.
 CROSSED = [(f"m-{place}", HOSTS[place // 2], GROUPS[place % 2], place // 2) for place in range(6)]
-# How often what an order announces may come to nothing once nothing hinders it: it may be late already.
+# How often an announcement may be withdrawn although nothing blocks it: it may be late already.
 MOST_WITHDRAWALS = 1
-# A week's notice, several hosts one after another, and time to spare.
+# Enough for a week's notice and several hosts one after another.
 HORIZON = timedelta(days=30)
-# Longer than any history takes to end.
+# More than any history needs.
 MOST_LOOKS = 1000
 
 
 class ProgressHistories(Histories):
-    """One such history: short, for it goes on until all is done."""
+    """A short history, because it runs until all work is done."""
 
     STEPS = 5
 
@@ -50,7 +50,7 @@ class ProgressHistories(Histories):
 
     @act(300)
     def hosts_cross(self) -> None:
-        """Hosts with groups in common are announced long before, and some guests of each approve."""
+        """Degrade hosts with common groups, and approve some of their events."""
         self.tidies_up()
         terms = self.pick([{}, {"whole": True}])
         for host in self.random.sample(HOSTS[:3], self.pick([2, 3])):
@@ -70,12 +70,12 @@ class ProgressHistories(Histories):
         self.look(self.service.everything())
 
     def machines_come_late(self) -> None:
-        """To several hosts, each of an update domain that another host carries."""
+        """Add machines to several hosts, each of an update domain of another host."""
         for name, host in zip(NAMES[6:], self.random.sample(HOSTS[:3], 3), strict=True):
             self.put(name, host, self.pick(GROUPS), self.random.randrange(3))
 
     def end(self) -> None:
-        """Nothing hinders anything any more: orders end, and none is announced again and again."""
+        """Remove all obstacles; then orders end, and none is announced again and again."""
         if self.random.random() < 0.7:
             self.tidies_up()
             for host in HOSTS[:2]:
@@ -84,7 +84,7 @@ class ProgressHistories(Histories):
         self.release()
         for name in (self.service.driver.slow, self.service.driver.unknown, self.service.driver.failing):
             name.clear()
-        # Of each host one machine, of another group than that of the next host.
+        # One machine of each host, of another group than on the next host.
         first_group = self.random.randrange(2)
         eager = [NAMES[2 * place + (first_group + place) % 2] for place in range(3)]
         first, until = self._recorded, self.service.clock.now() + HORIZON
@@ -104,14 +104,14 @@ class ProgressHistories(Histories):
         assert announced == [], "what was announced has not started"
 
     def approve_as(self, eager: Sequence[str]) -> None:
-        """Let the same machines approve whatever names them, as often as it is announced."""
+        """Let the same machines approve all their events, as often as they are announced."""
         for event in self.events():
             names = [named.name for named in event.resources if named.name in eager]
             if names and event.status is EventStatus.SCHEDULED and not event.approved:
                 self.do(self.service.approve, names[0], event)
 
     def people_do_their_part(self) -> None:
-        """Report what is done outside, try again what failed, and see to hosts that failed."""
+        """Report external work, retry failed orders, and resolve failed hosts."""
         for id_ in self.begun_outside():
             self.do(self.service.orders.complete_order, id_, by="test")
         for name, host in self.service.everything().hosts.items():
@@ -124,7 +124,7 @@ class ProgressHistories(Histories):
                 self.do(self.service.orders.abandon_order, id_, by="test")
 
     def withdrawals(self, *, since: int) -> Mapping[str, int]:
-        """Count how often what orders announced came to nothing after a record."""
+        """Count the withdrawn announcements after a record."""
         late = {
             (record.order, record.at)
             for record in self.service.history(above=since)

@@ -1,4 +1,4 @@
-"""Histories in which hosts cannot be reached for a while; once all can be, what was announced starts."""
+"""Histories with unreachable hosts; once all can be reached, announced work starts."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,10 @@ from tests.histories.situations import Situation
 
 
 class ReachHistories(ProgressHistories, ServiceHistories, MovingHistories):
-    """One such history: hosts are emptied and machines moved while other hosts come and go."""
+    """A history that empties hosts and moves machines while other hosts are unreachable."""
 
     def drivers_say(self, why: str | None, *hosts: str) -> None:
-        """Have drivers say of hosts that they are reached, or why not."""
+        """Report whether drivers reach hosts, or why not."""
         known = UNKNOWN.heard(why, at=self.service.clock.now())
         reach = InTransactions(ReachabilitySaver(self.service.context), self.service.transact)
         self.do(reach.save, {HostName(host): known for host in hosts})
@@ -25,14 +25,14 @@ class ReachHistories(ProgressHistories, ServiceHistories, MovingHistories):
 
     @act(200)
     def hosts_come_and_go(self) -> None:
-        """Some cannot be reached, and perhaps all that a machine could go to."""
+        """Make some hosts unreachable, perhaps all targets of a machine."""
         self.drivers_say("no route", *self.random.sample(HOSTS, self.pick([1, 2, 3, 4])))
         self.advance(self.pick([1, 300, 960, 2700]))
         self.drivers_say(None, *self.random.sample(HOSTS, self.pick([0, 2, 4])))
 
     @act(700)
     def empties_a_host_while_others_are_away(self) -> None:
-        """From the beginning, or once its machines have been told; perhaps all of them are."""
+        """Make a host unreachable, before or after its work is announced; perhaps all hosts."""
         self.tidies_up()
         host, others = self.crowded_host(), self.random.sample(HOSTS, self.pick([1, 3, 4]))
         first = self.random.random() < 0.5

@@ -1,4 +1,4 @@
-"""Histories with rollouts: begun, paused, resumed and aborted, beside all that others do."""
+"""Histories with rollouts that begin, pause, resume and abort."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -19,15 +19,15 @@ IN_SERVICE: list[dict[str, Any]] = [{}, ANY, ANY, BACK, IN_PLACE, TOGETHER]
 
 
 def _settled(mine: Rollout) -> Rollout:
-    """Leave out how many reasons it names, and which: more may come while one of them is in its way."""
+    """Drop the number of reasons, and the reasons themselves: they may change while the rollout waits."""
     return replace(mine, due_at=None, waiting=WAITS if mine.waiting else ())
 
 
 class RollingHistories(Histories):
-    """Operators who roll work over the fleet, beside all that others do."""
+    """A history with rollouts and everything of the other histories."""
 
     def rollouts(self) -> list[Rollout]:
-        """Those that are not over."""
+        """Return the open rollouts."""
         found, _ = self.service.rollouts.rollouts(after=None, limit=1000)
         return [shown.rollout for shown in found if shown.rollout.open]
 
@@ -62,7 +62,7 @@ class RollingHistories(Histories):
 
     @act(12)
     def aborts_a_rollout_amid_its_work(self) -> None:
-        """Its machines move, or the next of them are announced, or its hosts are worked on."""
+        """Disturb a rollout: move its machines, degrade its hosts, or let time pass."""
         self.tidies_up()
         terms = RolloutTerms(**self.pick([{}, {}, BACK]))
         self.do(self.service.roll, self.crowded_host(), work=Work.HOST, overlap=True, terms=terms)
@@ -86,14 +86,14 @@ class RollingHistories(Histories):
         self.check_waves(self.service.everything())
 
     def check_that_looking_again_changes_nothing(self) -> None:
-        """Rule 10: not only at what is due, for a wake-up that got lost would hide there."""
+        """Rule 10: look at all rollouts, not only at due ones, to find lost wake-ups."""
         before = self.rollouts()
         for mine in before:
             self.service.look_at(mine)
         assert list(map(_settled, self.rollouts())) == list(map(_settled, before))
 
     def check_waves(self, whole: Slice) -> None:
-        """One wave at a time is under way, what waits has a reason, what is paused has nothing announced."""
+        """One wave at a time is under way, waiting rollouts have reasons, paused ones announce nothing."""
         open_ones = self.rollouts()
         for mine in open_ones:
             assert len(progress.unfinished(mine)) <= 1
@@ -102,9 +102,9 @@ class RollingHistories(Histories):
         paused = {mine.id for mine in open_ones if mine.state is RolloutState.PAUSED or mine.aborting}
         aborting = {mine.id for mine in open_ones if mine.aborting}
         for order in whole.orders.values():
-            let_go = bool(order.terms.abandoned_by)  # it lasts until its host is uncordoned
+            let_go = bool(order.terms.abandoned_by)  # it stays open until its host is uncordoned
             assert order.terms.rollout not in paused or progress.has_begun(order) or let_go
-            # What of its orders begins after that, `tests/rules` finds.
+            # `tests/rules` finds work that begins after that.
             assert order.terms.rollout not in aborting or order.terms.winding_down or let_go
 
 

@@ -1,4 +1,4 @@
-"""Histories with work on hosts themselves: machines leave, restart with their host, come back, come late."""
+"""Histories with work on hosts: machines leave, restart with their host, come back or arrive late."""
 
 from collections.abc import Mapping
 from random import Random
@@ -10,12 +10,12 @@ from forewarn.core.orders.requests import OrderRequest
 from tests.histories.histories import NAMES, Histories, act
 from tests.histories.situations import Look, Reached, Situation
 
-# How often a move fails, and when the driver is mended: by then all that may be was tried.
+# How often a move fails, and when the driver works again: by then every retry was used.
 OFTEN, MENDED = 0.3, 4
 
 
 class ServiceHistories(Histories):
-    """One such history: shorter than others, for what it does takes long."""
+    """A history that is shorter than others, because its actions take long."""
 
     STEPS = 10
 
@@ -29,7 +29,7 @@ class ServiceHistories(Histories):
 
     @act(250)
     def works_on_a_host(self) -> None:
-        """Machines leave it or restart with it, and it goes on for a while."""
+        """Work on a host: its machines leave it or restart with it."""
         if self.random.random() < 0.8:
             self.tidies_up()
             self.service.driver.failing.clear()
@@ -53,7 +53,7 @@ class ServiceHistories(Histories):
             self.reports_what_is_done_outside()
 
     def moves_that_fail(self, host: str) -> set[str]:
-        """One machine of the host, in some of the histories: other dice, for all else is to stay as it is."""
+        """Choose a machine of the host in some histories, with a separate random generator."""
         there = [name for name, on in self.on_hosts() if on == host]
         return {self._failing.choice(there)} if there and self._failing.random() < OFTEN else set()
 
@@ -63,7 +63,7 @@ class ServiceHistories(Histories):
 
     @act(60)
     def comes_to_a_host_that_is_worked_on(self) -> None:
-        """A machine comes before, during and after its evacuation, of any update domain."""
+        """Add machines before, during and after the evacuation of a host."""
         host, owner, domain = self.place()
         self.serve(host, mode=self.pick(list(ServiceMode)))
         self.approve_all()
@@ -82,7 +82,7 @@ class ServiceHistories(Histories):
 
 
 def in_stage(kind: StageKind, state: StageState) -> Situation:
-    """Tell whether machines are in a stage of some kind, and how far that is."""
+    """Whether an order has a stage of some kind and state with machines."""
     return lambda look: any(
         stage.kind is kind and stage.state is state and stage.steps
         for order in look.fleet.orders.values()
@@ -90,8 +90,8 @@ def in_stage(kind: StageKind, state: StageState) -> Situation:
     )
 
 
-def _comes_late(look: Look) -> bool:
-    """Return whether an evacuation has announced something after it had started."""
+def _arrives_late(look: Look) -> bool:
+    """Whether an evacuation announced an event after it had started."""
     for order in look.fleet.orders.values():
         for index, stage in enumerate(order.stages):
             begun = stage.started_at if stage.kind is StageKind.EVACUATE else None
@@ -110,13 +110,13 @@ def _is_cordoned_for_an_order(look: Look) -> bool:
 
 SERVICE_SITUATIONS: Mapping[str, Situation] = {
     "machines leave a host": in_stage(StageKind.EVACUATE, StageState.STARTED),
-    "all who could have left": in_stage(StageKind.EVACUATE, StageState.DONE),
-    "machines are told that they restart with their host": in_stage(StageKind.HOST, StageState.ANNOUNCED),
+    "all machines that could leave have left": in_stage(StageKind.EVACUATE, StageState.DONE),
+    "machines are announced to restart with their host": in_stage(StageKind.HOST, StageState.ANNOUNCED),
     "machines restart with their host": in_stage(StageKind.HOST, StageState.STARTED),
     "machines come back": in_stage(StageKind.RETURN, StageState.STARTED),
-    "somebody comes late to an evacuation": _comes_late,
+    "a machine arrives during an evacuation": _arrives_late,
     "a host is cordoned for an order": _is_cordoned_for_an_order,
-    "a move that fails is tried again": lambda look: look.recorded(Kind.ORDER_RETRIED, "is moved once more"),
+    "a failed move is retried": lambda look: look.recorded(Kind.ORDER_RETRIED, "is moved once more"),
     "a live move becomes a redeploy": lambda look: look.recorded(Kind.ORDER_RETRIED, "cannot be moved live"),
     "a host fails while it is worked on": lambda look: look.recorded(Kind.ORDER_CANCELLED, " failed (order"),
 }

@@ -1,4 +1,4 @@
-"""Which situations histories come to: a rule that none of them reaches is not tested by them."""
+"""The situations that histories reach: a rule without its situation is not tested."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,13 +9,13 @@ from forewarn.core.basic_types import EXTERNAL, Action, EventStatus, HostState, 
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
 
-# Of a hundred histories so many come to each situation at least.
+# Of a hundred histories, at least so many reach each situation.
 PERCENT = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The fleet after something was done, and the records of that."""
+    """The fleet after an action, and the records of the action."""
 
     fleet: Slice
     records: Sequence[Record]
@@ -40,7 +40,7 @@ def _recorded(kind: Kind, words: str = "") -> Situation:
 
 
 def _has_latecomer(look: Look) -> bool:
-    """Return whether a stage has events that were announced one after another."""
+    """Whether a stage has events that were announced one after another."""
     moments: dict[tuple[str, int], set[object]] = {}
     for event in look.fleet.events.values():
         moments.setdefault((event.order, event.stage), set()).add(event.announced_at)
@@ -48,7 +48,7 @@ def _has_latecomer(look: Look) -> bool:
 
 
 def _has_latecomer_of_another_domain(look: Look) -> bool:
-    """Return whether an announced host got a machine that its stage cannot take."""
+    """Whether an announced host got a machine that cannot join its stage."""
     for order in look.fleet.orders.values():
         later = [step for stage in order.stages if stage.state == "queued" for step in stage.steps]
         for stage in order.stages:
@@ -59,8 +59,8 @@ def _has_latecomer_of_another_domain(look: Look) -> bool:
     return False
 
 
-def _announced_to_the_deaf(look: Look) -> bool:
-    """Return whether a user's order is announced to a group that listens no more (rule 12)."""
+def _announced_to_a_disabled_group(look: Look) -> bool:
+    """Whether a user's order is announced to a group that is no longer enabled (rule 12)."""
     return any(
         not look.fleet.groups[event.group].enabled and look.fleet.orders[event.order].action is Action.RESTART
         for event in look.fleet.events.values()
@@ -90,12 +90,12 @@ def _done_outside(look: Look) -> bool:
     )
 
 
-def _evicts_what_is_announced(look: Look) -> bool:
+def _evicts_an_announced_machine(look: Look) -> bool:
     spot = {each.id for each in look.fleet.machines.values() if each.priority is Priority.SPOT}
     return bool(spot) and look.recorded(Kind.EVENT_LEFT, "superseded by")
 
 
-def _passes_over(words: str) -> Situation:
+def _ignores(words: str) -> Situation:
     def found(look: Look) -> bool:
         broken = (record.reason for record in look.records if record.kind == Kind.PROMISE_BROKEN)
         return any("announced although" in reason and words in reason for reason in broken)
@@ -128,22 +128,22 @@ SITUATIONS: Mapping[str, Situation] = {
     "started because a host failed": _recorded(Kind.EVENT_STARTED, " failed"),
     "an emergency breaks a promise": _recorded(Kind.PROMISE_BROKEN, "of notice instead of"),
     "update domains are disturbed together": _recorded(Kind.PROMISE_BROKEN, "disturbed together"),
-    "an emergency passes over others": _recorded(Kind.PROMISE_BROKEN, "announced although"),
-    "an emergency passes over another update domain": _passes_over("waits for domain"),
-    "an emergency passes over a hold": _passes_over("held by"),
+    "an emergency ignores reasons to wait": _recorded(Kind.PROMISE_BROKEN, "announced although"),
+    "an emergency ignores another update domain": _ignores("waits for domain"),
+    "an emergency ignores a hold": _ignores("held by"),
     "a NotBefore moves for another update domain": _recorded(Kind.EVENT_POSTPONED, "waits for domain"),
     "an approved event waits to be armed": _approved_and_unarmed,
     "a gang is disturbed together": _gang_together,
     "machines of several domains are frozen together": _frozen_together,
-    "a machine was never told": _recorded(Kind.NOTICE_NEVER),
-    "a whole host carries who was not told": _waits("has not been told"),
+    "a machine never received its event": _recorded(Kind.NOTICE_NEVER),
+    "a whole host carries a machine without an event": _waits("has not been told"),
     "a machine leaves an event": _recorded(Kind.EVENT_LEFT),
-    "an eviction takes a machine out of an event": _evicts_what_is_announced,
+    "an eviction takes a machine out of an event": _evicts_an_announced_machine,
     "waits for another update domain": _waits("waits for domain"),
     "waits for a budget": _waits("healthy"),
     "waits for a window": _waits("outside the window"),
     "waits for a hold": _waits("held by"),
-    "waits for a machine in other hands": _waits("to finish with it"),
+    "waits for a machine of another order": _waits("to finish with it"),
     "waits for the grace after a jump": _waits_for_grace,
     "a second stage comes": lambda look: any(event.stage > 0 for event in look.fleet.events.values()),
     "a latecomer joins a stage": _has_latecomer,
@@ -155,19 +155,19 @@ SITUATIONS: Mapping[str, Situation] = {
     "moves while a host is cordoned": _moves_past_a_cordoned_host,
     "a failed host waits to be fenced": _waits("once it is fenced"),
     "a host cannot be fenced": _recorded(Kind.STEP_FAILED, "fence of the host"),
-    "somebody vouches for a host": _recorded(Kind.HOST_FENCED),
+    "a person confirms that a host is isolated": _recorded(Kind.HOST_FENCED),
     "a host is lost": _recorded(Kind.HOST_LOST),
-    "a lost host is waited for": _recorded(Kind.HOST_CHANGED, "waited for until"),
-    "a lost host comes back": _recorded(Kind.HOST_CHANGED, "word of the work on it"),
-    "a group falls silent": _recorded(Kind.GROUP_DISABLED),
-    "announced anew to a group that listens no more": _announced_to_the_deaf,
+    "a person waits for a lost host": _recorded(Kind.HOST_CHANGED, "waited for until"),
+    "a lost host comes back": _recorded(Kind.HOST_CHANGED, "a report on the work on it"),
+    "a group becomes idle": _recorded(Kind.GROUP_DISABLED),
+    "announced again to a disabled group": _announced_to_a_disabled_group,
     "an outage": _recorded(Kind.SERVICE_AWAY),
     "the clock jumped": _recorded(Kind.CLOCK_JUMPED),
 }
 
 
 class Reached:
-    """Counts how many histories came to each situation."""
+    """Counts how many histories reached each situation."""
 
     def __init__(self, situations: Mapping[str, Situation]) -> None:
         self._situations = situations
@@ -175,18 +175,18 @@ class Reached:
         self._histories = 0
 
     def begin(self) -> None:
-        """Begin with another history."""
+        """Begin another history."""
         self._histories += 1
         self._left = dict(self._situations)
 
     def look(self, look: Look) -> None:
-        """Take note of what a history has come to."""
+        """Record the situations that a history reached."""
         for name in [name for name, situation in self._left.items() if situation(look)]:
             del self._left[name]
             self._counts[name] += 1
 
     def too_seldom(self) -> Iterable[str]:
-        """List the situations that hardly any history came to."""
+        """List the situations that too few histories reached."""
         for name in self._situations:
             if self._counts[name] * 100 < PERCENT * self._histories:
                 yield f"{name}: {self._counts[name]} of {self._histories} histories"

@@ -1,4 +1,4 @@
-"""Histories whose work an unruly driver does, in lanes without threads: who answers when is drawn too."""
+"""Histories with an unreliable driver, in lanes without threads; the order of answers is random too."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,14 +30,14 @@ from tests.histories.rollout_histories import ROLLOUT_SITUATIONS, RollingHistori
 from tests.histories.service_histories import in_stage
 from tests.histories.situations import Look, Reached, Situation
 
-# From a moment to what is long past every time-out, in real seconds.
+# From a moment to longer than every timeout, in real seconds.
 WAITS = (0.1, 1.0, 5.0, 12.0, 31.0, 70.0)
-# Enough for every chain of questions to come to its end once the driver answers.
+# Enough for every chain of calls to end once the driver answers.
 TURNS_TO_END = 400
 
 
 class VirtualLanes:
-    """Lanes without threads: which call begins, returns or hangs next is drawn by a seed."""
+    """Lanes without threads: a seed decides which call begins, returns or hangs next."""
 
     def __init__(self, service: Service, driver: UnrulyDriver, seed: int) -> None:
         self.service = service
@@ -46,7 +46,7 @@ class VirtualLanes:
         self.forget()
 
     def forget(self) -> None:
-        """Lose everything, as a process does that dies; what was being done may be done all the same."""
+        """Lose everything, as if the process died; work that had begun may still be done."""
         for placed in [] if not hasattr(self, "made") else [one for one, said in self.made if said is None]:
             if self.random.random() < 0.5:
                 self._perform(placed)
@@ -54,11 +54,11 @@ class VirtualLanes:
         self.queues = LaneQueues(
             lambda task: self.driver.limits, bounds=LaneBounds(calls=4, hung=3, hung_in_lane=2)
         )
-        self.made: list[tuple[PlacedCall, Answer | None]] = []  # None: what it does it does when it returns
+        self.made: list[tuple[PlacedCall, Answer | None]] = []  # None: its effect happens when it returns
         self.answers: list[CallAnswer] = []
 
     def turn(self) -> None:
-        """Let one thing happen."""
+        """Run one random event."""
         self._take_over()
         happens = self.random.choice(
             [self._begin, self._begin, self._return, self._return, self._deliver, self._deliver, self._wait]
@@ -67,7 +67,7 @@ class VirtualLanes:
         self._take_over()
 
     def settle(self) -> None:
-        """Let all that is under way come to its end."""
+        """Finish all calls."""
         for _ in range(TURNS_TO_END):
             if not self.known():
                 return
@@ -76,7 +76,7 @@ class VirtualLanes:
             self._wait()
 
     def known(self) -> set[AttemptId]:
-        """Return the attempts of which something is still to come."""
+        """Return the attempts with unfinished calls or answers."""
         self._take_over()
         told = [each.call.task.id for each in self.answers]
         queued = [each.attempt for lane in self.queues.lanes for each in self.queues.waiting.of(lane)]
@@ -136,7 +136,7 @@ class VirtualLanes:
 
 
 class UnrulyHistories(RollingHistories):
-    """Histories with a driver that is slow, hangs, lies, dies and answers late; to hosts themselves, too."""
+    """Histories with a driver that is slow, hangs, lies, dies and answers late."""
 
     DRIVER = UNRULY
 
@@ -152,14 +152,14 @@ class UnrulyHistories(RollingHistories):
             verifying_restarts=frozenset({UNRULY}),
             prechecking=frozenset({UNRULY}),
         )
-        # Nobody leaves before the cordon is there: with a driver that has a say in it, few ever do.
+        # Machines leave after the cordon only; with an unreliable driver for it, few would ever leave.
         self.service.policy = replace(policy, cordoning=frozenset({UNRULY}) if seed % 3 == 0 else frozenset())
         self.service.more_drivers[UNRULY] = self.unruly
         self._checked()
         self.lanes = VirtualLanes(self.service, self.unruly, seed)
 
     def do(self, what: object, *args: object, **more: object) -> None:
-        """Nobody's use case waits for a driver: none is called while it runs."""
+        """Check that no driver is called while a use case runs."""
         called = self.world.calls
         super().do(what, *args, **more)
         assert self.world.calls == called, "a use case called a driver that takes its time"
@@ -173,13 +173,13 @@ class UnrulyHistories(RollingHistories):
 
     @act(4)
     def work_begins(self) -> None:
-        """Something is begun by somebody's word, so that there is work."""
+        """Approve events and let time pass, so that steps begin."""
         self.maintain(self.pick(HOSTS))
         self.approve_all()
 
     @act(8)
     def works_on_a_host(self) -> None:
-        """Machines leave it or restart with it, it is worked on, and some of them come back."""
+        """Work on a host: machines leave it or restart with it, and some come back."""
         if self.random.random() < 0.5:
             self.tidies_up()
         host = self.idle_host()
@@ -187,7 +187,7 @@ class UnrulyHistories(RollingHistories):
             mode=self.pick([*[ServiceMode.EVACUATE] * 4, ServiceMode.IN_PLACE]),
             together=self.pick(["", "", "its board is swapped"]),
             returning=self.random.random() < 0.5,
-            # Else most of them wait for other update domains, budgets and windows.
+            # Otherwise most orders wait for other update domains, budgets and windows.
             emergency=self.pick(["", "fire"]),
         )
         request = OrderRequest(by="test", driver=self.DRIVER, terms=terms)
@@ -201,7 +201,7 @@ class UnrulyHistories(RollingHistories):
             self.look(self.service.everything())
 
     def idle_host(self) -> str:
-        """A host, rather a sound one that carries machines and has no order, so that work on it can begin."""
+        """Choose a host; prefer one where work can begin: usable, with machines, without an order."""
         whole = self.service.everything()
         busy = {order.host for order in whole.orders.values()}
         carrying = {member.host for member in whole.machines.values()}
@@ -220,11 +220,11 @@ class UnrulyHistories(RollingHistories):
 
     @act(5)
     def aborts_a_rollout_one_of_whose_moves_is_refused(self) -> None:
-        """A machine comes to a host that others leave. No host takes it, and later a person retries that."""
+        """Add a machine to a host that others leave; no host takes it, and a person retries later."""
         self.tidies_up()
         host, late = self.idle_host(), self.pick(NAMES)
         self.unruly.refusing = {late}
-        terms = RolloutTerms(deadline=self.service.clock.now() + timedelta(seconds=1))  # whatever windows say
+        terms = RolloutTerms(deadline=self.service.clock.now() + timedelta(seconds=1))  # no windows
         self.do(self.service.roll, host, work=Work.HOST, overlap=True, terms=terms)
         self.advance(1)
         self.lanes.settle()
@@ -264,10 +264,10 @@ class UnrulyHistories(RollingHistories):
             for order in whole.orders.values()
             for step in _running(order)
         }
-        assert running - known == set(), "nobody asks about these any more"
+        assert running - known == set(), "no call will ask about these again"
 
     def end(self) -> None:
-        """Once the driver keeps its word, everything that runs comes to an end."""
+        """Make the driver reliable, and check that all running steps end."""
         self.unruly.is_sane = True
         self.steps.append("end")
         self.lanes.settle()
@@ -281,7 +281,7 @@ class UnrulyHistories(RollingHistories):
 
 
 def _running(order: Order) -> list[Step | HostStep]:
-    """Return what the unruly driver is at."""
+    """Return the calls of the unreliable driver."""
     return [step for step in order.driven if order.driver_of(step) == UNRULY]
 
 

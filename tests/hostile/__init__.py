@@ -1,15 +1,14 @@
-"""Attacks, as programs: what an adversary can do to a running server, and what must hold all the while.
+"""Attacks on a running server, and the guarantees that must hold during an attack.
 
-Each module is one kind of attack on a real `forewarn serve`: descriptors, slow and half requests, strangers,
-kills, outages, racing operators, a noisy tenant. An attack is bounded (in connections, requests and time),
-stays on loopback or in network namespaces of its own, ends by itself, and ends no process but the server that
-the test has started. What it asserts is what honest callers meet, and what the server has spent: CPU and
-memory as the system counts them, compared with those of a plain request or with a bound far above what is
-needed, never with a time.
+Each module attacks a real `forewarn serve` in one way: exhausted descriptors, slow and incomplete requests,
+unknown callers, kills, outages, racing operators, a noisy tenant. An attack has a limit on connections,
+requests and time. It stays on loopback or in its own network namespaces, ends by itself, and kills no process
+except the server of the test. The tests check that honest callers are served, and how much CPU and memory the
+server uses. They compare these with a plain request or with a generous bound, never with a duration.
 
-`make test-system` runs them in a short form, of about a minute; `make test-long` in a long one
+`make test-system` runs a short form, of about a minute; `make test-long` runs a long form
 (`tests/helpers/service/counts.py`).
 
-What a single limit does is tested beside the code it is of, in `tests/unit` and `tests/integration`; here it
-is tested that all of them together keep a promise.
+Tests of single limits are in `tests/unit` and `tests/integration`. These tests check that the
+limits work together.
 """

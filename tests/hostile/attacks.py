@@ -1,4 +1,4 @@
-"""What attackers use, and how it is seen what an attack costs the server."""
+"""Tools of attackers, and measurements of what an attack costs the server."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,18 +8,18 @@ from urllib.parse import urlsplit
 from tests.helpers.programs.process import EVENTS, NEWEST, Program
 from tests.integration.guest.guest_face import Client
 
-# A machine's requests come from its own address; attackers have networks of their own.
+# Machines call from their declared addresses; attackers call from another network.
 HONEST, STRANGERS = "127.1", "127.2"
 POLL = f"{EVENTS}?api-version={NEWEST}"
 
 
 def address(number: int, *, network: str = HONEST) -> str:
-    """Return one of some fifty thousand addresses of a network."""
+    """Return one of about fifty thousand addresses of a network."""
     return f"{network}.{number // 200}.{number % 200 + 1}"
 
 
 def fleet(folder: Path, machines: int) -> Path:
-    """Declare a fleet whose machines are known by addresses of the honest network."""
+    """Write a fleet file whose machines have addresses of the honest network."""
     declared = [
         f'[[machines]]\nname = "m-{number}"\nhost = "h"\naddress = "{address(number)}"\n'
         for number in range(machines)
@@ -30,27 +30,27 @@ def fleet(folder: Path, machines: int) -> Path:
 
 
 class Usage:
-    """What the system says of a process."""
+    """The resources that a process uses, from /proc."""
 
     def __init__(self, pid: int) -> None:
         self._folder = Path(f"/proc/{pid}")
 
     def cpu(self) -> float:
-        """Return the seconds of CPU it has used, of all threads, in nanoseconds' steps."""
+        """Return the seconds of CPU that all threads have used, with a resolution of nanoseconds."""
         tasks = self._folder.glob("task/*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
     def memory(self) -> int:
-        """Return the bytes of memory that it has taken up."""
+        """Return the resident memory in bytes."""
         return int((self._folder / "statm").read_text().split()[1]) * 4096
 
     def files(self) -> int:
-        """Return how many descriptors it has open."""
+        """Return the number of open descriptors."""
         return len(list((self._folder / "fd").iterdir()))
 
 
 def place(url: str) -> tuple[str, int]:
-    """Return where to connect to."""
+    """Return the host and port of a URL."""
     parts = urlsplit(url)
     assert parts.hostname is not None
     assert parts.port is not None
@@ -59,7 +59,7 @@ def place(url: str) -> tuple[str, int]:
 
 @contextmanager
 def connections(url: str, sources: Sequence[str], *, send: bytes = b"") -> Iterator[list[Client]]:
-    """Open a connection from each of these addresses, and send something on each that may be refused."""
+    """Open a connection from each of these addresses, and send data on each."""
     opened: list[Client] = []
     try:
         for source in sources:
@@ -73,7 +73,7 @@ def connections(url: str, sources: Sequence[str], *, send: bytes = b"") -> Itera
 
 
 def send_if_open(client: Client, data: bytes) -> bool:
-    """Send what a server may no longer want."""
+    """Send data; return False if the server has closed the connection."""
     try:
         client.send(data)
     except OSError:
@@ -82,7 +82,7 @@ def send_if_open(client: Client, data: bytes) -> bool:
 
 
 def is_open(client: Client) -> bool:
-    """Look, without waiting, whether the server has kept a connection on which it has nothing to send."""
+    """Return at once whether the server has kept an idle connection open."""
     client.socket.setblocking(False)
     try:
         return client.socket.recv(1) != b""
@@ -95,7 +95,7 @@ def is_open(client: Client) -> bool:
 
 
 def answers(program: Program, machine: int = 0) -> int:
-    """Poll as a machine, on a connection of its own, and return the status; 0 if the server hung up."""
+    """Poll as a machine on a new connection; return the status, or 0 if the server closed the connection."""
     try:
         with Client(place(program.guests[0]), address(machine)) as client:
             return client.get(POLL).status
@@ -104,13 +104,13 @@ def answers(program: Program, machine: int = 0) -> int:
 
 
 def operators_are_answered(program: Program) -> bool:
-    """Ask the operator API on a new connection."""
+    """Call the operator API on a new connection."""
     with Client(place(program.operators)) as client:
         return client.request("GET", "/v1/machines?limit=1", host="127.0.0.1").status == 200
 
 
 def refused(program: Program, plane: str) -> float:
-    """Return how many connections the limits of a port have refused."""
+    """Return how many connections a port has refused."""
     with Client(place(program.operators)) as client:
         text = client.request("GET", "/metrics").body.decode()
     name = "forewarn_connections_refused_total{"

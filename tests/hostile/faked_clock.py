@@ -1,7 +1,7 @@
-"""A wall clock that a test turns under a real server, by libfaketime; the computer's own is never touched.
+"""A wall clock that a test sets under a real server with libfaketime; the computer's clock is not changed.
 
-The monotonic clock goes on as it is, as it does when somebody sets a computer's clock. To a server that is
-started after the wall clock was turned, that time has passed while it was down.
+The monotonic clock is not affected, as on a computer whose clock is set. For a server that starts after the
+wall clock was set forward, that time has passed while it was down.
 """
 
 import os
@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
-# Where the package is installed and the library is not found, tests fail instead of being left out.
+# If the package is installed but the library is missing, the tests fail instead of being skipped.
 INSTALLED = shutil.which("faketime") is not None
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 MISSING = "needs Debian's faketime, which make test-system installs"
 
 
 class WallClock:
-    """The wall clock of those who are started with its environment."""
+    """The wall clock of processes that are started with its environment."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "faketime"
@@ -25,9 +25,9 @@ class WallClock:
         self.turn(timedelta())
 
     def turn(self, by: timedelta) -> None:
-        """Turn it forward, or back, for all who run and all who will."""
+        """Set it forward or back, for running and future processes."""
         self.ahead += by
-        # Put in place whole: it is read at each look at the clock.
+        # Replaced atomically, because processes read the file at each look at the clock.
         written = self._file.with_suffix(".new")
         written.write_text(f"{self.ahead.total_seconds():+.0f}\n")
         os.replace(written, self._file)

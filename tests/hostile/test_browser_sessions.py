@@ -1,4 +1,4 @@
-"""Hostile cookies and sign-ins: a running server goes on serving, its memory and its sessions are bounded."""
+"""Hostile cookies and sign-ins: the server keeps serving, and its memory and sessions are bounded."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ MIB = 2**20
 SIGN_INS = tries(1000, long=20_000)
 REQUESTS = tries(500, long=10_000)
 STRANGER = address(0, network=STRANGERS)
-# Clients here name no port in their Host header.
+# The name for a Host header without a port, as these clients send it.
 NAME = "forewarn-session-80"
 
 
@@ -24,7 +24,7 @@ NAME = "forewarn-session-80"
 def tenants(tmp_path: Path) -> Iterator[Tenants]:
     fleet = tmp_path / "fleet.toml"
     fleet.write_text(FLEET)
-    # What a caller is limited to is not what this is about.
+    # Rate limits are not the subject of these tests.
     unlimited = {"FOREWARN_GUEST_RATE": "0", "FOREWARN_OPERATOR_RATE": "0"}
     with Program(tmp_path, "--fleet", fleet, environment=unlimited) as program:
         for machine in (1, 2):
@@ -32,7 +32,7 @@ def tenants(tmp_path: Path) -> Iterator[Tenants]:
         yield Tenants(program)
 
 
-def test_a_tenant_that_signs_in_without_end_has_the_newest_sessions_alone(tenants: Tenants) -> None:
+def test_a_tenant_that_signs_in_without_end_keeps_only_its_newest_sessions(tenants: Tenants) -> None:
     program, cookies = tenants.program, []
     usage = Usage(program.process.pid)
     with Client(place(program.operators), STRANGER) as client:
@@ -48,10 +48,10 @@ def test_a_tenant_that_signs_in_without_end_has_the_newest_sessions_alone(tenant
     assert usage.memory() - before < 32 * MIB
 
 
-def test_a_forged_cookie_costs_about_what_a_guessed_token_does(tenants: Tenants) -> None:
+def test_a_forged_cookie_costs_about_as_much_as_a_guessed_token(tenants: Tenants) -> None:
     program = tenants.program
     usage = Usage(program.process.pid)
-    # As much as a head has room for: many cookies, many of the session's name, one that is large.
+    # Heads of the largest size: many cookies, many with the name of the session, and a large one.
     forged = [
         f"Cookie: {NAME}=fws_guess",
         f"Cookie: {'a=b; ' * 11_000}{NAME}=fws_guess",
@@ -68,10 +68,10 @@ def test_a_forged_cookie_costs_about_what_a_guessed_token_does(tenants: Tenants)
                 assert client.read().status == 401
         return usage.cpu() - before
 
-    cost(bearer("fw_guess"))  # what is done once has been done
+    cost(bearer("fw_guess"))  # warm-up
     usual = min(cost(bearer("fw_guess")) for _ in range(3))
     for header in forged:
-        # A long head takes some time to be received and read, whatever is in it.
+        # Receiving and parsing a long head takes time, whatever is in it.
         assert min(cost(header) for _ in range(3)) < 6 * usual, header[:40]
     tenants.others_are_served()
 
@@ -83,7 +83,7 @@ def test_a_head_of_more_than_64_kib_of_cookies_is_refused(tenants: Tenants) -> N
     tenants.others_are_served()
 
 
-def test_sessions_survive_a_kill_and_those_that_were_ended_stay_so(tenants: Tenants) -> None:
+def test_sessions_survive_a_kill_and_ended_sessions_stay_ended(tenants: Tenants) -> None:
     program = tenants.program
 
     def call(method: str, *headers: str) -> Answer:

@@ -1,4 +1,4 @@
-"""Descriptors: whoever takes them, both ports go on answering, and the log says what is refused."""
+"""Exhausted descriptors: both ports keep answering, and the log reports the refusals."""
 
 import resource
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from tests.hostile.attacks import (
     refused,
 )
 
-# So few that an attack is soon done; the shares are the same as with the usual 1,024.
+# Few, to keep the attack short; the shares are the same as with the usual 1,024.
 FEW = tries(256, long=1024)
 GET_HALF = b"GET /v1/machines HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
@@ -36,7 +36,7 @@ def warnings(program: Program, port: str) -> Sequence[str]:
     return [line for line in program.err.lines if f"{port} connections are refused" in line]
 
 
-def test_the_limit_is_raised_and_what_it_allows_is_said(tmp_path: Path) -> None:
+def test_the_soft_limit_is_raised_and_the_room_is_printed(tmp_path: Path) -> None:
     with serving(tmp_path, soft=64, hard=4096) as program:
         soft, _ = resource.prlimit(program.process.pid, resource.RLIMIT_NOFILE)
         assert soft == 4096
@@ -45,7 +45,7 @@ def test_the_limit_is_raised_and_what_it_allows_is_said(tmp_path: Path) -> None:
     assert "raise the limit" not in program.err.text
 
 
-def test_more_machines_than_descriptors_are_warned_of_and_do_not_silence_operators(tmp_path: Path) -> None:
+def test_more_machines_than_descriptors_cause_a_warning_and_do_not_block_operators(tmp_path: Path) -> None:
     with serving(tmp_path, machines=2 * FEW) as program:
         assert f"and the fleet has {2 * FEW}: raise the limit" in program.err.text
         pollers = [address(number) for number in range(2 * FEW)]
@@ -57,10 +57,10 @@ def test_more_machines_than_descriptors_are_warned_of_and_do_not_silence_operato
             assert kept[0].get().status == 200
             assert Usage(program.process.pid).files() < FEW
         assert len(warnings(program, "guest")) == 1
-        assert until(lambda: answers(program) == 200, what="an answer once others have gone")
+        assert until(lambda: answers(program) == 200, what="an answer after the others have disconnected")
 
 
-def test_half_sent_requests_at_the_operator_port_keep_nobody_out(tmp_path: Path) -> None:
+def test_incomplete_requests_at_the_operator_port_block_no_caller(tmp_path: Path) -> None:
     with (
         serving(tmp_path) as program,
         connections(program.operators, ["127.0.0.1"] * 2 * FEW, send=GET_HALF),
@@ -72,7 +72,7 @@ def test_half_sent_requests_at_the_operator_port_keep_nobody_out(tmp_path: Path)
         assert len(warnings(program, "operator")) == 1
 
 
-def test_machines_that_take_all_they_can_keep_no_other_machine_out(tmp_path: Path) -> None:
+def test_machines_with_many_connections_block_no_other_machine(tmp_path: Path) -> None:
     greedy = [address(number) for number in range(5) for _ in range(120)]
     strangers = [address(number, network=STRANGERS) for number in range(200)]
     with (
@@ -84,19 +84,19 @@ def test_machines_that_take_all_they_can_keep_no_other_machine_out(tmp_path: Pat
         assert operators_are_answered(program)
 
 
-def test_descriptors_that_have_run_out_are_told_and_both_ports_recover(tmp_path: Path) -> None:
+def test_a_lack_of_descriptors_is_logged_and_both_ports_recover(tmp_path: Path) -> None:
     with serving(tmp_path) as program:
         assert answers(program) == 200
         pid = program.process.pid
-        # None is left: the next that any part of the server opens cannot be had.
+        # No descriptor is left: the server cannot open another file or socket.
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (Usage(pid).files() - 1, FEW))
         with connections(program.operators, ["127.0.0.1"]):
-            until(lambda: warnings(program, "guest"), what="the guest port to say that it refuses")
-            until(lambda: warnings(program, "operator"), what="the operator port to say that it refuses")
+            until(lambda: warnings(program, "guest"), what="the warning of the guest port")
+            until(lambda: warnings(program, "operator"), what="the warning of the operator port")
             before = Usage(pid).cpu()
             assert answers(program) == 0
             until(lambda: "no file descriptor left" in program.err.text, what="the reason")
-            assert Usage(pid).cpu() - before < 1  # it does not go round in circles
+            assert Usage(pid).cpu() - before < 1  # no busy loop
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (FEW, FEW))
             until(lambda: answers(program) == 200, what="guests to be answered again")
             assert operators_are_answered(program)

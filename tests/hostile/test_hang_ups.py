@@ -1,4 +1,4 @@
-"""Clients without a token that hang up at the operator port are counted, and leave nothing in the log."""
+"""Clients that disconnect from the operator port during a request are counted, and nothing is logged."""
 
 import socket
 import struct
@@ -45,7 +45,7 @@ def counted(program: Program) -> float:
 
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["with tokens", "without"])
-def test_clients_that_hang_up_leave_nothing_in_the_log(tmp_path: Path, guarded: bool) -> None:
+def test_clients_that_disconnect_leave_nothing_in_the_log(tmp_path: Path, guarded: bool) -> None:
     with Program(tmp_path, "--fleet", fleet(tmp_path, 1), clock="system") as program:
         if guarded:
             let_in(program, "op", "operator")
@@ -57,7 +57,7 @@ def test_clients_that_hang_up_leave_nothing_in_the_log(tmp_path: Path, guarded: 
                     with suppress(OSError):
                         client.socket.recv(1)
                 hang_up(client, reset=bool(number % 2))
-        until(lambda: counted(program) > 0, what="the server to count")
+        until(lambda: counted(program) > 0, what="the counter to increase")
         assert program.stop() == 0
         logged = [line for line in program.err.lines if " audit " not in line and "are refused" not in line]
     assert [line for line in logged if "Traceback" in line or "error" in line] == []

@@ -1,4 +1,4 @@
-"""`kill -9` under load, on both databases: what was answered is there, and nothing is half done."""
+"""`kill -9` under load, on both databases: every answered call survives, and nothing is half done."""
 
 import random
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.rules import Change, misplaced, unexplained, violations
 pytestmark = pytest.mark.usefixtures("with_fsync")
 
 KILLS = tries(3, long=30)
-# Of the starts after a kill, so many are killed too.
+# The fraction of starts after a kill that are killed, too.
 KILLED_STARTS = 1 / 3
 
 
@@ -28,7 +28,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def check_nothing_is_half_done(database: str) -> None:
-    """Look into the database that a killed server has left, before another one is started on it."""
+    """Check the database of a killed server before another server starts on it."""
     store = open_store(database, new_id=str, without_migration=True)
     try:
         with store.read() as snapshot:
@@ -40,7 +40,7 @@ def check_nothing_is_half_done(database: str) -> None:
     assert violations(nothing_new) + misplaced(left) + unexplained(left) == []
 
 
-def test_what_was_answered_survives_every_kill(tmp_path: Path, database: str) -> None:
+def test_answered_calls_survive_every_kill(tmp_path: Path, database: str) -> None:
     dice, ledger = random.Random(database.partition(":")[0]), GuestLedger()
     flags = ("--fleet", sample_fleet(tmp_path), "--database", database)
     with Program(tmp_path, *flags, environment={"FOREWARN_GUEST_RATE": "0"}) as program:

@@ -1,4 +1,4 @@
-"""A noisy tenant: whatever one token asks for, all others are served, and memory is bounded."""
+"""A noisy tenant: whatever one token requests, all others are served, and memory is bounded."""
 
 import json
 import threading
@@ -46,7 +46,7 @@ HISTORY = "/v1/history?limit=1000"
 
 
 class Tenants:
-    """A server with a token of each tenant, and its operator's."""
+    """A server with a token for each tenant and for its operator."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -61,7 +61,7 @@ class Tenants:
         return str(answer.json()["secret"])
 
     def others_are_served(self) -> None:
-        """Let another tenant order, its guest approve, and the operator look and cancel."""
+        """Check that another tenant can order, its guest approve, and the operator read and cancel."""
         quiet = {"Authorization": f"Bearer {self.quiet}"}
         order = self.program.call("POST", "/v1/machines/quiet-0/restart", headers=quiet)
         assert order.status_code == 202, order.text
@@ -69,7 +69,7 @@ class Tenants:
         guest = self.program.guest(address(1))
         assert [each["EventId"] for each in guest.document()["Events"]] == [event]
         assert guest.approve(event).status_code == 200
-        self.program.guest(address(2)).document()  # it goes on being there
+        self.program.guest(address(2)).document()  # keeps notice enabled for its group
         second = self.program.call("POST", "/v1/machines/quiet-1/restart", headers=quiet)
         assert second.status_code == 202, second.text
         self.program.post(f"/v1/orders/{second.json()['order']['id']}/cancel")
@@ -88,10 +88,10 @@ class Tenants:
 def tenants(tmp_path: Path) -> Iterator[Tenants]:
     fleet = tmp_path / "fleet.toml"
     fleet.write_text(FLEET)
-    # What a guest is limited to is not what this is about.
+    # Rate limits of guests are not the subject of these tests.
     with Program(tmp_path, "--fleet", fleet, environment={"FOREWARN_GUEST_RATE": "0"}) as program:
         for machine in (1, 2):
-            program.guest(address(machine)).document()  # from now on it is told of what comes
+            program.guest(address(machine)).document()  # enables notice for its group
         yield Tenants(program)
 
 
@@ -100,19 +100,19 @@ def bearer(secret: str) -> str:
 
 
 def half_sent(call: str, secret: str, *, size: int) -> bytes:
-    """Write a request whose body lacks its last byte."""
+    """Return a request without the last byte of its body."""
     method, path = call.split()
     return request(method, path, bearer(secret), body=b" " * size)[:-1]
 
 
 def sources(count: int) -> list[str]:
-    """Return addresses to connect from, so that no limit of an address is met."""
+    """Return source addresses, enough of them that no limit on one address applies."""
     return [address(number % 8, network=STRANGERS) for number in range(count)]
 
 
 @contextmanager
 def repeated(*acts: Callable[[], None]) -> Iterator[None]:
-    """Have each of these done again and again, each on a thread of its own, as long as the block lasts."""
+    """Repeat each action on its own thread during the block."""
     over = threading.Event()
 
     def again(act: Callable[[], None]) -> None:
@@ -130,7 +130,7 @@ def repeated(*acts: Callable[[], None]) -> Iterator[None]:
             thread.join()
 
 
-def test_half_sent_calls_of_one_tenant_are_few(tenants: Tenants) -> None:
+def test_incomplete_calls_of_one_tenant_are_limited(tenants: Tenants) -> None:
     order = half_sent("POST /v1/machines/noisy-0/restart", tenants.noisy, size=100)
     with connections(tenants.program.operators, sources(2 * NOISY_CALLS), send=order) as clients:
         sockets = [client.socket for client in clients]
@@ -143,7 +143,7 @@ def test_half_sent_calls_of_one_tenant_are_few(tenants: Tenants) -> None:
         assert tenants.refused("calls") == NOISY_CALLS
 
 
-def test_half_sent_bodies_of_tenants_are_bounded_together(tenants: Tenants) -> None:
+def test_the_memory_of_incomplete_bodies_of_tenants_is_bounded(tenants: Tenants) -> None:
     program = tenants.program
     usage = Usage(program.process.pid)
     tenants.others_are_served()
@@ -169,7 +169,7 @@ def test_a_tenants_large_bodies_are_refused_before_they_are_read(tenants: Tenant
     assert usage.memory() - before < 64 * MIB
 
 
-def test_an_operators_large_bodies_are_bounded_together(tenants: Tenants) -> None:
+def test_the_memory_of_an_operators_large_bodies_is_bounded(tenants: Tenants) -> None:
     program = tenants.program
     usage = Usage(program.process.pid)
     tenants.others_are_served()
@@ -188,7 +188,7 @@ def test_an_operators_large_bodies_are_bounded_together(tenants: Tenants) -> Non
         assert usage.memory() - before < 200 * MIB
 
 
-def test_streams_of_one_token_are_bounded(tenants: Tenants) -> None:
+def test_streams_of_one_token_are_limited(tenants: Tenants) -> None:
     program, wanted = tenants.program, 5 * NOISY_STREAMS
     follow = request("GET", "/v1/stream", bearer(tenants.noisy))
     with connections(program.operators, sources(wanted), send=follow) as clients:
@@ -197,7 +197,7 @@ def test_streams_of_one_token_are_bounded(tenants: Tenants) -> None:
         tenants.others_are_served()
 
 
-def test_readers_of_the_history_and_strangers_keep_nobody_waiting(tenants: Tenants) -> None:
+def test_readers_of_the_history_and_unknown_callers_delay_no_caller(tenants: Tenants) -> None:
     program, statuses = tenants.program, Counter[int]()
 
     def reader(*headers: str) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Outages and jumps of the system's clock, up to days: guests keep their notice and their say (rule 12)."""
+"""Outages and jumps of the system clock of up to days: guests keep their notice (rule 12)."""
 
 import subprocess
 import sys
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.skipif(not INSTALLED, reason=MISSING)
 
 MINUTES, HOURS, DAYS = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 NOTICE = 15 * MINUTES
-# How much of it a busy computer may let pass before a test looks.
+# How much of the notice may pass on a busy computer before the test checks it.
 LATE = 5 * MINUTES
 WEB_0 = "127.0.1.10"
 BATCH_0 = "127.0.1.30"
 
-# After so long nothing of what was announced before may simply start: it is too late for that.
+# After this time an event is stale: it must be announced again instead of started.
 STALE = NOTICE + 30 * MINUTES
 OUTAGES = [26 * HOURS, *([2 * MINUTES, 3 * HOURS, 25 * HOURS, 8 * DAYS] if LONG else [])]
 JUMPS = [20 * MINUTES, 26 * HOURS, *([2 * MINUTES, 3 * HOURS, 8 * DAYS] if LONG else [])]
@@ -41,7 +41,7 @@ def program(tmp_path: Path, wall: WallClock) -> Iterator[Program]:
     flags = ("--fleet", sample_fleet(tmp_path))
     environment = {**wall.environment, "FOREWARN_GUEST_RATE": "0"}
     with Program(tmp_path, *flags, clock="system", environment=environment) as program:
-        program.guest(WEB_0).document()  # from now on the group listens
+        program.guest(WEB_0).document()  # enables notice for its group
         yield program
 
 
@@ -70,8 +70,8 @@ def the_event(guest: Guest) -> dict[str, Any]:
     return found
 
 
-def check_guests_have_their_say(program: Program) -> None:
-    """Nothing has begun, the group still listens, and what is announced can be cancelled."""
+def check_nothing_started(program: Program) -> None:
+    """Check that no step has begun, notice is still enabled, and the event can be cancelled."""
     (event,) = program.all("events")
     assert event["status"] == "Scheduled"
     assert {"step-begun", "event-started", "group-disabled"}.isdisjoint(kinds(program))
@@ -79,11 +79,11 @@ def check_guests_have_their_say(program: Program) -> None:
     assert the_event(program.guest(WEB_0))["EventId"] == event["id"]
     program.post(f"/v1/events/{event['id']}/cancel")
     assert program.guest(WEB_0).document()["Events"] == []
-    assert order_restart(program)["id"] != event["id"]  # and the next is announced too
+    assert order_restart(program)["id"] != event["id"]  # the next one is announced, too
 
 
 def check_notice_is_kept(program: Program, before: dict[str, Any], *, lost: timedelta) -> None:
-    """The event is what it was or, if it came too late, another with its full notice from now on."""
+    """Check that the event is unchanged or, if it is stale, replaced by one with full notice from now on."""
     if lost < STALE:
         (event,) = program.all("events")
         assert (event["id"], event["not_before"]) == (before["id"], before["not_before"])
@@ -99,7 +99,7 @@ def check_notice_is_kept(program: Program, before: dict[str, Any], *, lost: time
     assert promised >= NOTICE
 
 
-def test_the_wall_clock_is_turned_and_the_monotonic_one_is_not(wall: WallClock) -> None:
+def test_faketime_sets_the_wall_clock_and_not_the_monotonic_clock(wall: WallClock) -> None:
     wall.turn(26 * HOURS)
     script = "import time; print(time.time(), time.monotonic())"
     earliest = SystemClock().seconds(), monotonic()
@@ -122,20 +122,20 @@ def test_an_outage_takes_no_notice_from_guests(program: Program, wall: WallClock
     (why,) = until(lambda: reasons(program, "service-away"), what="the absence to be recorded")
     assert "that is not the guests' silence" in why
     check_notice_is_kept(program, event, lost=away)
-    check_guests_have_their_say(program)
+    check_nothing_started(program)
 
 
-def test_a_notice_that_a_short_outage_swallowed_is_late(program: Program, wall: WallClock) -> None:
-    """The guest polls whenever the service is there, and first sees its event Started."""
+def test_a_notice_that_was_lost_in_a_short_outage_counts_as_late(program: Program, wall: WallClock) -> None:
+    """The guest polls whenever the server runs, and first sees its event as Started."""
     event: dict[str, Any] = program.post("/v1/machines/batch_0/evict")["event"]
     program.kill()
-    # An absence of more than a minute is recorded, and on a busy computer the start takes a part of it.
+    # Less than a minute, because a longer absence is recorded; on a busy computer the start takes time, too.
     wall.turn(timedelta(seconds=31))
     program.start()
     until(
         lambda: program.get(f"/v1/events/{event['id']}")["event"]["status"] == "Started", what="the eviction"
     )
-    program.post("/v1/hosts/host-3/cordon")  # when it is answered, guests are shown what was saved before
+    program.post("/v1/hosts/host-3/cordon")  # after its answer, guests see everything saved before
     (shown,) = program.guest(BATCH_0).document()["Events"]
     assert (shown["EventType"], shown["EventStatus"]) == ("Preempt", "Started")
     (notice,) = program.get(f"/v1/events/{event['id']}")["event"]["notices"]
@@ -145,19 +145,19 @@ def test_a_notice_that_a_short_outage_swallowed_is_late(program: Program, wall: 
 
 @pytest.mark.parametrize("by", JUMPS, ids=str)
 def test_a_jump_of_the_clock_starts_nothing(program: Program, wall: WallClock, by: timedelta) -> None:
-    """Nor does it make a group silent."""
+    """It does not disable a group, either."""
     event, before = order_restart(program), now(program)
     wall.turn(by)
     until(lambda: "clock-jumped" in kinds(program), what="the jump to be noticed")
     assert by <= now(program) - before < by + LATE
     until(lambda: "service-away" in kinds(program), what="the absence to be recorded")
     check_notice_is_kept(program, event, lost=by)
-    check_guests_have_their_say(program)
+    check_nothing_started(program)
 
 
 @pytest.mark.parametrize("by", JUMPS_BACK, ids=str)
 def test_time_does_not_go_back_with_the_clock(program: Program, wall: WallClock, by: timedelta) -> None:
-    """It goes on by the monotonic clock, also over a crash; a clock that is put right has not jumped."""
+    """It follows the monotonic clock, even across a crash. A corrected clock does not count as a jump."""
     event, before = order_restart(program), now(program)
     wall.turn(-by)
     assert before <= now(program) < before + LATE
@@ -165,11 +165,11 @@ def test_time_does_not_go_back_with_the_clock(program: Program, wall: WallClock,
     assert parsedate_to_datetime(guest.poll().headers["date"]) >= before.replace(microsecond=0)
     program.kill()
     program.start()
-    # What was recorded has been; of what was only shown, a server saves the time every few seconds.
+    # Times of records are saved. A time that was only shown is saved every few seconds.
     assert now(program) >= datetime.fromisoformat(program.history()[-1]["at"])
     (kept,) = program.all("events")
     assert (kept["id"], kept["not_before"]) == (event["id"], event["not_before"])
     wall.turn(by)
-    until(lambda: now(program) - before < LATE, what="the clock that is right again")
+    until(lambda: now(program) - before < LATE, what="the corrected clock")
     assert {"clock-jumped", "event-withdrawn"}.isdisjoint(kinds(program))
-    check_guests_have_their_say(program)
+    check_nothing_started(program)

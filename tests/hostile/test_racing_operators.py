@@ -1,4 +1,4 @@
-"""Operators who race each other, and themselves: what is sent twice is done once, and all answers agree."""
+"""Races between operators: a repeated call is done once, and all answers agree."""
 
 import random
 import threading
@@ -34,12 +34,12 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Program]
 
 
 def race(program: Program, calls: Sequence[Call]) -> list[httpx.Response]:
-    """Make calls at once, each on a connection of its own; return their answers."""
+    """Make calls at the same time, each on its own connection; return their answers."""
     line = threading.Barrier(len(calls), timeout=PATIENCE)
 
     def run(call: Call) -> httpx.Response:
         with operator_client(program.operators) as client:
-            client.get("/healthz")  # connected
+            client.get("/healthz")  # opens the connection
             line.wait()
             return call(client)
 
@@ -61,7 +61,7 @@ def the_one(answers: Sequence[httpx.Response], status: int) -> httpx.Response:
     return found
 
 
-def test_a_call_that_is_sent_many_times_at_once_with_one_key_is_done_once(program: Program) -> None:
+def test_concurrent_calls_with_one_key_are_done_once(program: Program) -> None:
     for number in range(ROUNDS):
         sent = sending("/v1/rollouts", {**ROLLOUT, "overlap": True}, key=f"key-{number}")
         answers = race(program, [sent] * RACERS)
@@ -73,7 +73,7 @@ def test_a_call_that_is_sent_many_times_at_once_with_one_key_is_done_once(progra
         assert shown["hosts"] == answers[0].json()["rollout"]["hosts"]
 
 
-def test_of_the_same_rollout_sent_many_times_one_is_taken_and_named_to_the_others(program: Program) -> None:
+def test_of_equal_concurrent_rollouts_one_is_accepted_and_the_other_answers_name_it(program: Program) -> None:
     for number in range(ROUNDS):
         answers = race(program, [sending("/v1/rollouts", ROLLOUT)] * RACERS)
         assert statuses(answers) == {202: 1, 409: RACERS - 1}
@@ -83,17 +83,17 @@ def test_of_the_same_rollout_sent_many_times_one_is_taken_and_named_to_the_other
         program.post(f"/v1/rollouts/{taken}/abort")
 
 
-def test_of_many_who_use_one_key_for_different_things_one_has_it_done(program: Program) -> None:
+def test_of_different_concurrent_calls_with_one_key_one_is_done(program: Program) -> None:
     for number in range(ROUNDS):
         bodies = [{"seconds": 1 + racer} for racer in range(RACERS)]
-        before = len(turns(program))
+        before = len(advances(program))
         answers = race(program, [sending("/v1/clock/advance", body, key=f"key-{number}") for body in bodies])
         assert statuses(answers) == {200: 1, 409: RACERS - 1}
-        assert len(turns(program)) == before + 1
+        assert len(advances(program)) == before + 1
         assert program.get("/v1/clock") == the_one(answers, 200).json()
 
 
-def test_one_hold_is_set_and_lifted_by_one(program: Program) -> None:
+def test_of_concurrent_calls_one_sets_a_hold_and_one_releases_it(program: Program) -> None:
     for _ in range(ROUNDS):
         answers = race(program, [sending("/v1/holds", {"reason": "racing"})] * RACERS)
         assert statuses(answers) == {201: 1, 409: RACERS - 1}
@@ -104,11 +104,10 @@ def test_one_hold_is_set_and_lifted_by_one(program: Program) -> None:
         assert program.get("/v1/holds")["holds"] == []
 
 
-def test_approvals_and_cancellations_that_race_agree_with_what_is_saved(program: Program) -> None:
+def test_the_answers_of_racing_approvals_and_cancellations_agree_with_the_store(program: Program) -> None:
     for _ in range(ROUNDS):
-        program.guest(
-            "127.0.1.10"
-        ).document()  # each round takes an hour, and a day of silence ends listening
+        # Each round takes an hour, and a day without a poll disables the group.
+        program.guest("127.0.1.10").document()
         program.advance(60)
         event = program.post("/v1/machines/web-0/restart")["event"]["id"]
         verbs = ["approve", "cancel"] * (RACERS // 2)
@@ -122,7 +121,7 @@ def test_approvals_and_cancellations_that_race_agree_with_what_is_saved(program:
         assert by_verb["cancel"].keys() <= {200, 409}
         shown = program.get(f"/v1/events/{event}")["event"]
         order = program.get(f"/v1/orders/{shown['order']}")["order"]
-        # What was cancelled was so once, and was never begun; else it was approved, and went on.
+        # Either one cancellation succeeded and the order never began, or it was approved and began.
         assert by_verb["cancel"][200] == (order["state"] == "cancelled")
         assert (shown["started_at"] is None) == (order["state"] == "cancelled")
         assert by_verb["approve"][200] or order["state"] == "cancelled"
@@ -130,21 +129,21 @@ def test_approvals_and_cancellations_that_race_agree_with_what_is_saved(program:
         program.advance(3600)
 
 
-def turns(program: Program) -> list[dict[str, object]]:
+def advances(program: Program) -> list[dict[str, object]]:
     return [record for record in program.history() if record["kind"] == "clock-advanced"]
 
 
-class ClockTurners:
-    """Operators who turn the clock by a second, again and again, and what each key was answered."""
+class ClockAdvancers:
+    """Operators who repeatedly advance the clock by a second, with the answer to each key."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._answered = threading.Semaphore(0)
-        self.answers: dict[str, bytes | None] = {}  # None: not yet, or lost
+        self.answers: dict[str, bytes | None] = {}  # None: no answer yet, or lost
 
     def run_until_killed(self, dice: random.Random) -> None:
         with ThreadPoolExecutor(4) as pool:
-            running = [pool.submit(self._turn, random.Random(dice.getrandbits(64))) for _ in range(4)]
+            running = [pool.submit(self._advance, random.Random(dice.getrandbits(64))) for _ in range(4)]
             try:
                 for _ in range(dice.randint(1, 40)):
                     assert self._answered.acquire(timeout=PATIENCE)
@@ -153,7 +152,7 @@ class ClockTurners:
             for each in running:
                 each.result(PATIENCE)
 
-    def _turn(self, keys: random.Random) -> None:
+    def _advance(self, keys: random.Random) -> None:
         with operator_client(self._program.operators) as client, suppress(httpx.TransportError):
             while True:
                 key = str(UUID(int=keys.getrandbits(128)))
@@ -164,7 +163,7 @@ class ClockTurners:
                 self._answered.release()
 
     def send_again(self) -> None:
-        """Send every call again; what was answered must be answered the same."""
+        """Repeat every call; a call that was answered must get the same answer."""
         with operator_client(self._program.operators) as client:
             for key, known in list(self.answers.items()):
                 again = sending("/v1/clock/advance", {"seconds": 1}, key=key)(client)
@@ -178,12 +177,12 @@ def moment(program: Program) -> float:
 
 
 @pytest.mark.usefixtures("with_fsync")
-def test_calls_whose_answers_a_kill_has_taken_are_done_once_and_answered(program: Program) -> None:
-    dice, begun, turners = random.Random(2026), moment(program), ClockTurners(program)
+def test_calls_whose_answers_are_lost_in_a_kill_are_done_once_and_answered_again(program: Program) -> None:
+    dice, begun, advancers = random.Random(2026), moment(program), ClockAdvancers(program)
     for kills in range(1, KILLS + 1):
-        turners.run_until_killed(dice)
+        advancers.run_until_killed(dice)
         program.restart()
-        turners.send_again()
-        assert len(turns(program)) == len(turners.answers)
-        # A turn that was saved and cut short may have been overtaken by another before it was sent again.
-        assert len(turners.answers) - kills <= moment(program) - begun <= len(turners.answers)
+        advancers.send_again()
+        assert len(advances(program)) == len(advancers.answers)
+        # Another advance may have passed the target of a saved one before that was repeated.
+        assert len(advancers.answers) - kills <= moment(program) - begun <= len(advancers.answers)

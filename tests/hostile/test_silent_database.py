@@ -1,6 +1,6 @@
-"""A database that falls silent, restarts, cuts connections or has none left: callers are answered in time.
+"""A database that hangs, restarts, closes connections or has none left: callers are answered in time.
 
-Afterwards all that was answered is there, once, and nothing else.
+Afterwards the store has every answered order exactly once, and nothing else.
 """
 
 import sqlite3
@@ -27,7 +27,7 @@ from tests.helpers.database.own_postgresql import OwnPostgres, own_postgres
 from tests.helpers.programs.process import Program, until
 from tests.helpers.service.counts import LONG
 
-# Machines that no order is asked for by the load: it begins at the other end.
+# The load places no orders for these machines: it starts with the lowest numbers.
 QUIET, APPROVED = 899, 898
 
 
@@ -59,11 +59,11 @@ def is_ready(program: Program) -> bool:
 
 
 def check_recovered(program: Program, load: Load) -> None:
-    """Nobody has to do anything: it goes on by itself."""
-    until(lambda: is_ready(program), what="it to be ready again")
+    """Check that the server recovers without help."""
+    until(lambda: is_ready(program), what="the server to be ready again")
     before = len(load.answered(202))
     with load.going_on():
-        until(lambda: len(load.answered(202)) > before, what="orders to be taken again")
+        until(lambda: len(load.answered(202)) > before, what="orders to be accepted again")
     check_books(load, program)
     assert program.stop() == 0
     assert "Traceback" not in program.err.text
@@ -73,7 +73,7 @@ def begin(load: Load) -> None:
     until(lambda: len(load.answered(202)) >= 8, what="some orders")
 
 
-def test_a_stopped_database_keeps_nobody_waiting(program: Program, postgres: OwnPostgres) -> None:
+def test_a_stopped_database_delays_no_caller(program: Program, postgres: OwnPostgres) -> None:
     guest, other = (program.guest(address_of(number)) for number in (QUIET, APPROVED))
     guest.document(), other.document()
     event = program.post(f"/v1/machines/{name_of(APPROVED)}/restart")["event"]
@@ -81,7 +81,7 @@ def test_a_stopped_database_keeps_nobody_waiting(program: Program, postgres: Own
     with load.going_on():
         begin(load)
         with postgres.stopped():
-            # While the worker waits, and when it knows.
+            # While the worker waits, and after it has detected the silence.
             for _ in range(2):
                 check_polls(guest, before)
                 assert program.call("GET", "/healthz").status_code == 200
@@ -91,12 +91,12 @@ def test_a_stopped_database_keeps_nobody_waiting(program: Program, postgres: Own
             assert program.call("GET", "/v1/machines").status_code == 503
             check_polls(guest, before)
     check_in_time(load)
-    until(lambda: other.approve(event["id"]).status_code == 200, what="approvals to be taken again")
+    until(lambda: other.approve(event["id"]).status_code == 200, what="approvals to be accepted again")
     assert guest.poll().content == before
     check_recovered(program, load)
 
 
-def test_a_database_of_which_only_the_connections_hang_keeps_nobody_waiting(
+def test_a_database_with_hanging_connections_delays_no_caller(
     program: Program, postgres: OwnPostgres
 ) -> None:
     guest = program.guest(address_of(QUIET))
@@ -104,7 +104,7 @@ def test_a_database_of_which_only_the_connections_hang_keeps_nobody_waiting(
     with load.going_on():
         begin(load)
         with postgres.hung(whose="forewarn"):
-            # The first ones wait for the database, the others for nobody.
+            # The first calls wait for the database; later calls fail fast.
             until(lambda: len([each for each in load.answered(503) if each.took < 1]) >= 8, what="refusals")
             assert program.post("/v1/holds", json={"reason": "it burns"})["hold"]["saved"] is False
             check_polls(guest, before)
@@ -113,7 +113,7 @@ def test_a_database_of_which_only_the_connections_hang_keeps_nobody_waiting(
     check_recovered(program, load)
 
 
-# Commits that have placed an order wait for a lock of the test's, however long forewarn would wait for one.
+# Commits with a new order wait for a lock that the test holds, without a timeout.
 COMMITS_WAIT = """
     CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS
         $$ BEGIN PERFORM pg_advisory_xact_lock_shared(7, 7); RETURN NULL; END $$;
@@ -135,7 +135,7 @@ def test_the_same_key_finds_an_order_whose_commit_had_no_answer(
         holder.execute("SELECT pg_advisory_lock(7, 7)")
         with ThreadPoolExecutor(1) as caller:
             asked = caller.submit(order)
-            until(lambda: postgres.run(WAITING), what="the commit to be under way")
+            until(lambda: postgres.run(WAITING), what="the commit to wait")
             with postgres.stopped():
                 first = asked.result()
                 until(lambda: not is_ready(program), what="the silence to be noticed")
@@ -143,8 +143,8 @@ def test_the_same_key_finds_an_order_whose_commit_had_no_answer(
     assert error_of(first)[:2] == (503, "Uncertain")
     assert error_of(second)[:2] == (503, "Unavailable")
     assert error_of(second)[2].endswith("does not answer; nothing was done by this call")
-    until(lambda: is_ready(program), what="it to be ready again")
-    found = until(lambda: unless_away(order()), what="orders to be taken again")
+    until(lambda: is_ready(program), what="the server to be ready again")
+    found = until(lambda: unless_away(order()), what="orders to be accepted again")
     assert (found.status_code, found.headers.get("Idempotency-Replayed")) == (202, "true")
     assert [order["id"] for order in program.all("orders")] == [found.json()["order"]["id"]]
 
@@ -172,7 +172,7 @@ def test_a_hold_is_set_while_the_database_is_stopped(program: Program, postgres:
         (listed,) = program.get("/v1/holds")["holds"]
         assert (listed["by"], listed["saved"]) == ("olga", False)
         assert "lost if the server ends" in listed["note"]
-    until(lambda: is_ready(program), what="it to be ready again")
+    until(lambda: is_ready(program), what="the server to be ready again")
     until(lambda: program.get("/v1/holds")["holds"][0]["saved"], what="the hold to be saved")
     (kept,) = program.get("/v1/holds")["holds"]
     assert kept == {**listed, "saved": True, "note": None}
@@ -181,14 +181,14 @@ def test_a_hold_is_set_while_the_database_is_stopped(program: Program, postgres:
     assert said == [("hold-set", "olga"), ("hold-set", "olga"), ("hold-released", "olga")]
 
 
-def test_nothing_that_waited_starts_before_the_hold_is_saved(program: Program, postgres: OwnPostgres) -> None:
+def test_no_waiting_work_starts_before_the_hold_is_saved(program: Program, postgres: OwnPostgres) -> None:
     guest = program.guest(address_of(APPROVED))
     guest.document()
     event = program.post(f"/v1/machines/{name_of(APPROVED)}/restart")["event"]
     with postgres.stopped():
         assert guest.approve(event["id"]).status_code == 503
         assert program.post("/v1/holds", json={"reason": "it burns"})["hold"]["saved"] is False
-    until(lambda: guest.approve(event["id"]).status_code == 200, what="approvals to be taken again")
+    until(lambda: guest.approve(event["id"]).status_code == 200, what="approvals to be accepted again")
     kinds = [record["kind"] for record in program.history()]
     assert kinds.index("hold-set") < kinds.index("event-approved")
     assert "event-started" not in kinds
@@ -204,9 +204,7 @@ def test_a_restart_of_the_database_loses_nothing(program: Program, postgres: Own
     check_recovered(program, load)
 
 
-def test_connections_that_are_cut_again_and_again_lose_nothing(
-    program: Program, postgres: OwnPostgres
-) -> None:
+def test_repeatedly_closed_connections_lose_nothing(program: Program, postgres: OwnPostgres) -> None:
     load, pause = Load(program), threading.Event()
     with load.going_on():
         begin(load)
@@ -217,7 +215,7 @@ def test_connections_that_are_cut_again_and_again_lose_nothing(
     check_recovered(program, load)
 
 
-def test_a_database_without_a_connection_left_refuses_and_goes_on(
+def test_without_free_connections_the_server_refuses_calls_and_recovers(
     program: Program, postgres: OwnPostgres
 ) -> None:
     load = Load(program)
@@ -227,7 +225,7 @@ def test_a_database_without_a_connection_left_refuses_and_goes_on(
             until(lambda: len(load.answered(503)) >= 4, what="refusals")
             assert program.post("/v1/holds", json={"reason": "it burns"})["hold"]["saved"] is False
     check_in_time(load)
-    until(lambda: is_ready(program), what="it to be ready again")
+    until(lambda: is_ready(program), what="the server to be ready again")
     until(
         lambda: [hold["saved"] for hold in program.get("/v1/holds")["holds"]] == [True],
         what="the hold to be saved",
@@ -235,7 +233,7 @@ def test_a_database_without_a_connection_left_refuses_and_goes_on(
     check_recovered(program, load)
 
 
-def test_a_database_that_becomes_read_only_refuses_and_goes_on(
+def test_on_a_read_only_database_the_server_refuses_calls_and_recovers(
     program: Program, postgres: OwnPostgres
 ) -> None:
     load = Load(program)
@@ -244,7 +242,7 @@ def test_a_database_that_becomes_read_only_refuses_and_goes_on(
         postgres.run("ALTER ROLE forewarn SET default_transaction_read_only = on")
         postgres.cut()
         until(lambda: len(load.answered(503)) >= 4, what="refusals")
-        assert program.get("/v1/machines")["machines"]  # what can be read is read
+        assert program.get("/v1/machines")["machines"]  # reads still work
         assert program.post("/v1/holds", json={"reason": "it burns"})["hold"]["saved"] is False
         assert [hold["saved"] for hold in program.get("/v1/holds")["holds"]] == [False]
         postgres.run("ALTER ROLE forewarn RESET default_transaction_read_only")
@@ -253,7 +251,7 @@ def test_a_database_that_becomes_read_only_refuses_and_goes_on(
     check_recovered(program, load)
 
 
-def test_an_sqlite_that_another_process_has_locked_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_an_sqlite_file_that_another_process_has_locked_delays_no_caller(tmp_path: Path) -> None:
     environment = {"FOREWARN_GUEST_RATE": "0", "FOREWARN_OPERATOR_RATE": "0"}
     with Program(
         tmp_path, "--fleet", write_fleet(tmp_path), clock="system", environment=environment

@@ -1,4 +1,4 @@
-"""Slow and half requests on both ports: each is ended in its time, and nobody waits for it meanwhile."""
+"""Slow and incomplete requests on both ports: each is closed in time, and delays no other caller."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,9 +24,9 @@ from tests.hostile.attacks import (
 from tests.integration.guest.guest_face import Client, request
 
 MANY = tries(40, long=400)
-# A byte in each of so many seconds: whoever waits for silence never ends it.
+# Seconds between two bytes. An idle timeout alone never ends such a request.
 TRICKLE = 1.0
-# After ten seconds each half request must have been ended; a busy computer may be later.
+# An incomplete request must be closed after ten seconds; a busy computer may be later.
 AT_LATEST = 10 + PATIENCE
 
 
@@ -43,12 +43,12 @@ def trickle_until_closed(clients: list[Client], head: bytes, *, meanwhile: Calla
     while left:
         assert monotonic() < deadline, f"{len(left)} of {len(clients)} slow requests are still open"
         left = [client for client in left if is_open(client) and send_if_open(client, head[sent : sent + 1])]
-        sent = min(sent + 1, len(head) - 3)  # never to its end
+        sent = min(sent + 1, len(head) - 3)  # the head is never complete
         meanwhile()
         pause.wait(TRICKLE)
 
 
-def test_slow_heads_on_both_ports_are_ended_while_others_are_answered(program: Program) -> None:
+def test_slow_heads_on_both_ports_are_closed_while_others_are_answered(program: Program) -> None:
     head = request("GET", POLL, "Metadata: true", *(f"X-{number}: y" for number in range(40)))
 
     def others() -> None:

@@ -1,4 +1,4 @@
-"""Floods of strangers: what they send is neither read nor remembered, and machines are answered as ever."""
+"""Floods from unknown callers: they cost the server little, and machines are still answered."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.integration.guest.guest_face import Client, request
 REQUESTS = tries(3000, long=30_000)
 PIPELINED = 16
 STRANGER = address(0, network=STRANGERS)
-# As many keys as a request has room for.
+# As many query keys as fit into a request.
 KEYS = "&a" * 3900
 TAGS = ",a" * 1900
 
@@ -36,7 +36,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 
 def flood(program: Program, data: bytes, *, source: str, requests: int = REQUESTS) -> set[int]:
-    """Send a request many times, some at a time, and return how it was answered."""
+    """Send a request many times, pipelined, and return the statuses."""
     statuses = set()
     with Client(place(program.guests[0]), source) as client:
         for _ in range(requests // PIPELINED):
@@ -63,12 +63,14 @@ def cost(program: Program, data: bytes, *, source: str = STRANGER) -> float:
     ],
     ids=["keys", "tags", "lists", "headers"],
 )
-def test_what_a_stranger_asks_costs_about_what_a_plain_request_does(program: Program, heavy: bytes) -> None:
+def test_a_large_request_of_an_unknown_caller_costs_about_as_much_as_a_plain_one(
+    program: Program, heavy: bytes
+) -> None:
     assert len(heavy) < 8192
     plain = request("GET", POLL, "Metadata: true")
-    flood(program, plain, source=STRANGER, requests=500)  # what is done once has been done
+    flood(program, plain, source=STRANGER, requests=500)  # warm-up
     usual = min(cost(program, plain) for _ in range(3))
-    # Sixty-four headers are read before it is known who asks; the query of 3,900 keys cost 130 times as much.
+    # Headers are parsed before the caller is checked. Parsing the 3,900 query keys cost 130 times as much.
     assert min(cost(program, heavy) for _ in range(3)) < 6 * usual
 
 
@@ -77,7 +79,7 @@ def test_refused_requests_leave_nothing_behind(program: Program) -> None:
     flood(program, request("GET", POLL), source=STRANGER, requests=500)
     before = usage.memory()
     number = 0
-    for source in (STRANGER, address(1)):  # nobody, and a machine that asks far too often
+    for source in (STRANGER, address(1)):  # an unknown caller, and a machine over its rate limit
         with Client(place(program.guests[0]), source) as client:
             for _ in range(REQUESTS):
                 number += 1

@@ -45,19 +45,19 @@ def test_domains_are_imported_and_followed_whatever_others_do_to_them(bed: Bed, 
         assert imported(service)["changes"] == []
 
         bed.hosts["kvm01"].virsh("destroy", "web-0")
-        assert imported(service)["changes"] == ["~ machine web-0: stopped on kvm01 by other hands"]
+        assert imported(service)["changes"] == ["~ machine web-0: stopped on kvm01 outside forewarn"]
         bed.hosts["kvm01"].virsh("undefine", "web-0")
         definition = bed.folder / "domains" / "web-0.xml"
         bed.hosts["kvm02"].virsh("define", str(definition))
         bed.hosts["kvm02"].virsh("start", "web-0")
-        assert imported(service)["changes"] == ["~ machine web-0: started on kvm02 by other hands"]
+        assert imported(service)["changes"] == ["~ machine web-0: started on kvm02 outside forewarn"]
         bed.hosts["kvm02"].virsh("undefine", "off")
         refused = service.call("POST", "/v1/fleet/import", json={"from": "libvirt"})
         assert (refused.status_code, refused.json()["error"]["message"]) == (
             409,
-            "the import would remove 1 of 2 machines: if they are really gone, say yes (--yes)",
+            "the import would remove 1 of 2 machines: confirm with --yes if they are really gone",
         )
-        assert imported(service, yes=True)["changes"] == ["- machine off: destroyed by other hands"]
+        assert imported(service, yes=True)["changes"] == ["- machine off: destroyed outside forewarn"]
         assert service.kinds().count("unannounced-impact") == 3
 
 
@@ -79,7 +79,7 @@ def test_an_order_that_failed_is_retried_where_others_have_brought_its_machine(
         there.virsh("define", str(bed.folder / "domains" / "web-0.xml"))
         there.virsh("start", "web-0")
         found = imported(service)
-        assert found["changes"] == ["~ machine web-0: moved from kvm01 to kvm02 by other hands"]
+        assert found["changes"] == ["~ machine web-0: moved from kvm01 to kvm02 outside forewarn"]
         assert any("retry it from where the machine is now" in note for note in found["notes"])
         service.post(f"/v1/orders/{order}/retry")
         service.wait_for_order(order)

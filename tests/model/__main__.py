@@ -1,4 +1,4 @@
-"""Search the model and replay runs of it: `python -m tests.model [exhaustive|bounded|progress|…]`."""
+"""Check the model and replay its runs: `python -m tests.model [exhaustive|bounded|progress|…]`."""
 
 import resource
 import sys
@@ -15,7 +15,7 @@ from tests.model.spin import Found, Search
 
 AT_ONCE = 2
 SEEDS = range(1, 121)
-# Of Spin: some ninety actions. Long runs end with most machines on one host, where little can happen.
+# The depth for Spin: about ninety actions. In longer runs, most machines end up on one host.
 STEPS = 100_000
 
 SMALL = Constants(reboot=2, redeploy=1, degrade=3, stale=2, deferral=1)
@@ -23,7 +23,7 @@ REAL = Constants(reboot=3, redeploy=2, degrade=2016, stale=6, deferral=3)
 
 
 def main(parts: Sequence[str]) -> int:
-    """Do these parts, or all; return how many things are not as they should be."""
+    """Run these parts, or all; return the number of failures."""
     known: Mapping[str, Callable[[], int]] = {
         "exhaustive": exhaustive,
         "bounded": bounded,
@@ -55,8 +55,8 @@ def bounded() -> int:
 
 
 def progress() -> int:
-    """Look for runs in which something waits for ever: none with the rules, one with the mutant."""
-    print("What is announced starts, whatever people do:")
+    """Look for runs in which work waits forever: none with the rules, one with the mutant."""
+    print("Announced work starts, whatever people do:")
     bad = sum(_show(found, whole=True) for found in _each(searches.LIVE))
     (found,) = _each([searches.LIVELOCK])
     actions = "; ".join(str(trace.read(line)) for line in found.actions)
@@ -65,7 +65,7 @@ def progress() -> int:
 
 
 def mutants() -> int:
-    """Catch each mutant, and come to each situation that the rules are about."""
+    """Catch each mutant, and reach each situation of the rules."""
     print("Mutants, each caught by its rule, and how soon:")
     tried = [searches.mutant(name, allowed) for name, allowed, _ in searches.MUTANTS]
     bad = 0

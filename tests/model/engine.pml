@@ -1,23 +1,23 @@
-/* The engine: `look(h)` carries the order on host h as far as it can go now, as `lifecycle.advance` does.
+/* The engine: `look(h)` advances the order on host h as far as possible, like `lifecycle.advance`.
 
-   A mutant leaves one condition out; nothing of what rules.pml asserts is used here. */
+   A mutant drops one condition. The assertions of rules.pml share no code with this file. */
 
 hidden byte m, o, g, queued, scheduled, started, leaving, running, ready;
 hidden byte other, i, next, queue;
 hidden byte counted[MACHINES], place_of[MACHINES];
-hidden byte begun[MACHINES];	/* to leave, in this action */
+hidden byte begun[MACHINES];	/* moves that began in this action */
 hidden short first, notice, turn;
 hidden byte going, hindered, refusing, may;
-hidden byte announced[MACHINES];	/* in this action: only rules read it */
+hidden byte announced[MACHINES];	/* events announced in this action, for the rules only */
 
 #define NEVER 9999
 #ifdef MUTANT_5_HOST_EARLY
-#define COUNTS(x) LISTED(x)	/* who has not been told yet is forgotten */
+#define COUNTS(x) LISTED(x)	/* machines without an event are ignored */
 #else
 #define COUNTS(x) true
 #endif
 
-/* Count the shares of the stage that starts together, and beside them those that leave. */
+/* Count the machines of the stage that starts together, and those that leave the host. */
 inline count_shares(h) {
 	queued = 0; scheduled = 0; started = 0; leaving = 0; running = 0; first = NEVER;
 	for (m : 0 .. MACHINES - 1) {
@@ -37,7 +37,7 @@ inline count_shares(h) {
 	}
 }
 
-/* Whether an armed event of another update domain keeps machine x away (rule 4). */
+/* Whether an armed event of another update domain blocks machine x (rule 4). */
 inline find_armed(x) {
 	hindered = 0;
 	for (o : 0 .. MACHINES - 1) {
@@ -66,8 +66,8 @@ inline set_free(x) {
 	share[x] = FREE
 }
 
-/* Arming is a saved step of its own: once armed, an event stays so until it leaves the document. What was refused before has
-   waited long enough, and is ready whenever it is looked at. */
+/* Arming is saved by itself: an armed event stays armed until it leaves the document. An event that was refused before has
+   waited long enough, and may be armed at any later look. */
 #define TO_ARM(x) (share[x] == SCHEDULED && !armed[x] && (approved[x] || moved[x] > 0 || not_before[x] <= MINIMUM(x)))
 
 inline find_hindrance(x) {
@@ -81,7 +81,7 @@ inline find_hindrance(x) {
 	skip
 }
 
-/* NotBefore moves, never to an earlier time; each time further, but not beyond a limit. */
+/* Move NotBefore to a later time, each time further, up to a limit. */
 inline move(x, until) {
 	if
 	:: not_before[x] < until ->
@@ -93,7 +93,7 @@ inline move(x, until) {
 
 #define UNARMED(x, h) (STARTS_WITH_HOST(x, h) && share[x] == SCHEDULED && !armed[x])
 
-/* The events of a stage are armed together, at the first approval or when one has only its minimum left, or none is. */
+/* Arm all events of a stage or none: at the first approval, or when one has only its minimum left. */
 inline arm_stage(h) {
 	refusing = 0; ready = 0;
 #ifdef MUTANT_4_SINGLY
@@ -157,7 +157,7 @@ inline arm(x) {
 #define OVERDUE(when) ((when) <= -STALE)
 #endif
 
-/* Who is in the next stage: of each group the lowest update domain. */
+/* The next stage: of each group the lowest update domain. */
 #define BEFORE(x, y, h) ((y) < (x) && MINE(y, h) && !LEAVES(y, h))
 #define NEXT(x, h) (MINE(x, h) && !LEAVES(x, h) && !(BEFORE(x, GROUP(x) * 3, h) || BEFORE(x, GROUP(x) * 3 + 1, h)))
 
@@ -168,7 +168,7 @@ inline find_stage(h) {
 		if
 		:: NEXT(m, h) ->
 			find_armed(m);
-			/* What is announced with more than the minimum need not be armed yet. */
+			/* With more notice than the minimum, it need not be armed yet. */
 			if
 			:: hindered && order[h] != DEGRADE -> may = 0
 			:: else
@@ -184,7 +184,7 @@ inline find_stage(h) {
 #define FULL(x) (order[host[x]] == DEGRADE -> DEGRADE_NOTICE : MINIMUM(x))
 #endif
 
-/* A host takes no machines from when its own work is announced. */
+/* A host takes no machines after its own work is announced. */
 inline cordon(h) {
 	if
 	:: order[h] == SERVICE && state[h] == OK -> state[h] = CORDONED
@@ -197,7 +197,7 @@ inline announce_stage(h) {
 	if
 	:: may ->
 		going = 1;
-		/* From the last on: who is next is found by the lower domains, which must still be queued alone. */
+		/* Start with the last: the search for the next stage needs the lower domains still queued. */
 		for (m : 0 .. MACHINES - 1) {
 			o = MACHINES - 1 - m;
 			if
@@ -221,7 +221,7 @@ inline announce_stage(h) {
 #define STARTING(x) true
 #endif
 
-/* All events of a stage start together. */
+/* Start all events of a stage together. */
 inline start_stage(h) {
 	may = !held;
 	arm_stage(h);
@@ -242,7 +242,7 @@ inline start_stage(h) {
 	fi
 }
 
-/* A failed host takes all its machines down together, and waits for nothing. */
+/* A failed host stops all its machines together, and waits for nothing. */
 inline fail_all(h) {
 	for (m : 0 .. MACHINES - 1) {
 		if
@@ -252,14 +252,14 @@ inline fail_all(h) {
 	}
 }
 
-/* An evacuation: each event is announced and starts by itself, as a slot becomes free, and is judged stale by itself.
-   What comes first is told first: by update domain, then by group. */
+/* An evacuation: each event is announced, starts when a slot is free, and becomes stale by itself.
+   The order is by update domain, then by group. */
 #define BY_DOMAIN(i) (((i) % 2) * 3 + (i) / 2)
 #define LEAVER(x, h) (MINE(x, h) && LEAVES(x, h))
 #define SOONER_THAN(x, y) (not_before[x] < not_before[y] || (not_before[x] == not_before[y] && number[x] < number[y]))
 
-/* When the one slot is expected to be free, after those who have it and those whose turn is before x's; after all others if
-   x has no event yet. */
+/* Estimate when the slot is free for x: after the machines that use it and those before x; after all others if x has no
+   event yet. */
 inline find_turn(h, x) {
 	turn = 0;
 	for (o : 0 .. MACHINES - 1) {
@@ -268,7 +268,7 @@ inline find_turn(h, x) {
 		:: else
 		fi
 	}
-	/* In the order of their turns: each may come next as often as there are others. */
+	/* In the order of their turns: find the next one repeatedly. */
 	for (queue : 0 .. MACHINES - 1) {
 		next = MACHINES;
 		for (o : 0 .. MACHINES - 1) {
@@ -338,7 +338,7 @@ inline start_leaver(h, x) {
 	fi
 }
 
-/* In the order in which their NotBefore was before any of them moves. */
+/* In the order of NotBefore before any of them moves. */
 inline start_leavers(h) {
 	for (i : 0 .. MACHINES - 1) {
 		place_of[i] = 0;

@@ -1,5 +1,5 @@
-/* Rules 1, 4, 5 and 11 of docs/explanation/rules.md as a model: what may be done, in any order, for as long as one likes.
-   docs/contributing/model.md says what it covers; `make test-model` runs it. */
+/* Rules 1, 4, 5 and 11 of docs/explanation/rules.md as a model: all actions, in any order, for any time.
+   docs/contributing/model.md describes it; `make test-model` runs it. */
 
 #include "fleet.pml"
 #include "engine.pml"
@@ -25,8 +25,8 @@ hidden byte act, y, n, h;
 hidden byte refused;
 hidden short x, span;
 
-/* What is refused changes nothing. It is only tried in runs that are replayed, and there only while all is held: or they
-   would be full of it. */
+/* A refused action changes nothing. Only replayed runs try refused actions, and only during a hold: otherwise they would
+   dominate the runs. */
 #ifdef REPLAYED
 #define TRIED(condition) (held || (condition))
 #else
@@ -52,7 +52,7 @@ hidden short x, span;
 #define MOVES(m) (order[host[m]] == DEGRADE || order[host[m]] == FAIL || LEAVES(m, host[m]))
 #define MAY_ARRIVE(m, h) (MOVES(m) -> ((h) != host[m] && state[h] == OK && order[h] == NONE) : (h) == host[m])
 
-/* First what happens, then to whom: else random runs would do most what can be done to many. */
+/* Choose the action first, then its subject: otherwise random runs would prefer actions with many subjects. */
 #define EACH_HOST(condition, what, kind) \
 	:: !down && (condition(0) || condition(1) || condition(2)) -> \
 		if \
@@ -90,8 +90,8 @@ hidden short x, span;
 
 #define IS_WORKING(h) working[h]
 
-/* In a random run the first that is possible is done, from a random one on: what is seldom possible comes before what should be
-   done often, and the other way round. */
+/* A random run takes the first possible action after a random position. Rarely possible actions and frequent ones
+   therefore alternate here. */
 inline choose() {
 	if
 	:: TIMELY -> act = TICK; x = 0; y = 0
@@ -103,11 +103,11 @@ inline choose() {
 	EACH_MACHINE(MAY_APPROVE, APPROVE, 0)
 	EACH_HOST(MAY_MAINTAIN, ORDER, MAINTENANCE)
 	EACH_HOST(MAY_CANCEL, CANCEL, 0)
-	/* The engine looks at all orders then, whichever comes first. */
+	/* The engine looks at all orders, in any order. */
 	:: TIMELY && !down -> act = TICK; x = 0; y = 1
 	:: CRASHING && !down -> act = CRASH; x = 0; y = 0
 #ifdef REPLAYED
-	:: down -> act = TICK; x = 0; y = 0	/* outages last, then */
+	:: down -> act = TICK; x = 0; y = 0	/* let outages last */
 #endif
 	EACH_MACHINE(MAY_MOVE_TO_2, DONE, 2)
 	EACH_HOST(MAY_RESTORE, RESTORE, 0)
@@ -158,7 +158,7 @@ inline cancel(h) {
 	close(h)
 }
 
-/* All events of a stage are put off together, for they start together; in an evacuation each by itself. */
+/* A deferral moves all events of a stage, because they start together; in an evacuation, one event. */
 inline defer(z) {
 	span = not_before[z] + DEFERRAL;
 	deferred[z] = 1;
@@ -176,7 +176,7 @@ inline defer(z) {
 
 #define NEXT_DUE(m) (!armed[m] && not_before[m] > MINIMUM(m) -> not_before[m] - MINIMUM(m) : (not_before[m] > 0 -> not_before[m] : 1))
 
-/* When the engine has something to do next, in ticks: a week of notice goes by in one action then. */
+/* The ticks until the engine has work again, so that a week of notice passes in one action. */
 inline find_next_due() {
 	span = NEVER;
 	for (m : 0 .. MACHINES - 1) {
@@ -202,7 +202,7 @@ inline pass_time() {
 	}
 }
 
-/* All is saved: a crash loses nothing but time. */
+/* Everything is saved: a crash loses only time. */
 inline crash() {
 #ifdef MUTANT_4_FORGOTTEN
 	for (m : 0 .. MACHINES - 1) {
@@ -212,7 +212,7 @@ inline crash() {
 	skip
 }
 
-/* Do what was chosen; then look at the order that it is about, as a use case does, or at n of them from host h on. */
+/* Do the chosen action. Then look at its order, as a use case does, or at n orders from host h on. */
 inline perform() {
 	refused = 0; n = 1; h = x;
 	if
@@ -249,7 +249,7 @@ inline perform() {
 	od
 }
 
-/* Of numbers only their order matters. */
+/* Only the order of numbers matters. */
 inline count_numbers() {
 	for (m : 0 .. MACHINES - 1) {
 		place_of[m] = 0;
@@ -262,7 +262,7 @@ inline count_numbers() {
 	}
 }
 
-/* What no longer matters is kept the same, or equal states would differ. */
+/* Normalise irrelevant values, so that equal states compare as equal. */
 inline forget() {
 	for (m : 0 .. MACHINES - 1) {
 		if
@@ -301,9 +301,8 @@ inline settle() {
 }
 
 #ifdef LIVE
-/* Progress: something starts, or nothing waits for its start any more. Orders are few, so a run in which one waits for ever
-   has an end in which there is none: Spin looks for such a cycle. Time and hypervisors go on (weak fairness); people may do
-   something at any time, or nothing for ever. */
+/* Progress: an event starts, or none waits. There are few orders, so a run in which one waits forever ends in a cycle
+   without progress: Spin looks for it. Time and hypervisors advance (weak fairness). People may act at any time, or never. */
 hidden byte progressed;
 hidden byte waiting;
 
@@ -330,7 +329,7 @@ again:
 		:: y = 1
 		:: y = 2
 		fi;
-		/* Hidden variables are not restored when Spin goes back to a choice: they are set after it. */
+		/* Spin does not restore hidden variables when it backtracks, so set them after the choice. */
 		act = TICK; x = 0;
 		once();
 		if
@@ -386,7 +385,7 @@ progress_by_people:
 
 init {
 	d_step {
-		/* Host 0 carries two update domains of A, and so is done in two stages. */
+		/* Host 0 carries two update domains of A, so its order has two stages. */
 		host[0] = 0; host[1] = 0; host[3] = 0;
 		host[2] = 1; host[4] = 1;
 		host[5] = 2

@@ -1,7 +1,7 @@
-"""Replay a run of the model on core: each action is done to a real fleet, and each state compared.
+"""Replay a run of the model on core: apply each action to a real fleet, and compare each state.
 
-Core is called as use cases and engine call it, each time on what was saved before: so a crash loses nothing
-here either, and time that passes while the server is down is time in which nothing is called.
+The replay calls core as use cases and the engine do, each time with the saved state. A crash therefore loses
+nothing here either, and nothing is called while the server is down.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,14 +39,14 @@ ACTIONS = {
     Ordered.SERVICE: Ordering.SERVICE,
 }
 STAYING = ("A1", "A2")
-# So many GiB are expected to take 20 minutes to another host, the model's four ticks.
+# A move with this much memory, in GiB, takes 20 minutes: four ticks of the model.
 MEMORY = (20 * 60 - 30) / 3.5
 HOLD = "HOLD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What the model was run with, in ticks."""
+    """The constants of the model, in ticks."""
 
     reboot: int
     redeploy: int
@@ -55,7 +55,7 @@ class Constants:
     deferral: int
 
     def policy(self) -> Policy:
-        """Return the times of a fleet that keeps to them; started events linger in neither."""
+        """Return the policy with these times; started events do not linger."""
         return Policy(
             reboot_notice=self.reboot * TICK,
             redeploy_notice=self.redeploy * TICK,
@@ -67,11 +67,11 @@ class Constants:
 
 
 class Diverged(Exception):
-    """Core has done something else than the model."""
+    """Core behaved differently from the model."""
 
 
 class Replay:
-    """A fleet like the model's, to which the same is done."""
+    """A fleet like the model's, with the same actions."""
 
     def __init__(self, constants: Constants) -> None:
         self._deferral = constants.deferral * TICK
@@ -88,7 +88,7 @@ class Replay:
             self._draft.put_host(replace(host, at_once=1))
 
     def do(self, action: Action) -> None:
-        """Do what the model did; Diverged if something else comes of it."""
+        """Apply an action of the model; Diverged if the result differs."""
         try:
             self._do(action)
             self._fleet.turn()
@@ -128,7 +128,7 @@ class Replay:
         return self._fleet.draft
 
     def _place(self, host: str, ordered: Ordered) -> None:
-        # The model tells where a machine has gone once it is there: as where a driver chooses its host.
+        # The model names the target of a move when it ends, like a driver that chooses hosts.
         terms = {"driver_chooses": True, "fenced": "model" if ordered is Ordered.FAIL else ""}
         self._fleet.maintain(host, ACTIONS[ordered], **terms)
 
@@ -147,7 +147,7 @@ class Replay:
             self._fleet.turn()
 
     def _end_step(self, machine: int, host: int) -> None:
-        """Report that a machine's work is done, and where the machine is now."""
+        """Report that a machine's work is done, and its host."""
         id_ = MachineId(name(machine))
         order = next(each for each in self._orders() if id_ in {step.machine for step in each.running})
         step = next(step for step in order.running if step.machine == id_)
@@ -183,10 +183,10 @@ class Replay:
     def _events(self) -> Mapping[str, Event]:
         return {named.name: event for event in self._fleet.events() for named in event.resources}
 
-    # What has come of it
+    # Comparison
 
     def state(self) -> State:
-        """Return the fleet in the model's words."""
+        """Return the fleet as a state of the model."""
         events = self._events()
         untold = {
             step.name

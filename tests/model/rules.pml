@@ -1,7 +1,7 @@
-/* The rules, as assertions over the state before and after one action. They share nothing with engine.pml but the state:
-   what it should have looked at before it acted is found anew here. */
+/* The rules, as assertions over the state before and after one action. They share only the state with
+   engine.pml, and derive everything else again. */
 
-/* Which rules are asserted: one bit for each of 1, 4, 5 and 11. A mutant of a rule must be caught by that rule alone. */
+/* The asserted rules: one bit each for 1, 4, 5 and 11. A mutant of a rule must be caught by that rule alone. */
 #ifndef RULES
 #define RULES 15
 #endif
@@ -14,7 +14,7 @@ hidden byte was_share[MACHINES];
 hidden byte was_armed[MACHINES];
 hidden short was_not_before[MACHINES];
 hidden byte was_working[HOSTS];
-hidden short ticks;	/* that have passed in this action */
+hidden short ticks;	/* the ticks of this action */
 
 #define NEW(m) (announced[m] || was_share[m] < SCHEDULED)
 #define STARTS(m) (share[m] == STARTED && (NEW(m) || was_share[m] == SCHEDULED))
@@ -34,7 +34,7 @@ inline remember() {
 	ticks = 0
 }
 
-/* Rule 1: full notice; an early start only if approved, or if the host failed; NotBefore never moves to an earlier time. */
+/* Rule 1: full notice; an early start only after an approval or a failure of the host; NotBefore never moves to an earlier time. */
 inline check_notice() {
 	for (m : 0 .. MACHINES - 1) {
 		if
@@ -47,8 +47,8 @@ inline check_notice() {
 	}
 }
 
-/* Rule 4: no two update domains of a group are armed or started together, failures aside, and none is armed beside those;
-   what is armed stays so. The events of a stage are armed together. */
+/* Rule 4: no two update domains of a group are armed or started together, except by failures, and none is armed during those.
+   An armed event stays armed. The events of a stage are armed together. */
 inline check_domains() {
 	for (m : 0 .. MACHINES - 1) {
 		assert(!(share[m] == SCHEDULED && !NEW(m) && was_armed[m]) || armed[m]);
@@ -65,8 +65,8 @@ inline check_domains() {
 	}
 }
 
-/* Rule 5: stages start whole, with armed events; where each event starts by itself, no more than the host bears. The work
-   on a host begins with at most one update domain of each group there, and each machine has a started event. */
+/* Rule 5: stages start completely, with armed events. Events that start one by one stay within the limit of the host. Work on
+   a host begins with at most one update domain of each group there, and each machine has a started event. */
 inline check_stages() {
 	for (m : 0 .. MACHINES - 1) {
 		assert(!STARTS(m) || (armed[m] && (approved[m] || not_before[m] <= 0)));
@@ -89,7 +89,7 @@ inline check_stages() {
 	}
 }
 
-/* Rule 11: nothing starts so late, and nothing is still scheduled then once the engine has looked. */
+/* Rule 11: no stale event starts, and none is scheduled after the engine has looked. */
 inline check_staleness() {
 	for (m : 0 .. MACHINES - 1) {
 		assert(!STARTS(m) || EXEMPT(m) || not_before[m] > -STALE);
@@ -116,7 +116,7 @@ inline check_rules() {
 	fi
 }
 
-/* Situations that a run must come to, or it would say nothing: WITNESS names one that is then asserted never to be. */
+/* Situations that a search must reach to prove anything: WITNESS names one, which is asserted never to occur. */
 #ifndef WITNESS
 #define WITNESS 0
 #endif
@@ -125,17 +125,17 @@ inline check_witness() {
 		/* 1: arming was refused, and NotBefore moved */
 		assert(WITNESS != 1 || !(share[m] == SCHEDULED && !armed[m] && !NEW(m) && order[host[m]] == DEGRADE && !deferred[m]
 			&& not_before[m] > was_not_before[m] - ticks));
-		/* 2: withdrawn and announced anew */
+		/* 2: withdrawn and announced again */
 		assert(WITNESS != 2 || !(was_share[m] == SCHEDULED && announced[m]));
 		/* 3: the second stage of an order started */
 		assert(WITNESS != 3 || !(m == 1 && STARTS(m) && order[0] == MAINTENANCE && share[0] == FREE && host[0] == 0));
-		/* 4: an event starts approved, long before its NotBefore */
+		/* 4: an approved event starts long before its NotBefore */
 		assert(WITNESS != 4 || !(STARTS(m) && approved[m] && not_before[m] > REBOOT_NOTICE));
-		/* 5: the host is worked on while a machine stays */
+		/* 5: work on a host starts while a machine stays */
 		assert(WITNESS != 5 || !(working[host[m]] && share[m] == STARTED && STAYS(m)));
 		/* 6: an evacuated machine waits for a slot */
 		assert(WITNESS != 6 || !(share[m] == SCHEDULED && LEAVES(m, host[m]) && not_before[m] > was_not_before[m] - ticks && !NEW(m)));
-		/* 7: an update domain fails beside an armed one */
+		/* 7: an update domain fails while another is armed */
 		for (o : 0 .. MACHINES - 1) {
 			assert(WITNESS != 7 || !(m != o && GROUP(m) == GROUP(o) && LISTED(m) && LISTED(o) && armed[m] && EXEMPT(o) && !EXEMPT(m)));
 			/* 8: two degraded hosts are announced to one group together */

@@ -1,12 +1,12 @@
-"""What is searched: all states at small constants, many at the real ones, and what must be found."""
+"""The searches: all states at small constants, many at the real ones, mutants and situations."""
 
 from tests.model.spin import Search
 
-# What may happen, as fleet.pml has it.
+# The permitted actions, with the bits of fleet.pml.
 MAINTENANCE, DEGRADE, FAIL, SERVICE, DEFER, HOLD, CRASH, MOVE, TIME = (1 << bit for bit in range(9))
 EVERYTHING = 511
 
-# Which rules are asserted, as rules.pml has it.
+# The asserted rules, with the bits of rules.pml.
 RULES = {1: 1, 4: 2, 5: 4, 11: 8}
 
 
@@ -30,7 +30,7 @@ EXHAUSTIVE = (
 
 
 def _live(name: str, orders: int, allowed: int, *defines: str, expected: bool = False) -> Search:
-    """Return a search for runs in which something waits for its start for ever."""
+    """Return a search for runs in which an event waits forever for its start."""
     return Search(
         name=name,
         defines=("-DLIVE", f"-DORDERS={orders}", _allowed(allowed), *defines),
@@ -40,21 +40,21 @@ def _live(name: str, orders: int, allowed: int, *defines: str, expected: bool = 
     )
 
 
-# People place so many orders, approve what they like as often as they like, and need not do anything.
+# People place this many orders, and may approve any events at any time, or none.
 LIVE = (
     _live("maintenance and degrade, two orders, with deferrals", 2, MAINTENANCE | DEGRADE | DEFER | TIME),
     _live("maintenance and degrade, three orders", 3, MAINTENANCE | DEGRADE | TIME),
     _live("with evacuations, two orders", 2, MAINTENANCE | DEGRADE | SERVICE | DEFER | MOVE | TIME),
 )
-# Until approvals armed whole stages, two hosts could wait for each other for ever.
+# Before approvals armed whole stages, two hosts could wait for each other forever.
 LIVELOCK = _live(
     "an approval arms its event alone", 2, DEGRADE | TIME, "-DMUTANT_4_SINGLY", "-DPRINTED", expected=True
 )
 
-# Of Spin, in an action at most: what happens, to whom, and what comes of it.
+# The most steps of Spin in one action: the choice, its subject, and its effect.
 STEPS = 3
 
-# By bits: 2^22 are enough for some millions of states.
+# Bit-state hashing: 2^22 bits are enough for some millions of states.
 _BITS = ("-O2", "-DBITSTATE", "-DT_RAND")
 
 # Depth and seed: one goes wide near the beginning, the others follow long histories.
@@ -73,31 +73,31 @@ BOUNDED = tuple(
     )
 )
 
-# The name of each mutant in engine.pml, what may happen there, and what it gets wrong.
+# The name of each mutant in engine.pml, its permitted actions, and its fault.
 MUTANTS = (
     ("1_EARLY", EVERYTHING, "an event starts a tick before its NotBefore"),
     ("1_SHORT", EVERYTHING, "notice is a tick shorter than the minimum"),
     ("4_TIMES_ALONE", MAINTENANCE | DEGRADE, "only events of the same time keep each other away"),
     ("4_ARMED_BESIDE", MAINTENANCE | DEGRADE | TIME, "arming is not refused"),
     ("4_SINGLY", DEGRADE | TIME, "an approval arms its event alone"),
-    ("4_UNARMED", MAINTENANCE | DEGRADE | TIME, "what is approved starts though it is not armed"),
+    ("4_UNARMED", MAINTENANCE | DEGRADE | TIME, "an approved event starts unarmed"),
     ("4_FORGOTTEN", MAINTENANCE | CRASH | TIME, "arming is not saved: a crash forgets it"),
     ("5_ANY", MAINTENANCE | DEGRADE | TIME, "one approval starts the whole stage"),
-    ("5_HALF", MAINTENANCE | DEGRADE | TIME, "what is approved starts without the others of its stage"),
+    ("5_HALF", MAINTENANCE | DEGRADE | TIME, "an approved event starts without its stage"),
     (
         "5_HOST_EARLY",
         MAINTENANCE | SERVICE | MOVE | TIME,
-        "the host is worked on while a machine waits to be told",
+        "work on a host starts before all its events",
     ),
     ("11_LATE", MAINTENANCE | HOLD | TIME, "nothing is withdrawn"),
 )
 
-# The shortest way is looked for, so that it can be read.
+# Look for the shortest run, because people read it.
 _SHORTEST = (f"-m{12 * STEPS}", "-i")
 
 
 def mutant(name: str, allowed: int) -> Search:
-    """Return the search that must catch a mutant, by the assertions of its own rule alone."""
+    """Return the search that must catch a mutant with the assertions of its own rule."""
     rule = RULES[int(name.partition("_")[0])]
     return Search(
         name=name,
@@ -108,21 +108,21 @@ def mutant(name: str, allowed: int) -> Search:
     )
 
 
-# Situations that a search must come to, or it would say nothing: rules.pml has them by their numbers.
+# Situations that searches must reach to prove anything, with the numbers of rules.pml.
 SITUATIONS = {
     1: "arming is refused, and NotBefore moves",
-    2: "an event is withdrawn and announced anew",
+    2: "an event is withdrawn and announced again",
     3: "the second stage of an order starts",
     4: "an approved event starts long before its NotBefore",
-    5: "a host is worked on while a machine stays there",
-    6: "a machine that is to leave waits for a slot",
-    7: "a host fails beside an armed update domain",
+    5: "work on a host starts while a machine stays there",
+    6: "a machine waits for a slot to leave its host",
+    7: "a host fails while an update domain is armed",
     8: "two degraded hosts are announced to one group together",
 }
 
 
 def situation(number: int) -> Search:
-    """Return the search that must come to a situation."""
+    """Return the search that must reach a situation."""
     return Search(
         name=SITUATIONS[number],
         defines=(f"-DWITNESS={number}", "-DORDERS=2"),

@@ -9,33 +9,33 @@ from pathlib import Path
 from forewarn.clock import monotonic
 
 MODEL = Path(__file__).parent / "forewarn.pml"
-# The rules are about what never happens: cycles and dead ends need not be looked for.
+# The rules forbid states, so a search for them can ignore cycles and dead ends.
 SAFETY = ("-DSAFETY", "-DNOCLAIM", "-DNOFAIR")
-# Progress is about what happens in the end: Spin looks for cycles without it, in which all processes go on.
+# Liveness: Spin looks for fair cycles without progress.
 PROGRESS = ("-DNP", "-DNFAIR=3")
-# Of memory, for one search; two run at once.
+# The memory of one search; two run at once.
 MOST_MIB = 1900
 
 
 class SpinError(Exception):
-    """Spin, or the compiler, did not take the model."""
+    """Spin or the compiler rejected the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What is searched, and how."""
+    """The model and options of a search."""
 
     name: str
-    defines: tuple[str, ...] = ()  # of the model
+    defines: tuple[str, ...] = ()  # macros of the model
     compiled: tuple[str, ...] = ("-O2",)
     arguments: tuple[str, ...] = ()
-    expected: bool = False  # that an assertion fails: of a mutant, or of a situation that must be reached
-    live: bool = False  # whether progress is looked for, and not assertions
+    expected: bool = False  # an assertion must fail: a mutant or a situation must be found
+    live: bool = False  # check liveness instead of assertions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a search came to."""
+    """The result of a search."""
 
     search: Search
     states: int
@@ -43,23 +43,23 @@ class Found:
     errors: int
     mib: float
     seconds: float
-    whole: bool  # no state was left out for want of depth
-    actions: tuple[str, ...]  # that lead to what was found, if anything was
+    whole: bool  # the depth was enough for all states
+    actions: tuple[str, ...]  # that lead to the failed assertion, if any
 
     @property
     def good(self) -> bool:
-        """Whether it came to what was expected."""
+        """Whether the result is the expected one."""
         return bool(self.errors) == self.search.expected
 
 
 def search(each: Search, folder: Path) -> Found:
-    """Search the states of the model in a folder of one's own."""
+    """Run a search in a temporary folder."""
     begun = monotonic()
     _run(["spin", "-a", *each.defines, str(MODEL)], folder)
     limit = f"-DMEMLIM={MOST_MIB}"
     compiled = (*(PROGRESS if each.live else SAFETY), *each.compiled, limit)
     _run(["gcc", "-w", *compiled, "-o", "pan", "pan.c"], folder)
-    # -E: time can always go on, so there are no dead ends. -l -f: cycles, under weak fairness.
+    # -E: time can always advance, so there are no dead ends. -l -f: cycles, under weak fairness.
     said = _run(["./pan", *(("-l", "-f") if each.live else ("-E",)), *each.arguments], folder)
     if "pan: out of memory" in said or "error: reached -DMEMLIM" in said:
         raise SpinError(f"{each.name}: needs more than {MOST_MIB} MiB")
@@ -77,7 +77,7 @@ def search(each: Search, folder: Path) -> Found:
 
 
 def random_run(defines: Sequence[str], *, seed: int, steps: int) -> Iterator[str]:
-    """Print what happens in a random run, an action a line, with the state that it leaves."""
+    """Yield the actions of a random run, one per line, each with its state."""
     run = ["spin", "-T", f"-n{seed}", f"-u{steps}", "-DPRINTED", "-DREPLAYED", *defines, str(MODEL)]
     yield from _actions(_run(run, MODEL.parent))
 

@@ -1,14 +1,14 @@
-"""What the model prints of a run, as values: an action, and the state that it leaves."""
+"""The printed runs of the model as values: actions and states."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-# The numbers are those of fleet.pml and forewarn.pml.
+# The numbers are from fleet.pml and forewarn.pml.
 
 
 class Act(IntEnum):
-    """What may happen."""
+    """The actions of the model."""
 
     ORDER = 1
     CANCEL = 2
@@ -27,7 +27,7 @@ class Act(IntEnum):
 
 
 class Ordered(IntEnum):
-    """The orders that a host may have."""
+    """The orders on hosts."""
 
     NONE = 0
     MAINTENANCE = 1
@@ -37,7 +37,7 @@ class Ordered(IntEnum):
 
 
 class Share(IntEnum):
-    """What an order has made of a machine."""
+    """The state of a machine in an order."""
 
     FREE = 0
     QUEUED = 1
@@ -46,7 +46,7 @@ class Share(IntEnum):
 
 
 class HostIs(IntEnum):
-    """The states of a host."""
+    """The states of hosts."""
 
     OK = 0
     DEGRADED = 1
@@ -85,18 +85,18 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Something that happened in the model."""
+    """An action in the model, with the state after it."""
 
     act: Act
-    about: int  # the machine or the host; of WAIT the ticks that have passed
-    more: int  # what is ordered; where a machine has arrived; at which host the engine looks first
+    about: int  # the machine or the host; for WAIT the number of ticks
+    more: int  # the kind of order, the target of a move, or the host that the engine looks at first
     refused: bool
     down: bool
     after: State
 
     @property
     def ticks(self) -> int:
-        """How many ticks have passed in it."""
+        """The ticks that passed."""
         return self.about if self.act is Act.WAIT else int(self.act is Act.TICK)
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ def name(machine: int) -> str:
     return f"{'AB'[machine // 3]}{machine % 3}"
 
 
-# What runs must come to, if they are to say anything.
+# Situations that runs must reach to prove anything.
 SITUATIONS = (
     "refused",
     "announced",
@@ -136,7 +136,7 @@ SITUATIONS = (
 
 
 def situations(before: Action, action: Action, *, stale: int) -> Iterator[str]:
-    """Return what an action came to; `stale` is when events are withdrawn, in ticks after NotBefore."""
+    """Return the situations of an action; events become stale `stale` ticks after NotBefore."""
     if action.refused:
         yield "refused"
     for was, now in zip(before.after.machines, action.after.machines, strict=True):
@@ -168,7 +168,7 @@ def _is_stale(was: MachineState, action: Action, stale: int) -> bool:
 
 
 def read(line: str) -> Action:
-    """Read what the model has printed of an action."""
+    """Parse a printed action."""
     act, about, more, refused, _held, down, *parts = line.split()
     return Action(
         act=Act(int(act)),
@@ -182,7 +182,7 @@ def read(line: str) -> Action:
 
 def _machine(part: str) -> MachineState:
     host, share, armed, approved, deferred, not_before = _numbers(part)
-    if share != Share.SCHEDULED:  # of nothing else is this compared
+    if share != Share.SCHEDULED:  # these fields are compared for scheduled events only
         return MachineState(host=host, share=Share(share))
     return MachineState(
         host=host,

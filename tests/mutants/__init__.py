@@ -1,4 +1,4 @@
-"""Mutants: the code with one function replaced by a wrong one, and the tests that must notice.
+"""Mutants: wrong functions that replace right ones, and the tests that must catch them.
 
 Each mutant of `mutants.py` breaks one rule of docs/explanation/rules.md, and names the tests meant to catch
 it. `make test-mutants` runs those tests for each mutant in a process of its own, up to the first that fails,

@@ -15,14 +15,14 @@ from tests.mutants.placing import MUTANTS, Mutant
 
 ROOT = Path(__file__).parents[2]
 AT_ONCE = 2
-# Longer than all tests of a mutant take on a busy machine: one that makes them run for ever is not caught.
+# Longer than the tests of any mutant take on a busy machine. A mutant that makes them hang is not caught.
 PATIENCE = 300.0
-PASSED, FAILED = 0, 1  # how pytest ends; anything else says nothing about the mutant
+PASSED, FAILED = 0, 1  # exit codes of pytest; any other proves nothing about the mutant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How the tests of a mutant ended."""
+    """The result of a mutant's tests."""
 
     mutant: str
     rule: str
@@ -35,7 +35,7 @@ class Verdict:
 
 
 def try_one(mutant: Mutant) -> Verdict:
-    """Run the tests of a mutant up to the first that fails, which one must."""
+    """Run the tests of a mutant up to the first failure, which is required."""
     begun = monotonic()
     code, output = _pytest("--mutant", mutant.name, *mutant.killers)
     failed = (line.removeprefix("FAILED ") for line in output.splitlines() if line.startswith("FAILED "))
@@ -49,7 +49,7 @@ def try_one(mutant: Mutant) -> Verdict:
 
 
 def try_none(chosen: Sequence[Mutant]) -> Verdict:
-    """Run all these tests without a mutant: else it could be something else that they die of."""
+    """Run all these tests without a mutant, to be sure that only mutants make them fail."""
     begun = monotonic()
     code, output = _pytest(*sorted({killer for each in chosen for killer in each.killers}))
     by = "(all pass)" if code == PASSED else f"BROKEN: they fail without a mutant\n{output}"
@@ -58,7 +58,7 @@ def try_none(chosen: Sequence[Mutant]) -> Verdict:
 
 def _pytest(*arguments: str) -> tuple[int | str, str]:
     with tempfile.TemporaryDirectory() as folder:
-        # Examples that only a mutant fails on are of no use to those who test without one.
+        # Do not save failing examples: they fail only because of the mutant.
         environment = {**os.environ, "HYPOTHESIS_STORAGE_DIRECTORY": folder}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=short", "-p", "no:cacheprovider"]
         try:
@@ -77,7 +77,7 @@ def _pytest(*arguments: str) -> tuple[int | str, str]:
 
 
 def main(names: Sequence[str]) -> int:
-    """Try the mutants of these names, or all; return how many tries say nothing good of the tests."""
+    """Try these mutants, or all; return the number of failed tries."""
     if unknown := set(names) - MUTANTS.keys():
         sys.exit(
             f"no such mutant in {Path(mutants.__file__).relative_to(ROOT)}: {', '.join(sorted(unknown))}"
@@ -85,7 +85,7 @@ def main(names: Sequence[str]) -> int:
     chosen = [each for name, each in MUTANTS.items() if not names or name in names]
     bad = []
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        # First what takes longest: histories, and everything without a mutant.
+        # Start the longest first: histories, and the run without a mutant.
         clean = pool.submit(try_none, chosen)
         tried = list(pool.map(try_one, sorted(chosen, key=lambda each: "integration" not in each.killers[0])))
     order = list(MUTANTS)

@@ -1,4 +1,4 @@
-"""The mutants, by the rule that each breaks."""
+"""The mutants, by the rule that they break."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -96,7 +96,7 @@ def an_emergency_leaves_no_record(
     return real(draft, order, index, share, replace(notice, promised=notice.ahead))
 
 
-# Rule 2: forward only, and a record of what leaves
+# Rule 2: status moves forward only; a record for each event that leaves
 
 
 @mutant("core.orders.events:approve", EVENTS, LIFECYCLE, rule="2")
@@ -111,7 +111,7 @@ def an_event_leaves_without_a_record(
     return draft.put_event(replace(known, ended_at=draft.now, why=why))
 
 
-@mutant("core.orders.events:take_out", EVENTS, rule="2")
+@mutant("core.orders.events:remove_machine", EVENTS, rule="2")
 def a_name_leaves_without_a_record(
     real: Real, draft: Draft, known: Event, machine: MachineId, *, why: str
 ) -> None:
@@ -140,7 +140,7 @@ def two_update_domains_share_an_event(
     return real(draft, order, index, [replace(each, update_domain=0) for each in steps], notice)
 
 
-# Rule 4: update domains apart
+# Rule 4: update domains are not disturbed together
 
 
 @mutant("core.admission.announcing:other_domains", LIFECYCLE, rule="4")
@@ -166,12 +166,12 @@ def a_whole_host_may_carry_any_update_domains(real: Real, *_: Any) -> tuple[Wait
 
 
 @mutant("core.orders.events:_record_together", WHOLE, rule="4")
-def what_is_done_together_leaves_no_record(real: Real, *_: Any) -> None:
+def work_with_together_leaves_no_record(real: Real, *_: Any) -> None:
     return None
 
 
 @mutant("core.admission.announcing:other_domains", WHOLE, rule="4")
-def what_is_done_together_waits_for_nobody(
+def work_with_together_does_not_wait(
     real: Real, footprint: Footprint, armed: Mapping[GroupName, Mapping[int, ArmedDomain]], **more: bool
 ) -> tuple[Waiting, ...]:
     return () if footprint.at_once else real(footprint, armed, **more)
@@ -187,8 +187,8 @@ def events_are_armed_a_second_late(real: Real, announced: Event, policy: Policy)
     return real(announced, policy) + SECOND
 
 
-@mutant("core.orders.arming:hindered", ARMING, rule="4")
-def events_are_armed_whoever_else_is(real: Real, *_: Any) -> tuple[Waiting, ...]:
+@mutant("core.orders.arming:blockers", ARMING, rule="4")
+def events_are_armed_whatever_else_is_armed(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
@@ -202,13 +202,13 @@ def an_approval_arms_its_event_alone(
     return real(draft, order, [draft.events[each.id] for each in announced], policy)
 
 
-@mutant("core.orders.stage_announcing:given_way", ARMING, rule="4")
-def an_armed_stage_waits_for_latecomers_that_others_keep_away(real: Real, *_: Any) -> str:
+@mutant("core.orders.stage_announcing:latecomer_deadlock", ARMING, rule="4")
+def an_armed_stage_waits_for_blocked_latecomers(real: Real, *_: Any) -> str:
     return ""
 
 
 @mutant("core.orders.arming:arm", ARMING, rule="4")
-def who_is_refused_keeps_its_not_before(
+def an_event_that_is_not_armed_keeps_its_not_before(
     real: Real, draft: Draft, order: Order, announced: Sequence[Event], policy: Policy
 ) -> tuple[Waiting, ...]:
     refused = real(draft, order, announced, policy)
@@ -219,7 +219,7 @@ def who_is_refused_keeps_its_not_before(
 
 
 @mutant("core.orders.arming:arm", ARMING, rule="4")
-def what_is_not_armed_starts_if_it_is_approved(
+def an_approved_event_starts_unarmed(
     real: Real, draft: Draft, order: Order, announced: Sequence[Event], policy: Policy
 ) -> tuple[Waiting, ...]:
     refused = real(draft, order, announced, policy)
@@ -227,12 +227,12 @@ def what_is_not_armed_starts_if_it_is_approved(
 
 
 @mutant("core.model.constraints:ArmedDomain.minus", ARMING, rule="4")
-def what_is_over_keeps_others_away(real: Real, known: ArmedDomain, over: Event) -> ArmedDomain:
+def finished_events_still_block_other_domains(real: Real, known: ArmedDomain, over: Event) -> ArmedDomain:
     return known
 
 
 @mutant("core.orders.arming:record_emergency", ARMING, rule="4")
-def an_emergency_passes_over_others_unrecorded(real: Real, *_: Any) -> None:
+def an_emergency_ignores_others_without_a_record(real: Real, *_: Any) -> None:
     return None
 
 
@@ -246,22 +246,22 @@ def a_wave_takes_any_host(real: Real, *_: Any) -> bool:
     return True
 
 
-# Rule 5: stages start whole
+# Rule 5: stages start completely
 
 
-@mutant("core.orders.reasons:untold", WHOLE, rule="5")
-def a_whole_host_is_worked_on_whoever_was_told(real: Real, *_: Any) -> tuple[Waiting, ...]:
+@mutant("core.orders.reasons:unannounced_machines", WHOLE, rule="5")
+def work_on_a_whole_host_starts_before_all_events(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
 @mutant("core.orders.stages:replan", WHOLE, rule="5")
-def a_whole_host_is_done_again_for_who_comes_late(real: Real, draft: Draft, order: Order) -> Order:
+def work_on_a_whole_host_begins_again_for_latecomers(real: Real, draft: Draft, order: Order) -> Order:
     planned = real(draft, replace(order, terms=replace(order.terms, whole=False)))
     return replace(planned, terms=order.terms)
 
 
 @mutant("core.orders.stage_engine:_begin_share", LIFECYCLE, rule="5")
-def a_stage_starts_by_half(
+def a_stage_starts_in_part(
     real: Real, draft: Draft, order: Order, index: int, announced: tuple[Event, ...]
 ) -> Order:
     return real(draft, order, index, announced[:1])
@@ -274,7 +274,7 @@ def one_approval_starts_the_stage(
     return () if any(each.approved for each in announced) else real(draft, announced)
 
 
-@mutant("core.orders.reasons:not_to_start", LIFECYCLE, rule="5")
+@mutant("core.orders.reasons:why_not_started", LIFECYCLE, rule="5")
 def a_stage_starts_on_busy_machines(
     real: Real, draft: Draft, order: Order, stage: Stage, announced: tuple[Event, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
@@ -283,7 +283,7 @@ def a_stage_starts_on_busy_machines(
 
 
 @mutant("core.orders.steps:running_elsewhere", LIFECYCLE, rule="5")
-def a_machine_is_in_two_hands(real: Real, *_: Any) -> Order | None:
+def a_machine_has_two_running_steps(real: Real, *_: Any) -> Order | None:
     return None
 
 
@@ -303,7 +303,7 @@ def the_work_on_a_host_begins_at_once(real: Real, *_: Any) -> bool:
 
 
 @mutant("core.orders.host_work:is_settled", HOST_HOOKS, rule="hooks")
-def machines_come_back_before_their_host_is_well(real: Real, order: Order) -> bool:
+def machines_come_back_before_the_health_check(real: Real, order: Order) -> bool:
     late = (HostTask.HEALTH, HostTask.UNCORDON)
     return real(replace(order, host_steps=tuple(each for each in order.host_steps if each.task not in late)))
 
@@ -325,7 +325,7 @@ def hosts_are_worked_on_after_an_abort(
     return step
 
 
-@mutant("core.orders.lifecycle:_go_on_by_stages", WINDING_DOWN, rule="abort")
+@mutant("core.orders.lifecycle:_advance_stages", WINDING_DOWN, rule="abort")
 def stages_are_laid_out_again_after_an_abort(real: Real, draft: Draft, order: Order, policy: Policy) -> Order:
     wound_down = order.terms.winding_down
     anew: Order = real(draft, replace(order, terms=replace(order.terms, winding_down="")), policy)
@@ -333,7 +333,7 @@ def stages_are_laid_out_again_after_an_abort(real: Real, draft: Draft, order: Or
 
 
 @mutant("core.orders.moves:retry_failed", WINDING_DOWN, rule="abort")
-def moves_are_tried_again_after_an_abort(real: Real, draft: Draft, order: Order, *rest: Any) -> Order:
+def moves_are_retried_after_an_abort(real: Real, draft: Draft, order: Order, *rest: Any) -> Order:
     again: Order = real(draft, replace(order, terms=replace(order.terms, winding_down="")), *rest)
     return replace(again, terms=order.terms)
 
@@ -377,7 +377,7 @@ async def a_guest_is_answered_before_its_approval_is_saved(
     real: Real, commands: Any, machine: MachineId, listed: Sequence[EventId], *, address: str
 ) -> None:
     waiting = real(commands, machine, listed, address=address)
-    waiting.send(None)  # it is on its way to the worker
+    waiting.send(None)  # the worker will receive it
     waiting.close()
 
 
@@ -390,7 +390,7 @@ def a_caller_is_answered_before_guests_are_shown_it(real: Real, worker: Any, job
     return done
 
 
-@mutant("server.threads.batches:Batches.run", "unit/server/threads/test_batches.py", rule="7")
+@mutant("server.threads.batches:Batches.run_jobs", "unit/server/threads/test_batches.py", rule="7")
 def a_caller_is_answered_as_if_the_commit_had_not_failed(
     real: Real, batches: Batches, jobs: Sequence[Callable[[Transaction], Any]], **more: Any
 ) -> list[Outcome]:
@@ -414,8 +414,8 @@ def a_job_that_fails_is_saved_all_the_same(
             return Outcome(error=error)
 
 
-@mutant("store.sql:Store.batch", "contract/test_store.py", rule="7")
-def what_is_saved_is_committed_with_the_next(real: Real, store: Store) -> Iterator[Batch]:
+@mutant("store.store:Store.batch", "contract/test_store.py", rule="7")
+def a_batch_is_committed_with_the_next_one(real: Real, store: Store) -> Iterator[Batch]:
     _uncommitted.close()
     with ExitStack() as opened:
         yield opened.enter_context(contextmanager(real)(store))
@@ -435,7 +435,7 @@ def a_commit_is_not_on_disk(real: Real, *args: Any, **more: Any) -> Engine:
 # Rule 8: steps
 
 
-@mutant("core.orders.host_work:go_on", "unit/core/orders/test_verified_restarts.py", rule="8")
+@mutant("core.orders.host_work:advance", "unit/core/orders/test_verified_restarts.py", rule="8")
 def a_machine_that_restarts_with_its_host_is_not_verified(
     real: Real, draft: Draft, order: Order, policy: Policy
 ) -> Order:
@@ -463,17 +463,17 @@ def a_failure_is_neither_recorded_nor_shown(real: Real, *_: Any, **__: Any) -> N
     return
 
 
-@mutant("core.orders.placement:why_not_there", "unit/core/orders/test_moves.py", rule="5")
+@mutant("core.orders.placement:why_unsuitable", "unit/core/orders/test_moves.py", rule="5")
 def a_move_goes_to_a_host_that_takes_no_machines(real: Real, *_: Any) -> str:
     return ""
 
 
 @mutant("core.orders.steps:_is_reached", "unit/core/fleet/test_importing.py", rule="8")
-def a_step_is_done_again_that_was_done_outside(real: Real, *_: Any, **__: Any) -> bool:
+def a_step_that_was_done_outside_is_done_again(real: Real, *_: Any, **__: Any) -> bool:
     return False
 
 
-# Rule 9: groups are apart
+# Rule 9: groups are isolated
 
 
 @mutant("control.orders.guest_use_cases:_events_known_to", ORDERS, rule="9")
@@ -488,21 +488,21 @@ def a_guest_of_another_group_approves(
 
 
 @mutant("core.access:check_change", "unit/core/test_access.py", rule="9")
-def a_project_cancels_what_the_platform_has_ordered(real: Real, *_: Any, **__: Any) -> None:
+def a_project_cancels_a_platform_order(real: Real, *_: Any, **__: Any) -> None:
     return
 
 
-@mutant("core.redaction:without_operators_words", "unit/core/test_disclosure.py", rule="9")
-def a_project_reads_what_an_operator_writes(real: Real, text: str) -> str:
+@mutant("core.redaction:redact_operator_texts", "unit/core/test_disclosure.py", rule="9")
+def a_project_reads_an_operators_text(real: Real, text: str) -> str:
     return text
 
 
-@mutant("store.reads.loading:_named", "integration/api/test_hidden_names.py", rule="9")
-def names_are_looked_for_among_the_machines_of_all_projects(real: Real, project: Any, calls: Any) -> Any:
+@mutant("store.reads.prefetching:_named", "integration/api/test_hidden_names.py", rule="9")
+def names_are_looked_up_among_the_machines_of_all_projects(real: Real, project: Any, calls: Any) -> Any:
     return real(None, [replace(call, project=None) for call in calls])
 
 
-# Rule 10: reasons, and nothing the second time
+# Rule 10: reasons, and idempotent planning
 
 
 @mutant("core.orders.lifecycle:advance", LIFECYCLE, rule="10")
@@ -511,7 +511,7 @@ def reasons_are_dropped(real: Real, draft: Draft, order: OrderId, *, policy: Pol
 
 
 @mutant("core.orders.events:approve", EVENTS, rule="10")
-def an_approval_counts_as_often_as_it_comes(
+def repeated_approvals_are_recorded_again(
     real: Real, draft: Draft, known: Event, approval: Approval
 ) -> Event:
     return real(draft, replace(known, approvals=()), approval)
@@ -528,34 +528,34 @@ def the_last_not_before_of_a_stage_decides(
 
 
 @mutant("core.orders.stage_engine:_stale_at", LIFECYCLE, rule="11")
-def what_is_stale_is_never_withdrawn(real: Real, *_: Any) -> datetime:
+def stale_events_are_never_withdrawn(real: Real, *_: Any) -> datetime:
     return NEVER
 
 
-# Rule 13: fenced first
+# Rule 13: fencing first
 
 
-@mutant("core.orders.fencing:is_fenced", FENCING, rule="13")
+@mutant("core.model.order:Order.is_fenced", FENCING, rule="13")
 def a_failed_host_needs_no_fence(real: Real, order: Order) -> bool:
     return True
 
 
-@mutant("core.orders.fencing:is_fenced", FENCING, rule="13")
+@mutant("core.model.order:Order.is_fenced", FENCING, rule="13")
 def a_fence_that_was_begun_is_enough(real: Real, order: Order) -> bool:
     return real(order) or bool(order.running_host_steps)
 
 
-@mutant("core.orders.lost_hosts:strands", LOST, rule="13")
+@mutant("core.orders.lost_hosts:is_stranded", LOST, rule="13")
 def machines_of_lost_hosts_are_moved(real: Real, *_: Any) -> bool:
     return False
 
 
 @mutant("core.orders.fencing:_record", FENCING, rule="13")
-def nobody_knows_who_vouched(real: Real, *_: Any, **__: Any) -> None:
+def a_fencing_confirmation_is_not_recorded(real: Real, *_: Any, **__: Any) -> None:
     return
 
 
-@mutant("core.orders.lost_hosts:look", LOST, rule="13")
+@mutant("core.orders.lost_hosts:mark_if_overdue", LOST, rule="13")
 def no_host_is_ever_lost(real: Real, draft: Draft, order: Order, policy: Policy) -> Order:
     return order
 
@@ -571,21 +571,21 @@ def a_recovery_that_fails_stays_with_the_older_failure(real: Real, *_: Any, **__
 
 
 @mutant("core.orders.superseding:_take_over_arrivals", TWICE, rule="13")
-def who_is_brought_up_on_a_host_that_fails_is_brought_up_elsewhere(real: Real, *_: Any, **__: Any) -> None:
+def a_machine_that_starts_on_a_failing_host_is_started_elsewhere(real: Real, *_: Any, **__: Any) -> None:
     return
 
 
-@mutant("core.orders.departures:leave_scheduled", FENCING, rule="13")
-def who_is_to_be_terminated_leaves_its_unfenced_host(
+@mutant("core.orders.departures:remove_from_scheduled", FENCING, rule="13")
+def a_machine_to_terminate_leaves_its_unfenced_host(
     real: Real, draft: Draft, machine: Machine, *, why: str, keep: OrderId
 ) -> None:
     for order in departures.open_orders_with(draft, machine.id):
         if order.id != keep:
-            departures.leave(draft, order, machine.id, why=why)
+            departures.remove_machine(draft, order, machine.id, why=why)
 
 
 @mutant("core.orders.superseding:end_departures", FENCING, rule="13")
-def who_leaves_a_fenced_host_is_waited_for(real: Real, *_: Any) -> None:
+def a_failure_waits_for_machines_that_leave_a_fenced_host(real: Real, *_: Any) -> None:
     return
 
 
@@ -593,19 +593,19 @@ def who_leaves_a_fenced_host_is_waited_for(real: Real, *_: Any) -> None:
 
 
 @mutant("core.orders.stage_announcing:_is_announced", LIFECYCLE, rule="12")
-def what_was_announced_is_done_unannounced_if_nobody_listens(
+def announced_work_starts_without_an_event_if_no_guest_listens(
     real: Real, draft: Draft, order: Order, affected: tuple[Step, ...]
 ) -> bool:
     return real(draft, replace(order, announced_at=None), affected)
 
 
 @mutant("core.guests.listening:idle_cutoff", "unit/core/guests/test_listening.py", rule="12")
-def an_absence_counts_as_silence(real: Real, now: datetime, _: object, *, policy: Policy) -> datetime:
+def an_absence_counts_as_idle_time(real: Real, now: datetime, _: object, *, policy: Policy) -> datetime:
     return real(now, (), policy=policy)
 
 
 @mutant("server.threads.service_time:TimeWatch._watch_presence", OUTAGES, rule="12")
-def nobody_notices_an_absence(real: Real, watch: object) -> None:
+def absences_are_not_noticed(real: Real, watch: object) -> None:
     return
 
 
@@ -661,12 +661,12 @@ def work_is_announced_outside_its_window(real: Real, *_: Any, **__: Any) -> tupl
 
 
 @mutant("core.model.project:Calendar._blackouts", "unit/core/admission/test_windows.py", rule="windows")
-def a_blackout_day_is_a_day_as_any(real: Real, *_: Any) -> Iterator[object]:
+def blackout_days_are_ignored(real: Real, *_: Any) -> Iterator[object]:
     return iter(())
 
 
-@mutant("core.admission.announcing:lacking", REASONS, rule="budgets")
-def a_budget_is_not_asked(real: Real, *_: Any) -> tuple[Waiting, ...]:
+@mutant("core.admission.announcing:short_budgets", REASONS, rule="budgets")
+def budgets_are_ignored(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
@@ -675,8 +675,8 @@ def a_machine_under_an_event_counts_as_healthy(real: Real, budget: Budget) -> fr
     return frozenset(budget.down)
 
 
-@mutant("core.orders.reasons:held", REASONS, rule="holds")
-def a_hold_holds_nothing(real: Real, *_: Any) -> tuple[Waiting, ...]:
+@mutant("core.orders.reasons:holds_on", REASONS, rule="holds")
+def holds_are_ignored(real: Real, *_: Any) -> tuple[Waiting, ...]:
     return ()
 
 
@@ -704,20 +704,24 @@ def a_host_that_cannot_be_reached_is_a_target(real: Real, draft: Draft, name: Ho
     return real(draft, name) or (host is not None and host.unreachable_since is not None)
 
 
-@mutant("core.orders.placement:out_of_reach", "unit/core/orders/test_reachability.py", rule="placement")
+@mutant(
+    "core.orders.placement:waiting_for_reachable_host",
+    "unit/core/orders/test_reachability.py",
+    rule="placement",
+)
 def a_machine_without_a_reachable_target_does_not_wait(real: Real, *_: Any, **__: Any) -> tuple[()]:
     return ()
 
 
 @mutant("core.rollouts.machine_health:off", "unit/core/rollouts/test_machine_health.py", rule="health")
-def machines_that_are_off_are_well(real: Real, *_: Any) -> tuple[()]:
+def machines_that_are_off_are_healthy(real: Real, *_: Any) -> tuple[()]:
     return ()
 
 
 @mutant(
     "core.rollouts.emptying:_larger", "unit/core/rollouts/test_interchangeable_hosts.py", rule="placement"
 )
-def a_wave_empties_all_hosts_that_are_alike(real: Real, hosts: int) -> int:
+def a_wave_empties_all_interchangeable_hosts(real: Real, hosts: int) -> int:
     return hosts
 
 
@@ -732,7 +736,7 @@ def hosts_that_are_being_emptied_are_homes(
     return {host: alike for alike in rollout.alike for host in alike if host in emptied}
 
 
-@mutant("core.orders.placement:best", "unit/core/orders/test_placement.py", rule="placement")
+@mutant("core.orders.placement:best_host", "unit/core/orders/test_placement.py", rule="placement")
 def machines_go_elsewhere_than_to_their_homes(
     real: Real, draft: Draft, machine: Machine, *, order: Order | None = None, **more: Any
 ) -> HostName | None:
@@ -741,14 +745,14 @@ def machines_go_elsewhere_than_to_their_homes(
     return target
 
 
-# Callers wait for each other no longer than they must
+# Fairness between callers
 
 
 @mutant("server.threads.jobs:Jobs._next", "unit/server/threads/test_jobs.py", rule="fairness")
-def a_guest_waits_for_all_that_was_taken_before_it(real: Real, jobs: Any, **_: Any) -> Any:
+def guests_wait_for_all_earlier_jobs(real: Real, jobs: Any, **_: Any) -> Any:
     return real(jobs, after=())
 
 
-@mutant("core.spelling:_alike", "unit/core/test_spelling.py", rule="spelling")
-def names_are_taken_to_begin_alike_where_they_differ(real: Real, one: str, other: str) -> int:
+@mutant("core.text_formats:_common_prefix", "unit/core/test_text_formats.py", rule="spelling")
+def a_differing_letter_counts_as_part_of_a_common_prefix(real: Real, one: str, other: str) -> int:
     return min(int(real(one, other)) + 1, len(one), len(other))

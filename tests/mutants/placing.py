@@ -1,4 +1,4 @@
-"""What a mutant is, and how it is put in the place of the function that it replaces."""
+"""Mutants, and the replacement of a function by its mutant."""
 
 import inspect
 import sys
@@ -9,26 +9,26 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-# Where the replacement is found: its name among the globals of the replaced function's module.
+# The global name of the replacement in the module of the replaced function.
 _STAND_IN = "_mutant_in_its_place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A wrong function for a right one."""
+    """A wrong function that replaces a right one."""
 
     name: str
     target: str  # MODULE:FUNCTION or MODULE:CLASS.FUNCTION, within forewarn
-    rule: str  # the number of the rule that it breaks, or what else it disregards
-    killers: tuple[str, ...]  # the tests meant to catch it: files, or single tests of them
-    wrong: Callable[..., Any]  # takes the right function first, then what that takes
+    rule: str  # the number of the rule that it breaks, or another requirement
+    killers: tuple[str, ...]  # the tests that must catch it: files, or single tests
+    wrong: Callable[..., Any]  # takes the right function, then its arguments
 
     def place(self) -> None:
-        """Let the wrong function do what the right one did, for all callers in this process."""
+        """Replace the right function for all callers in this process."""
         self.put_in_place_of(self.replaced())
 
     def put_in_place_of(self, function: FunctionType) -> None:
-        """Exchange the code of a function, so that all who have imported it meet the mutant."""
+        """Replace the code object of the function, so that every import of it calls the mutant."""
         right = FunctionType(
             function.__code__,
             function.__globals__,
@@ -41,7 +41,7 @@ class Mutant:
         function.__code__ = _call_stand_in.__code__
 
     def replaced(self) -> FunctionType:
-        """Find the function that is replaced; LookupError if it is not there."""
+        """Return the function to replace; LookupError if it does not exist."""
         module, _, path = self.target.partition(":")
         try:
             found: Any = import_module(f"forewarn.{module}")
@@ -66,7 +66,7 @@ MUTANTS: dict[str, Mutant] = {}
 
 
 def mutant(target: str, *killers: str, rule: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare that a function is a mutant of another one, which it is given as its first argument."""
+    """Declare a function as a mutant of another one, which becomes its first argument."""
 
     def declare(wrong: Callable[..., Any]) -> Callable[..., Any]:
         name = wrong.__name__
@@ -84,7 +84,7 @@ def mutant(target: str, *killers: str, rule: str) -> Callable[[Callable[..., Any
 
 
 def place(name: str) -> None:
-    """Put a mutant in place."""
+    """Activate a mutant."""
     import_module("tests.mutants.mutants")
     if name not in MUTANTS:
         sys.exit(f"there is no mutant {name}: tests/mutants/mutants.py has {', '.join(sorted(MUTANTS))}")

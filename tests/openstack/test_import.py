@@ -67,7 +67,9 @@ def test_a_cloud_that_cannot_be_reached_is_one_line_and_nothing_is_imported(tmp_
     with serving(nobody, tmp_path, None) as service:
         refused = run(tmp_path, "fleet", "import", "--from", "openstack", "--server", service.operators)
         assert (refused.returncode, refused.stdout) == (1, "")
-        said = "forewarn: driver openstack cannot list what there is, and nothing is imported: the cloud "
+        said = (
+            "forewarn: driver openstack cannot list its hosts and machines; nothing is imported: the cloud "
+        )
         assert refused.stderr.startswith(said)
         assert refused.stderr.count("\n") == 1
         assert not service.all("machines")

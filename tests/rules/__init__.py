@@ -1,7 +1,7 @@
-"""The rules that always hold, as code, by their numbers in docs/explanation/rules.md.
+"""The rules that always hold, as code, with the numbers of docs/explanation/rules.md.
 
-The checks look at the whole fleet before and after one transaction and share no code with what makes the
-changes, so that the two can be held against each other.
+The checks compare the whole fleet before and after one transaction. They share no code with `core`, so that
+each can find faults of the other.
 """
 
 from tests.rules.change import Change

@@ -1,4 +1,4 @@
-"""What is armed: update domains apart, in time, and with as many healthy machines as groups need (rule 4)."""
+"""Rule 4: armed update domains, the time of arming, and budgets of healthy machines."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -13,10 +13,10 @@ SECOND = timedelta(seconds=1)
 
 
 def update_domains_are_not_armed_together(change: Change) -> Iterator[str]:
-    """Rule 4: platform work that can wait is not armed beside another update domain.
+    """Rule 4: platform work that can wait is not armed while another update domain is.
 
-    Those of one host may be, where an operator said `together`, and an emergency may, beside anything: both
-    are recorded as a broken promise. So may those of a gang, and as many Freezes as the group says.
+    Exceptions are `together` for the domains of one host, and an emergency; a record of a broken promise
+    mentions both. Further exceptions are gangs, and as many Freezes as the group allows at once.
     """
     by_group = _by_group(change.after)
     broken = {record.event for record in change.records if record.kind == Kind.PROMISE_BROKEN}
@@ -29,15 +29,15 @@ def update_domains_are_not_armed_together(change: Change) -> Iterator[str]:
                 continue
             if _lets_freeze(change.after, event, other) or change.after.groups[event.group].policy.gang:
                 continue
-            # What is done together was recorded when it was announced.
+            # Work with `together` was recorded when it was announced.
             together = order.terms.together and other.order == event.order
             said = event.id in broken or (together and event.id in change.before.events)
             if not said or not (together or order.terms.emergency):
-                yield f"{event.id} was armed beside {other.id} of domain {other.update_domain}"
+                yield f"{event.id} was armed while {other.id} of domain {other.update_domain} was"
 
 
 def _lets_freeze(fleet: Slice, *events: Event) -> bool:
-    """Return whether events are Freezes, and all armed ones of their group within what that says."""
+    """Whether events are Freezes, and the armed Freezes of their group are within its limit."""
     group = events[0].group
     if any(event.type is not EventType.FREEZE for event in events):
         return False
@@ -47,13 +47,13 @@ def _lets_freeze(fleet: Slice, *events: Event) -> bool:
 
 
 def _was_armed_before(other: Event, event: Event, change: Change) -> bool:
-    """Return whether one event kept others away when another was armed."""
+    """Whether one event was armed before another, or should have waited for it."""
     known = change.before.events.get(other.id)
     if other.armed_at is None or (known is not None and known.armed_at is not None):
         return other.armed_at is not None
     if known is None:
         return other.number < event.number or event.id in change.before.events
-    # Both are armed now: if either had to wait for the other, it should have.
+    # Both were armed by this change, so an event that can wait should have waited for the other.
     return ACTIONS[change.after.orders[other.order].action].can_wait
 
 
@@ -67,7 +67,7 @@ def _by_group(fleet: Slice) -> Mapping[GroupName, list[Event]]:
 def events_are_armed_in_time(change: Change) -> Iterator[str]:
     """Rule 4: an event is armed once, before it starts.
 
-    That is not before one event of its stage is approved or in its last minutes.
+    One event of its stage must be approved or have only its minimum notice left.
     """
     for event in change.after.events.values():
         known = change.before.events.get(event.id)
@@ -81,23 +81,23 @@ def events_are_armed_in_time(change: Change) -> Iterator[str]:
 
 
 def _is_time(event: Event, change: Change) -> bool:
-    """Return whether an event is approved, was refused before, has only its minimum left, or was armed."""
+    """Whether an event may be armed: it is approved, postponed or armed already, or has its minimum left."""
     known = change.before.events.get(event.id)
     if event.approved or event.postponed is not None or (known is not None and known.armed_at is not None):
         return True
-    # NotBefore is a whole second.
+    # NotBefore is rounded up to a whole second.
     return event.not_before - change.now < change.policy.notice(event.type) + SECOND
 
 
 def _starting_with(event: Event, fleet: Slice) -> list[Event]:
-    """Return the events that start together with one, itself included; moves start by themselves."""
+    """Return the events that start together with an event, including itself; moves start one by one."""
     if fleet.orders[event.order].stages[event.stage].kind in MOVING:
         return [event]
     mine = (each for each in fleet.events.values() if each.ended_at is None)
     return [each for each in mine if (each.order, each.stage) == (event.order, event.stage)]
 
 
-def stages_are_armed_whole(change: Change) -> Iterator[str]:
+def stages_are_armed_completely(change: Change) -> Iterator[str]:
     """Rule 4: events that start together are armed together or not at all."""
     for event in newly_armed(change):
         for other in _starting_with(event, change.after):
@@ -105,8 +105,8 @@ def stages_are_armed_whole(change: Change) -> Iterator[str]:
                 yield f"{event.id} was armed without {other.id}, which starts together with it"
 
 
-def budgets_are_heeded(change: Change) -> Iterator[str]:
-    """Maintenance is armed only where groups keep as many healthy machines as they need."""
+def budgets_are_respected(change: Change) -> Iterator[str]:
+    """Maintenance is armed only if each group keeps its budget of healthy machines."""
     disturbing = (event for event in change.after.events.values() if event.armed_at is not None)
     named = {named.machine for event in disturbing for named in event.resources}
     for event in newly_armed(change):

@@ -1,4 +1,4 @@
-"""A change of the whole fleet, as the checks are given it, and what several of them ask of one."""
+"""A change of the whole fleet, and queries that several checks share."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ PLANNED = (Action.MAINTENANCE, Action.SERVICE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The whole fleet before and after one transaction, and the records it wrote."""
+    """The whole fleet before and after one transaction, and the records of the transaction."""
 
     before: Slice
     after: Slice
     records: Sequence[Record]
     now: datetime
     policy: Policy
-    # Of which orders each machine has heard at any time before: that leaves the fleet with the events.
+    # The orders that were ever announced to each machine, including those whose events left the fleet.
     announced: Collection[tuple[OrderId, MachineId]] = ()
-    # What was added to the counts of promises, whoever's and in whatever month; None: nobody has looked.
+    # The sum of what was added to the counts of promises; None: not known.
     counted: PromiseCounts | None = None
 
 
 def newly_armed(change: Change) -> Iterator[Event]:
-    """Find the events that keep others away from now on."""
+    """Yield the events that this change armed."""
     for event in change.after.events.values():
         known = change.before.events.get(event.id)
         if event.armed_at is not None and (known is None or known.armed_at is None):
@@ -39,5 +39,5 @@ def newly_armed(change: Change) -> Iterator[Event]:
 
 
 def begun(order: Order | None) -> set[tuple[MachineId, datetime | None]]:
-    """Return which machines an order had begun with, and when: one may leave a host and come back."""
+    """Return the machines whose steps had begun, and when: a machine may leave a host and come back."""
     return set() if order is None else {(step.machine, step.begun_at) for step in order.steps}

@@ -1,4 +1,4 @@
-"""What guests see: events that only move forward, who is named in them, incarnations (rules 2, 3, 6, 12)."""
+"""Events: status, resources, records and incarnations (rules 2, 3, 6 and 12)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,7 @@ LEFT = frozenset({Kind.EVENT_FINISHED, Kind.EVENT_CANCELLED, Kind.EVENT_WITHDRAW
 
 
 def events_only_move_forward(change: Change) -> Iterator[str]:
-    """Rule 2: a status only moves forward, and a promise is not moved to an earlier time."""
+    """Rule 2: a status never goes back, and NotBefore never moves to an earlier time."""
     for id_, event in change.after.events.items():
         known = change.before.events.get(id_)
         if known is None:
@@ -21,8 +21,8 @@ def events_only_move_forward(change: Change) -> Iterator[str]:
             yield f"{id_} was moved to an earlier time"
 
 
-def what_leaves_has_a_record(change: Change) -> Iterator[str]:
-    """Rule 2: what leaves the document has a record that says why."""
+def departures_have_a_record(change: Change) -> Iterator[str]:
+    """Rule 2: an event that leaves the document has a record with the reason."""
     written = {(record.event, record.kind): record for record in change.records}
     for id_, event in change.before.events.items():
         after = change.after.events.get(id_)
@@ -33,8 +33,8 @@ def what_leaves_has_a_record(change: Change) -> Iterator[str]:
             yield f"a name left {id_} without a record"
 
 
-def what_moves_has_a_record(change: Change) -> Iterator[str]:
-    """Rule 4: a NotBefore moves because a guest asked for it, or for others; a record says why."""
+def moved_times_have_a_record(change: Change) -> Iterator[str]:
+    """Rule 4: NotBefore moves only because of a deferral or a postponement, and a record says why."""
     said = {(record.event, record.kind) for record in change.records if record.reason}
     for id_, event in change.after.events.items():
         known = change.before.events.get(id_)
@@ -45,29 +45,29 @@ def what_moves_has_a_record(change: Change) -> Iterator[str]:
 
 
 def resources_are_of_one_group_and_domain(change: Change) -> Iterator[str]:
-    """Rule 3: all Resources of an event are of one group and one update domain, and there is one at least."""
+    """Rule 3: an event has Resources, all of one group and one update domain."""
     for event in change.after.events.values():
         if not event.resources:
-            yield f"{event.id} names nobody"
+            yield f"{event.id} names no machine"
         for named in event.resources:
             machine = change.after.machines[named.machine]
             if (machine.group, machine.update_domain) != (event.group, event.update_domain):
                 yield f"{event.id} names {named.name} of {machine.group}/{machine.update_domain}"
 
 
-def hints_never_start(change: Change) -> Iterator[str]:
-    """What only recommends something is never started, never approved, and has no step."""
+def recommendations_never_start(change: Change) -> Iterator[str]:
+    """A recommendation is never started or approved, and has no step."""
     for event in change.after.events.values():
         if event.type not in HINTS:
             continue
         if event.status is not EventStatus.SCHEDULED or event.approvals:
-            yield f"{event.id} only recommends something, and is {event.status} with {event.approvals}"
+            yield f"{event.id} is a recommendation, and is {event.status} with {event.approvals}"
         if change.after.orders[event.order].steps:
-            yield f"{event.order} only recommends something, and has steps"
+            yield f"{event.order} is a recommendation, and has steps"
 
 
 def incarnations_count_changes(change: Change) -> Iterator[str]:
-    """Rule 6: a group's incarnation grows by one when, and only when, its events change."""
+    """Rule 6: a group's incarnation increases by one if and only if its events change."""
     before, after = _seen(change.before), _seen(change.after)
     for name, group in change.after.groups.items():
         known = change.before.groups.get(name)
@@ -79,7 +79,7 @@ def incarnations_count_changes(change: Change) -> Iterator[str]:
 
 
 def _seen(fleet: Slice) -> Mapping[GroupName, Mapping[EventId, object]]:
-    """What the guests of each group see that can change."""
+    """Return the fields of each group's events that guests see and that can change."""
     found: dict[GroupName, dict[EventId, object]] = {}
     for event in fleet.events.values():
         seen = (event.status, event.not_before, event.resources)
@@ -87,8 +87,8 @@ def _seen(fleet: Slice) -> Mapping[GroupName, Mapping[EventId, object]]:
     return found
 
 
-def what_was_announced_stays_announced(change: Change) -> Iterator[str]:
-    """Rule 12: a machine that has heard of an order is not worked on without a started event of it."""
+def announced_work_needs_a_started_event(change: Change) -> Iterator[str]:
+    """Rule 12: work that was announced to a machine does not begin without a started event."""
     shown = {
         (event.order, named.machine)
         for event in change.after.events.values()
@@ -102,4 +102,4 @@ def what_was_announced_stays_announced(change: Change) -> Iterator[str]:
             begins = step.state is StepState.RUNNING and (step.machine, step.begun_at) not in before
             heard = (order.id, step.machine)
             if begins and heard in change.announced and heard not in shown:
-                yield f"{step.name} was told of {order.id}, which begins with no event"
+                yield f"{step.name} was named in an event of {order.id}, which begins without one"

@@ -1,4 +1,4 @@
-"""Work on hosts, and hosts that have failed or are lost: notice, moves, places, fencing (rules 5 and 13)."""
+"""Work on hosts, and failed or lost hosts: notice, moves, fencing (rules 5 and 13)."""
 
 from collections.abc import Iterator
 
@@ -24,8 +24,8 @@ from tests.rules.change import MOVING, Change, begun
 _MOVES_AT_ONCE = 2
 
 
-def whole_hosts_are_done_in_one_go(change: Change) -> Iterator[str]:
-    """Rule 5: work on a whole host begins once, and every machine that the host carries then was told."""
+def work_on_whole_hosts_begins_once(change: Change) -> Iterator[str]:
+    """Rule 5: work on a whole host begins once, and after every machine on it had an event."""
     for order in change.after.orders.values():
         known = change.before.orders.get(order.id)
         if not (order.terms.whole or order.terms.together):
@@ -39,15 +39,15 @@ def whole_hosts_are_done_in_one_go(change: Change) -> Iterator[str]:
         for machine in change.after.machines.values():
             carried = machine.host == order.host and machine.state is not MachineState.STOPPED
             if carried and machine.id not in told:
-                yield f"{order.id} began on the whole of {order.host}, and {machine.name} was not told"
+                yield f"{order.id} began on the whole of {order.host}, but {machine.name} had no event"
 
 
 def _begun_on_host(order: Order) -> list[Stage]:
     return [stage for stage in order.stages if stage.started_at is not None and stage.kind not in MOVING]
 
 
-def hosts_are_worked_on_with_everybody_told(change: Change) -> Iterator[str]:
-    """Rule 5: as the work on a host begins, all on it have a started event, of one domain of each group."""
+def work_on_hosts_is_announced_to_all_machines(change: Change) -> Iterator[str]:
+    """Rule 5: when work on a host begins, each machine on it has a started event, in one domain per group."""
     for order in change.after.orders.values():
         known = change.before.orders.get(order.id)
         begins = _begun_on_host(order) and not (known and _begun_on_host(known))
@@ -73,8 +73,8 @@ def _named_in_started(fleet: Slice, order: Order) -> set[MachineId]:
     return {named.machine for event in started for named in event.resources}
 
 
-def moves_go_a_few_at_a_time(change: Change) -> Iterator[str]:
-    """No more machines leave a host together than it says, or two."""
+def concurrent_moves_are_limited(change: Change) -> Iterator[str]:
+    """No more machines leave a host together than the host allows (by default two)."""
     for order in change.after.orders.values():
         host = change.after.hosts[order.host] if order.host is not None else None
         at_once = (host.at_once if host is not None else None) or _MOVES_AT_ONCE
@@ -84,15 +84,15 @@ def moves_go_a_few_at_a_time(change: Change) -> Iterator[str]:
                 yield f"{len(moving)} machines leave {order.host} at once"
 
 
-def cordons_are_given_back(change: Change) -> Iterator[str]:
-    """A host is cordoned for an order only as long as that is open."""
+def cordons_end_with_their_order(change: Change) -> Iterator[str]:
+    """A host is cordoned for an order only while the order is open."""
     for host in change.after.hosts.values():
         if host.cordoned_for is not None and host.cordoned_for not in change.after.orders:
             yield f"{host.name} is cordoned for {host.cordoned_for}, which is over"
 
 
 def machines_move_to_sound_hosts(change: Change) -> Iterator[str]:
-    """A machine moves to a host that can be reached, and is neither cordoned nor degraded nor failed."""
+    """A machine moves to a host that is reachable, and neither cordoned nor degraded nor failed."""
     for order in change.after.orders.values():
         known = change.before.orders.get(order.id)
         before = begun(known)
@@ -111,14 +111,14 @@ _AWAY = (HostState.FAILED, HostState.LOST)
 _BRINGS_UP = (Work.RECOVER, Work.START)
 
 
-def hosts_are_fenced_before_others_take_over(change: Change) -> Iterator[str]:
-    """Rule 13: no machine leaves a failed or lost host unless that is fenced, or somebody vouches for it."""
+def hosts_are_fenced_before_machines_leave(change: Change) -> Iterator[str]:
+    """Rule 13: no machine leaves a failed or lost host before the host is fenced or confirmed isolated."""
     for order in change.after.orders.values():
         known = change.before.orders.get(order.id)
-        vouched = order.action is Action.FAIL and bool(order.terms.fenced)
+        confirmed = order.action is Action.FAIL and bool(order.terms.fenced)
         written = any(each.kind == Kind.HOST_FENCED and each.order == order.id for each in change.records)
-        if vouched and not (known is not None and known.terms.fenced) and not written:
-            yield f"nobody knows who vouched for {order.host} in {order.id}"
+        if confirmed and not (known is not None and known.terms.fenced) and not written:
+            yield f"no record says who confirmed that {order.host} in {order.id} is isolated"
         before, fenced = begun(known), _is_fenced(order) and not _failed_again(change.after, order)
         for step in order.steps:
             begins = step.begun_at is not None and (step.machine, step.begun_at) not in before
@@ -129,10 +129,10 @@ def hosts_are_fenced_before_others_take_over(change: Change) -> Iterator[str]:
 
 
 def machines_stay_on_hosts_that_are_not_fenced(change: Change) -> Iterator[str]:
-    """Rule 13: a machine is on a failed or lost host until that is fenced, or those who know say otherwise.
+    """Rule 13: a machine stays on a failed or lost host until the host is fenced.
 
-    These are whoever carries out an eviction, a move, or a recovery that was begun before the host failed
-    once more, and people who declare where a machine is.
+    Exceptions are reports of an eviction, a move, or a recovery that began before the host failed again, and
+    declarations of people.
     """
     told = {
         (record.project, record.machine)
@@ -152,25 +152,25 @@ def machines_stay_on_hosts_that_are_not_fenced(change: Change) -> Iterator[str]:
 
 
 def _waits_for_a_fence(fleet: Slice, machine: Machine) -> bool:
-    """Return whether a machine was to be recovered from a host that was not fenced, restored since or not."""
+    """Whether a machine waits for its recovery from a host that was not fenced, even if it is restored."""
     failure = _newest_failure(fleet, machine.host)
     if failure is None or _is_fenced(failure):
         return False
     return any(step.machine == machine.id and step.state is StepState.WAITING for step in failure.steps)
 
 
-def nothing_is_brought_up_on_a_failed_host(change: Change) -> Iterator[str]:
-    """Rule 13: who is being started on a host that fails may run there, and is recovered with it."""
+def nothing_starts_on_a_failed_host(change: Change) -> Iterator[str]:
+    """Rule 13: a machine that is being started on a host that fails is recovered with the host."""
     for order in change.after.orders.values():
         for step in order.steps:
             host = None if step.target is None else change.after.hosts[step.target]
             up = step.state is StepState.RUNNING and step.work in _BRINGS_UP
             if up and host is not None and host.state is HostState.FAILED:
-                yield f"{step.name} is still brought up by {order.id} on {host.name}, which failed"
+                yield f"{step.name} is still being started by {order.id} on {host.name}, which failed"
 
 
 def _may_leave(change: Change, machine: Machine) -> bool:
-    """Return whether the host of a machine is fenced, or was when its recovery began."""
+    """Whether the host of a machine is fenced, or was when the machine's recovery began."""
     recovered = any(
         step.machine == machine.id and step.state is StepState.RUNNING
         for order in change.before.orders.values()
@@ -197,7 +197,7 @@ def _failed_again(fleet: Slice, order: Order) -> bool:
 
 
 def _was_away(change: Change, machine: MachineId) -> bool:
-    """Return whether the host that carried a machine has failed or is lost."""
+    """Whether the host that carried a machine failed or is lost."""
     known = change.before.machines.get(machine)
     host = None if known is None or known.host is None else change.after.hosts.get(known.host)
     return host is not None and host.state in _AWAY

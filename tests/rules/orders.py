@@ -1,4 +1,4 @@
-"""Stages that start whole, steps that run once, and orders of aborted rollouts (rules 4, 5 and 8)."""
+"""Stages, steps, and orders that wind down (rules 4, 5 and 8)."""
 
 from collections.abc import Iterator
 
@@ -17,8 +17,8 @@ from forewarn.core.model.order import Order
 from tests.rules.change import MOVING, Change
 
 
-def stages_start_whole(change: Change) -> Iterator[str]:
-    """Rule 5: no event of a stage starts without the others, unless its machines only move."""
+def stages_start_completely(change: Change) -> Iterator[str]:
+    """Rule 5: all events of a stage start together, unless its machines only move."""
     states: dict[tuple[str, int], set[EventStatus]] = {}
     for event in change.after.events.values():
         kind = change.after.orders[event.order].stages[event.stage].kind if event.type not in HINTS else None
@@ -27,11 +27,11 @@ def stages_start_whole(change: Change) -> Iterator[str]:
         states.setdefault((event.order, event.stage), set()).add(event.status)
     for (order, stage), found in states.items():
         if len(found) > 1:
-            yield f"stage {stage} of {order} is half started"
+            yield f"stage {stage} of {order} has only some of its events started"
 
 
 def stages_have_one_domain_of_a_group(change: Change) -> Iterator[str]:
-    """Rule 4: no stage that guests know of disturbs two update domains of one group, `together` aside."""
+    """Rule 4: no announced stage disturbs two update domains of one group, except with `together`."""
     for order in change.after.orders.values():
         for stage in order.stages:
             if stage.state is StageState.QUEUED or order.terms.together or stage.kind in MOVING:
@@ -48,7 +48,7 @@ def stages_have_one_domain_of_a_group(change: Change) -> Iterator[str]:
 
 
 def machines_are_free_when_their_stage_starts(change: Change) -> Iterator[str]:
-    """Rule 5: an event does not start while a step of another order runs on a machine that it names."""
+    """Rule 5: an event does not start while another order works on one of its machines."""
     busy = {
         step.machine: order.id
         for order in change.before.orders.values()
@@ -59,28 +59,28 @@ def machines_are_free_when_their_stage_starts(change: Change) -> Iterator[str]:
         known = change.before.events.get(event.id)
         if event.status is not EventStatus.STARTED or (known and known.status is EventStatus.STARTED):
             continue
-        # A failed host waits for none.
+        # The event of a failed host starts at once.
         if change.after.orders[event.order].action is Action.FAIL:
             continue
         for named in event.resources:
             if busy.get(named.machine, event.order) != event.order:
-                yield f"{event.id} started while {named.name} was in the hands of {busy[named.machine]}"
+                yield f"{event.id} started while {busy[named.machine]} worked on {named.name}"
 
 
 def machines_have_one_step_at_a_time(change: Change) -> Iterator[str]:
-    """Rule 5: a stage starts only when its machines have no other step running."""
+    """Rule 5: no machine has two running steps."""
     busy: dict[MachineId, Order] = {}
     for order in change.after.orders.values():
         for step in order.steps:
             if step.state is not StepState.RUNNING:
                 continue
             if step.machine in busy:
-                yield f"{step.name} is in the hands of {busy[step.machine].id} and {order.id}"
+                yield f"{busy[step.machine].id} and {order.id} work on {step.name}"
             busy[step.machine] = order
 
 
 def finished_steps_stay_finished(change: Change) -> Iterator[str]:
-    """Rule 8: a step recorded as finished is never run again."""
+    """Rule 8: a finished step never runs again."""
     for id_, order in change.before.orders.items():
         after = change.after.orders.get(id_)
         if after is None:
@@ -89,11 +89,11 @@ def finished_steps_stay_finished(change: Change) -> Iterator[str]:
             kept = set(after.stages[index].steps) if index < len(after.stages) else set()
             for step in stage.steps:
                 if step.state is StepState.DONE and step not in kept:
-                    yield f"{step.name} of {id_} was done and is touched again"
+                    yield f"{step.name} of {id_} was done and has changed"
 
 
 def attempts_are_begun_once(change: Change) -> Iterator[str]:
-    """Rule 8: what has ended runs again only as a later attempt, and what runs is not begun anew."""
+    """Rule 8: a step runs again only as a later attempt, and a running step does not begin again."""
     for id_, order in change.after.orders.items():
         known = change.before.orders.get(id_)
         before = [step for step in known.steps if step.begun_at is not None] if known else []
@@ -102,27 +102,27 @@ def attempts_are_begun_once(change: Change) -> Iterator[str]:
                 continue
             for past in (each for each in before if each.machine == step.machine):
                 still_runs = past.state is StepState.RUNNING and past.begun_at == step.begun_at
-                # One that waits to be tried again has begun as the attempt before.
+                # A step that waits for its retry already has the number of the next attempt.
                 last = past.attempt - (past.state is StepState.WAITING)
                 if step.attempt <= last and not (still_runs and step.attempt == last):
                     yield f"attempt {step.attempt} of {step.name} in {id_} runs after attempt {last}"
 
 
-# These follow what has begun: they undo it, or see whether the host can be given back.
+# These steps follow work that has begun: they undo it, or check whether the host can be used again.
 _FOLLOWING = (HostTask.AFTER, HostTask.HEALTH, HostTask.UNCORDON)
 
 
-def nothing_begins_that_winds_down(change: Change) -> Iterator[str]:
-    """Of an order that winds down nothing is announced, and no step begins that had not begun before."""
+def nothing_begins_in_an_order_that_winds_down(change: Change) -> Iterator[str]:
+    """An order that winds down announces nothing, and none of its steps begins."""
     for id_, order in change.after.orders.items():
         known = change.before.orders.get(id_)
         if not order.terms.winding_down or known is None:
             continue
         for event in change.after.events.values():
             if event.order == id_ and event.id not in change.before.events:
-                yield f"{event.id} was announced for {id_}, which winds down"
+                yield f"{event.id} was announced for {id_}, which is winding down"
         for what in sorted(_begun(order) - _begun(known)):
-            yield f"{what} of {id_} began, which winds down"
+            yield f"{what} of {id_} began, which is winding down"
 
 
 def _begun(order: Order) -> set[str]:

@@ -1,4 +1,4 @@
-"""What must hold between two transactions: machines have a place, nothing is late, what waits says why."""
+"""Checks of a fleet between two transactions: places of machines, overdue events, reasons to wait."""
 
 from datetime import datetime
 
@@ -9,9 +9,9 @@ from forewarn.core.policy import Policy
 
 
 def misplaced(fleet: Slice) -> list[str]:
-    """Return the machines that are where they cannot be, and the names in events that no machine has."""
+    """Return the machines in impossible places, and the names in events that no machine has."""
     lost = [
-        f"{event.id} names {named.name}, who left the fleet"
+        f"{event.id} names {named.name}, which left the fleet"
         for event in fleet.events.values()
         for named in event.resources
         if named.machine not in fleet.machines
@@ -21,7 +21,7 @@ def misplaced(fleet: Slice) -> list[str]:
         for machine in fleet.machines.values()
         if machine.host is None and machine.state is not MachineState.STOPPED
     ]
-    # One that is being evicted runs until that is done.
+    # A machine runs until its eviction is done.
     leaving = {
         step.machine
         for order in fleet.orders.values()
@@ -43,7 +43,7 @@ def _has_failed(fleet: Slice, host: HostName | None) -> bool:
 
 
 def overdue(fleet: Slice, *, now: datetime, policy: Policy) -> list[str]:
-    """Rules 4 and 11, after a tick: nothing is still scheduled so late, or not armed so late."""
+    """Rules 4 and 11, after a tick: return the events that are overdue, or that should be armed."""
     scheduled = [event for event in fleet.events.values() if event.status is EventStatus.SCHEDULED]
     late = [
         f"{event.id} is {now - event.not_before} past its NotBefore"
@@ -60,7 +60,7 @@ def overdue(fleet: Slice, *, now: datetime, policy: Policy) -> list[str]:
 
 
 def unexplained(fleet: Slice) -> list[str]:
-    """Rule 10: everything that waits carries its reason."""
+    """Rule 10: return the orders that wait without a reason."""
     return [
         f"order {order.id} is {order.state} for no reason"
         for order in fleet.orders.values()

@@ -1,4 +1,4 @@
-"""The notice that guests were promised, the counts of what became of it, and windows (rules 1 and 11)."""
+"""The notice of events, the counts of promises, and windows (rules 1 and 11)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,9 +18,9 @@ _OF_PROMISES = (
 
 
 def notice_is_kept(change: Change) -> Iterator[str]:
-    """Rules 1 and 11: only an approval or a failed host starts early; no notice is short, no start late.
+    """Rules 1 and 11: only an approval or a failed host allows an early start; nothing is short or late.
 
-    An emergency's notice may be, and is recorded as a broken promise.
+    An emergency may shorten the notice, with a record of a broken promise.
     """
     for event in change.after.events.values():
         order = change.after.orders[event.order]
@@ -38,18 +38,18 @@ def notice_is_kept(change: Change) -> Iterator[str]:
         if starts and not event.approved and change.now < event.not_before:
             yield f"{event.id} started {event.not_before - change.now} early"
         if starts and change.now >= event.not_before + change.policy.stale_after:
-            yield f"{event.id} was sprung on its guests {change.now - event.not_before} late"
+            yield f"{event.id} started {change.now - event.not_before} late, when no guest expected it"
 
 
 def _least_notice(event: Event, order: Order, change: Change) -> timedelta:
-    """Return the minimum of a type, or what operators have set for groups that never listened."""
+    """Return the minimum notice of a type, or the setting for groups that never listened."""
     least, unheard = change.policy.notice(event.type), change.policy.unheard_notice
     listened = event.group in change.before.groups and change.before.groups[event.group].heard
     return least if unheard is None or order.source is Source.USER or listened else min(least, unheard)
 
 
 def promises_are_counted(change: Change) -> Iterator[str]:
-    """What became of promises is counted as the history has it, each machine once."""
+    """The counts of promises match the history, and each machine counts once."""
     if change.counted is None:
         return
     said = {kind: [record for record in change.records if record.kind == kind] for kind in _OF_PROMISES}
@@ -64,7 +64,7 @@ def promises_are_counted(change: Change) -> Iterator[str]:
         yield f"{found} is counted, {recorded} recorded"
     gone = [(event, _gone_from(event, change)) for event in change.before.events.values() if not event.judged]
     sure = sum(names for event, names in gone if _fell_due(event, event.started_at))
-    # What starts and ends at once: who leaves it may do so before or after.
+    # If an event starts and ends in this change, a machine may have left it before or after the start.
     starts = {record.event for record in said[Kind.EVENT_STARTED]}
     perhaps = sum(names for event, names in gone if event.id in starts and _fell_due(event, change.now))
     if not sure <= change.counted.judged <= sure + perhaps:
@@ -90,8 +90,8 @@ def _names_in(record: Record) -> int:
 MOMENT, MINUTE, DAY = timedelta(microseconds=1), timedelta(minutes=1), timedelta(days=1)
 
 
-def windows_are_heeded(change: Change) -> Iterator[str]:
-    """Maintenance starts only where its expected end fits into the windows of all it disturbs."""
+def windows_are_respected(change: Change) -> Iterator[str]:
+    """Maintenance starts only if its expected end is within the windows of all disturbed projects."""
     for event in change.after.events.values():
         order, known = change.after.orders[event.order], change.before.events.get(event.id)
         if event.status is not EventStatus.STARTED or (known and known.status is EventStatus.STARTED):
@@ -103,7 +103,7 @@ def windows_are_heeded(change: Change) -> Iterator[str]:
         calendar = change.after.projects[project].calendar
         work = order.terms.expected or change.policy.expected_work
         if order.stages[event.stage].kind in MOVING:
-            work = MINUTE  # at least; how long a move takes is no rule
+            work = MINUTE  # the least; windows do not limit how long a move takes
         moments = [change.now + index * MINUTE for index in range(work // MINUTE)]
         moments.append(change.now + work - MOMENT)
         if (slew := change.after.slew) is not None:
@@ -113,7 +113,7 @@ def windows_are_heeded(change: Change) -> Iterator[str]:
 
 
 def _is_open(calendar: Calendar, moment: datetime) -> bool:
-    """Return whether a moment lies in a window, by looking at each one on the wall."""
+    """Whether a moment is in a window, compared in local time."""
     local = moment.astimezone(calendar.zone)
     if local.date() in calendar.blackout:
         return False

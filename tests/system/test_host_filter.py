@@ -276,7 +276,7 @@ def honest(name: str) -> Mapping[str, bytes]:
 def taps_of_host(site: Site) -> list[Tap]:
     """Return the taps as a process in the host's namespace finds them."""
     script = (
-        "import json, pathlib, sys; from forewarn.cli.following.filter_watch import taps_of;"
+        "import json, pathlib, sys; from forewarn.cli.live.filter_watch import taps_of;"
         "print(json.dumps([[t.device, t.index, t.macs] for t in taps_of(pathlib.Path(sys.argv[1]))]))"
     )
     said = site.network.shell("host", f"{sys.executable} -c '{script}' {site.status}")

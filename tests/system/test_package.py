@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.agent.setup import recipe
-from forewarn.cli.nouns.unit_commands import SERVICES
+from forewarn.cli.commands.unit_commands import UNITS
 from forewarn.console import web_files
 from forewarn.version import built_version
 from tests.helpers.programs import wheels
@@ -42,7 +42,7 @@ def test_recipes_units_and_the_bundled_console_come_with_the_package(tmp_path: P
         for name in recipe.names():
             inside = archive.read(f"forewarn/agent/recipes/{name}/{recipe.CONFIG}")
             assert inside.decode() == recipe.text(name)
-        for service in SERVICES.values():
+        for service in UNITS.values():
             unit = (ROOT / "packaging/systemd" / service.file).read_bytes()
             assert archive.read(f"forewarn/cli/unit_files/{service.file}") == unit
     page = page_in(wheel)

@@ -268,7 +268,9 @@ def test_clocks_are_known_by_their_names(text: str, kind: str, speed: float) -> 
     "text", ["", "x", "x0", "x-1", "xfast", "60", "X60", "xnan", "xinf", "x1e7", "System"]
 )
 def test_any_other_clock_is_refused_with_what_was_expected(text: str) -> None:
-    with pytest.raises(Invalid, match=r"expected system, manual or xN, as x60 for a minute in each second"):
+    with pytest.raises(
+        Invalid, match=r"expected system, manual or xN, where x60 runs a minute in each second"
+    ):
         clock_of(text)
 
 

@@ -196,6 +196,6 @@ def test_a_name_in_the_environment_that_is_no_setting_is_told_with_what_was_mean
         "RATE": "1",
     }
     assert unknown_names(given) == [
-        "FOREWARN_COLOUR is no setting, and changes nothing",
-        "FOREWARN_GUEST_RAT is no setting, and changes nothing; did you mean FOREWARN_GUEST_RATE?",
+        "FOREWARN_COLOUR is not a setting and is ignored",
+        "FOREWARN_GUEST_RAT is not a setting and is ignored; did you mean FOREWARN_GUEST_RATE?",
     ]

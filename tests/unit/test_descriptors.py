@@ -3,7 +3,7 @@
 import pytest
 
 from forewarn.config import GuestSettings, OperatorSettings, Settings
-from forewarn.server.background import share
+from forewarn.server.descriptors import share
 
 # What a store, logs and webhooks have open; a server that has just begun has about thirty.
 NEEDED = 32

@@ -63,9 +63,7 @@ def test_a_task_that_fails_is_logged_counted_and_started_again(
     performed(supervisor, work, on_a_loop=on_a_loop)
     assert work.runs == 3
     assert supervisor.restarts() == {task: 2 if task is LOCK else 0 for task in BackgroundTask}
-    assert [each.message for each in caplog.records] == [
-        "background task lock failed, and is started again in 0 s"
-    ] * 2
+    assert [each.message for each in caplog.records] == ["background task lock failed; restart in 0 s"] * 2
     assert [str(each.exc_info[1]) for each in caplog.records if each.exc_info] == ["one", "two"]
     assert supervisor.trouble() is None  # it has returned: there is nothing that could fail
 

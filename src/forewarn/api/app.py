@@ -1,15 +1,16 @@
-"""The app: all endpoints behind the guards, with errors of one form."""
+"""The operator API as an ASGI app: all endpoints, the middleware and the error handlers."""
 
 import json
 from functools import cache
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from forewarn.api import middleware
-from forewarn.api import error_answers
+from forewarn.api import error_answers, middleware
+from forewarn.api.audit import AuditMiddleware
 from forewarn.api.authentication import Authenticator
 from forewarn.api.endpoints import (
     clock_endpoints,
@@ -30,54 +31,48 @@ from forewarn.api.endpoints import (
     webhook_endpoints,
 )
 from forewarn.api.endpoints.probe_endpoints import ProbeLog
-from forewarn.api.limits import Bodies, CallerTable, CallRefusals
+from forewarn.api.limits import BodyBudget, CallerTable, CallRefusals
 from forewarn.api.services import ApiSettings, Services
 from forewarn.durations import Durations
 
-# In the order in which the OpenAPI document shows them.
-ROUTERS = (
-    machine_endpoints.router,
-    project_endpoints.group_router,
-    host_endpoints.router,
-    host_endpoints.driver_router,
-    project_endpoints.router,
-    rehearsal_endpoints.router,
-    order_endpoints.router,
-    rollout_endpoints.router,
-    event_endpoints.router,
-    hold_endpoints.router,
-    history_endpoints.calendar_router,
-    history_endpoints.router,
-    history_endpoints.promise_router,
-    stream_endpoints.router,
-    webhook_endpoints.router,
-    fleet_endpoints.router,
-    overview_endpoints.router,
-    fleet_endpoints.import_router,
-    host_endpoints.declaration_router,
-    project_endpoints.declaration_router,
-    clock_endpoints.router,
-    token_endpoints.router,
-    token_endpoints.session_router,
-    probe_endpoints.router,
+# In the order of the OpenAPI document.
+MODULES = (
+    machine_endpoints,
+    project_endpoints,
+    host_endpoints,
+    rehearsal_endpoints,
+    order_endpoints,
+    rollout_endpoints,
+    event_endpoints,
+    hold_endpoints,
+    history_endpoints,
+    stream_endpoints,
+    webhook_endpoints,
+    fleet_endpoints,
+    overview_endpoints,
+    clock_endpoints,
+    token_endpoints,
+    probe_endpoints,
 )
-ENDPOINTS = tuple(route for router in ROUTERS for route in router.routes)
+ENDPOINTS = tuple(route for module in MODULES for route in module.router.routes)
 
 
 def create_app(services: Services, settings: ApiSettings | None = None) -> Starlette:
-    """Make the operator API: an ASGI app that any server can serve."""
+    """Create the operator API: an ASGI app."""
     settings = settings or ApiSettings()
     authenticator = Authenticator(services.sessions, run=services.run_read, now=services.timekeeper.now)
     refusals = CallRefusals()
+    callers = CallerTable(settings.limits, refusals)
     app = Starlette(
-        routes=(*ENDPOINTS, DOCUMENT),
-        middleware=middleware.guards(
-            names=settings.names,
-            origins=settings.origins,
-            authenticator=authenticator,
-            callers=CallerTable(settings.limits, refusals),
-            bodies=Bodies(settings.bodies, refusals),
-        ),
+        routes=(*ENDPOINTS, Route("/openapi.json", _show_document)),
+        middleware=[
+            *middleware.address_middleware(names=settings.names, origins=settings.origins),
+            Middleware(middleware.AuthenticationMiddleware, authenticator=authenticator, callers=callers),
+            Middleware(middleware.LimitMiddleware, callers=callers),
+            Middleware(AuditMiddleware),
+            Middleware(middleware.CsrfMiddleware),
+            Middleware(middleware.BodySizeMiddleware, budget=BodyBudget(settings.bodies, refusals)),
+        ],
         exception_handlers=error_answers.HANDLERS,
     )
     app.router.redirect_slashes = False
@@ -96,9 +91,6 @@ async def _show_document(_: Request) -> Response:
 
 @cache
 def _document() -> bytes:
-    from forewarn.api.openapi import document  # loaded when it is asked for
+    from forewarn.api.openapi import document  # the server does not need it to start
 
     return json.dumps(document(ENDPOINTS), ensure_ascii=False, separators=(",", ":")).encode()
-
-
-DOCUMENT = Route("/openapi.json", _show_document)

@@ -1,4 +1,4 @@
-"""The audit: a line for each change that somebody asks for: who, from where, what, and what came of it."""
+"""The audit log: one line for each request that may change something, with caller, address and result."""
 
 import logging
 
@@ -7,39 +7,38 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forewarn.core.access import Caller
 
-# A logger of its own: what is audited is logged whatever else is not, and may go to syslog too.
+# A separate logger: its lines are written at any log level, and can also go to syslog.
 AUDIT = logging.getLogger("forewarn.audit")
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-# It says that work goes on, over and over, and changes nothing.
+# Heartbeats are frequent and change nothing.
 HEARTBEAT = "/heartbeat"
-# What a call is marked with that only shows what would be.
+# Key in the ASGI state of a request that changes nothing, such as a dry run.
 CHANGES_NOTHING = "changes_nothing"
 # By the class of the status.
 RESULTS = {4: "refused", 5: "failed"}
-# As much as says what was asked for.
 LONGEST_QUERY = 200
 
 
 def audit(*, who: str, where: str, what: str, result: str, **more: object) -> None:
-    """Log a change that was asked for, and what came of it: done, refused or failed."""
+    """Log a requested change and its result: done, refused or failed."""
     fields = {"who": who, "from": where, "what": what, "result": result, **more}
     AUDIT.info("audit", extra={"fields": fields})
 
 
 def changes_nothing(scope: Scope) -> None:
-    """Leave a call out, whatever its method: a dry run."""
+    """Exclude a request from the audit log, whatever its method."""
     scope["state"][CHANGES_NOTHING] = True
 
 
-class AuditedChanges:
-    """Logs each call of a known caller that may change something, once it is answered."""
+class AuditMiddleware:
+    """Logs each request of a known caller that may change something, after the response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a call on, and look at its answer."""
+        """Pass the request on and log its status."""
         if not _is_audited(scope):
             await self._app(scope, receive, send)
             return
@@ -64,7 +63,7 @@ class AuditedChanges:
 def _is_audited(scope: Scope) -> bool:
     if scope["type"] != "http" or scope["method"] in READING or scope["path"].endswith(HEARTBEAT):
         return False
-    return "caller" in scope.get("state", {})  # probes need no token, whatever their method
+    return "caller" in scope.get("state", {})  # probes have no caller
 
 
 def _audit(scope: Scope, status: int) -> None:

@@ -1,4 +1,4 @@
-"""Authentication: who asks, by tokens and sessions in memory, at most a moment old, also with no store."""
+"""Authentication by tokens and sessions in memory, so that it also works without the store."""
 
 import asyncio
 from base64 import b64decode
@@ -19,24 +19,24 @@ from forewarn.signals import Signal
 from forewarn.wire import authority
 
 COOKIE = "forewarn-session"
-# A browser takes such a cookie from a page under TLS alone, and never from another name of the same domain.
+# Browsers accept a cookie with this prefix only over TLS, and never for a whole domain.
 SECURE_PREFIX = "__Host-"
-# What browsers say of requests that the page itself has made, or the person at the address bar. A page at
-# another port of the same name is `same-site`: its requests have the cookie with them all the same.
+# Sec-Fetch-Site of requests from the page itself or the address bar. A page at another port of the same name
+# is `same-site`: its requests carry the cookie too, and must not count.
 _OWN_REQUESTS = frozenset({"same-origin", "none"})
-# How often the cookie's name is looked for: browsers send it once, and others may end with it.
+# The search for the cookie stops after so many matches: a name of another cookie can end with its name.
 _MOST_MENTIONS = 8
 
 
 def credentials_of(scope: Scope) -> Credentials:
-    """Return what a request shows; an Authorization header counts, whatever stands beside it."""
+    """Return the credentials of a request. An Authorization header takes precedence over a cookie."""
     headers = Headers(scope=scope)
     shown = headers.getlist("authorization")
     return Credentials(token=_token(shown)) if shown else Credentials(session=session_secret(scope))
 
 
 def session_secret(scope: Scope) -> str | None:
-    """Return what the session's cookie has; an empty text, which no session has, if it was sent twice."""
+    """Return the session cookie. A duplicate cookie gives an empty text, which matches no session."""
     headers = Headers(scope=scope)
     if any(each.lower() not in _OWN_REQUESTS for each in headers.getlist("sec-fetch-site")):
         return None
@@ -47,19 +47,19 @@ def session_secret(scope: Scope) -> str | None:
 
 
 def cookie_name(scope: Scope) -> str:
-    """Return the name of the session's cookie: browsers do not tell servers apart by their ports."""
+    """Return the name of the session cookie, with the port: browsers share cookies between ports."""
     _, port = authority.with_port(Headers(scope=scope).get("host", ""), scope["scheme"])
     name = f"{COOKIE}-{port}"
     return SECURE_PREFIX + name if is_secure(scope) else name
 
 
 def is_secure(scope: Scope) -> bool:
-    """Return whether the browser has made a request under TLS, which a proxy may have ended."""
+    """Return whether the browser sent the request over TLS, perhaps to a proxy."""
     return bool(scope["scheme"] == "https")
 
 
 def _values(cookies: str, name: str) -> list[str]:
-    """Return the values of the first cookies of a name: a header may be long, and a stranger's."""
+    """Return the values of a cookie. The work is bounded, because anyone can send a long header."""
     pieces = cookies.split(f"{name}=", _MOST_MENTIONS)
     return [
         after.partition(";")[0].strip()
@@ -82,26 +82,26 @@ def _token(headers: Sequence[str]) -> str | None:
 
 
 def _password(given: str) -> str:
-    """Take the password of Basic authentication, whatever the name: calendars can send nothing else."""
+    """Return the password of Basic authentication, the only kind that calendars can send."""
     try:
         return b64decode(given.strip(), validate=True).decode().partition(":")[2]
     except ValueError:
         return ""
 
 
-# A token that another process makes or revokes must count within a second. Where calls come often, the store
-# is looked at beside them, and none of them waits.
-LOOK_AGAIN_AFTER = 0.5
-LOOK_AT_LEAST_AFTER = 0.9
-# Real seconds, in which a worker that does not hang has its turn.
+# A token that another process creates or revokes takes effect within a second. While requests are frequent,
+# the refresh runs in the background and no request waits for it.
+REFRESH_IN_BACKGROUND_AFTER = 0.5
+REFRESH_FIRST_AFTER = 0.9
+# Real seconds. A worker that does not hang answers within this time.
 LONGEST_WAIT = 1.0
 
 
 class Authenticator:
-    """Finds the caller by what a call shows.
+    """Identifies callers by tokens and sessions in memory, and refreshes these from the store.
 
-    The store is looked at once in a while, whoever asks and however often: what a stranger sends costs a hash
-    and a look-up.
+    The number of refreshes does not depend on the number of requests. A request with unknown credentials
+    costs only a hash and a look-up.
     """
 
     def __init__(
@@ -112,35 +112,35 @@ class Authenticator:
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = monotonic,
     ) -> None:
-        """Load tokens and sessions; `run` is how they are looked at again later."""
+        """Load tokens and sessions. `run` refreshes them later."""
         self._sessions = sessions
         self._run = run
         self._now = now
         self._monotonic = monotonic
         self._known = sessions.loaded()
-        self.cut_off = Signal()  # somebody who was known may be no more
-        self._looked_at = monotonic()
-        self._looking: asyncio.Task[None] | None = None
-        # By all callers, from when the first of them waits: who comes later does not wait anew.
-        self._awaited_until: float | None = None
-        # How often tokens have changed: by now, when the store was last looked at, and is being looked at.
+        self.cut_off = Signal()  # credentials may have become invalid
+        self._refreshed_at = monotonic()
+        self._refreshing: asyncio.Task[None] | None = None
+        # All requests that wait for one refresh share this deadline, set by the first of them.
+        self._wait_until: float | None = None
+        # Number of changes of tokens or sessions: in all, at the last refresh, and at the running refresh.
         self._changes = self._changes_seen = self._changes_awaited = 0
 
     async def identify(self, shown: Credentials) -> Identified:
-        """Return the caller; Unauthenticated if none can show that."""
-        # While there are no tokens all callers are operators; one with a secret knows of the first.
-        if self._must_look() or (self._known.keyring.unused and shown != Credentials()):
-            # What hangs must not hold strangers' connections: then what is known must do.
-            looking, now = self._look(), self._monotonic()
-            if self._awaited_until is None:
-                self._awaited_until = now + LONGEST_WAIT
+        """Return the caller with these credentials; Unauthenticated if they are not valid."""
+        # Without tokens every caller is an operator. A caller with a secret may have the first token.
+        if self._must_refresh() or (self._known.keyring.unused and shown != Credentials()):
+            refreshing, now = self._refresh(), self._monotonic()
+            if self._wait_until is None:
+                self._wait_until = now + LONGEST_WAIT
+            # A hanging store must not block requests: after the timeout, known tokens and sessions count.
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(looking), self._awaited_until - now)
+                await asyncio.wait_for(asyncio.shield(refreshing), self._wait_until - now)
             if self._is_behind():
-                # What was ended must not do, nor that there were no tokens.
+                # A revoked token must not count, nor the time before the first token.
                 raise Unavailable("tokens or sessions were changed, and cannot be read now: try again")
-        elif self._monotonic() - self._looked_at > LOOK_AGAIN_AFTER:
-            self._look()
+        elif self._monotonic() - self._refreshed_at > REFRESH_IN_BACKGROUND_AFTER:
+            self._refresh()
         return identify(
             shown,
             self._known.keyring,
@@ -150,35 +150,34 @@ class Authenticator:
         )
 
     def forget(self, *, cut_off: bool = False) -> None:
-        """Look at the store before the next call: tokens or sessions have changed, and that is saved.
+        """Refresh before the next request, because tokens or sessions have changed in the store.
 
-        With `cut_off` callers may have lost what they are known by: those who follow the stream ask at once.
+        With `cut_off`, credentials may have become invalid: open streams check theirs at once.
         """
         self._changes += 1
         if cut_off:
             self.cut_off.send()
 
-    def _must_look(self) -> bool:
-        return self._is_behind() or self._monotonic() - self._looked_at > LOOK_AT_LEAST_AFTER
+    def _must_refresh(self) -> bool:
+        return self._is_behind() or self._monotonic() - self._refreshed_at > REFRESH_FIRST_AFTER
 
     def _is_behind(self) -> bool:
-        """Return whether something was changed that was not looked at since."""
         return self._changes_seen != self._changes
 
-    def _look(self) -> "asyncio.Task[None]":
-        """Look at the store, once for all who wait for it; the first of them may go away meanwhile."""
+    def _refresh(self) -> "asyncio.Task[None]":
+        """Start a refresh, or join the running one. It continues if the first caller disconnects."""
         is_behind = self._changes_awaited != self._changes
-        if self._looking is None or self._looking.done() or is_behind:
+        if self._refreshing is None or self._refreshing.done() or is_behind:
             self._changes_awaited = self._changes
-            self._awaited_until = None
-            self._looking = asyncio.create_task(self._refresh(self._changes))
-        return self._looking
+            self._wait_until = None
+            self._refreshing = asyncio.create_task(self._load(self._changes))
+        return self._refreshing
 
-    async def _refresh(self, changes: int) -> None:
-        # While the store is away, what was known must do: operators want to see how the store is.
+    async def _load(self, changes: int) -> None:
+        # While the store is away, known callers can still see its state.
         with suppress(Unavailable):
             known = await self._run(lambda: self._sessions.loaded(self._known))
             if changes < self._changes_seen:
-                return  # another look began later, and was sooner back
+                return  # a later refresh finished first
             self._known, self._changes_seen = known, changes
-        self._looked_at = self._monotonic()
+        self._refreshed_at = self._monotonic()

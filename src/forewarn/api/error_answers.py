@@ -1,4 +1,4 @@
-"""Errors as answers: every kind of them becomes `{"error": {"code", "message"}}` here and nowhere else."""
+"""Error responses: the only place where errors become `{"error": {"code", "message"}}`."""
 
 import logging
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match
 
 from forewarn.core.errors import (
-    Unauthenticated,
     Conflict,
     ForewarnError,
     Invalid,
     LimitReached,
     NotFound,
     Refused,
+    Unauthenticated,
     Unavailable,
     Uncertain,
 )
@@ -27,26 +27,26 @@ from forewarn.wire.answers.service_answers import ErrorAnswer
 
 log = logging.getLogger(__name__)
 
-# A store that is full or away seldom comes back sooner; a limit is passed when orders have started.
+# A full or unreachable store seldom recovers sooner. A limit is free again when orders have started.
 RETRY_UNAVAILABLE = 5
 RETRY_LIMIT = 60
 
 
 class AlreadyExists(Conflict):
-    """A PUT that was to add something names what exists."""
+    """A PUT should create a resource that exists."""
 
 
 class ChangedMeanwhile(Conflict):
-    """A PUT is based on a declaration that another caller has changed meanwhile."""
+    """A PUT is based on an outdated declaration."""
 
 
 class ProbeFailed(Unavailable):
-    """What a probe was asked for, and says: whoever answers it logs it when it changes."""
+    """A probe found a problem. The probe logs it, but only when its result changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorKind:
-    """How one kind of error is answered, and whether each answer is logged."""
+    """The response to one kind of error."""
 
     status: int
     code: str
@@ -55,7 +55,6 @@ class ErrorKind:
 
 
 _RETRY_SOON = {"Retry-After": str(RETRY_UNAVAILABLE)}
-
 
 KINDS: Mapping[type[ForewarnError], ErrorKind] = {
     Invalid: ErrorKind(status=400, code="Invalid"),
@@ -81,67 +80,67 @@ CODES = {
     500: "Internal",
 }
 
-
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
-
-_DOCUMENTED = {
-    400: "The request is wrong; the message names the field.",
-    401: "The request has no token that is good.",
-    403: "The token is not enough for this, or the request comes from a web page of another origin.",
-    404: "What the request names does not exist.",
-    409: "Not in the present state of what the request names; the message says which.",
-    413: "The body is larger than 1 MiB; a fleet's, than 64 MiB.",
-    429: "A limit is reached; try again after the seconds of `Retry-After`.",
-    503: "Nothing can be saved now, and nothing has changed; try again later. With the code `Uncertain` it "
-    "may still happen: repeat it with the same Idempotency-Key.",
+_DOCUMENTED: Mapping[int | str, str] = {
+    400: "The request is invalid. The message begins with the path of the wrong field.",
+    401: "The request has no valid token or session.",
+    403: "The role of the token does not allow this request, or a web page of another origin sent it.",
+    404: "A resource that the request names does not exist.",
+    409: "The resource is in a state that does not allow this request. The message names the state.",
+    413: "The body is larger than 1 MiB, or 64 MiB for a fleet.",
+    429: "A limit is reached. Try again after the number of seconds in `Retry-After`.",
+    503: "The database cannot be read or written. With the code `Unavailable` nothing has changed. With "
+    "`Uncertain` the request may still take effect: repeat it with the same Idempotency-Key.",
     "default": "Any other error, in the same form.",
 }
 
 
-_SCHEMA = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
-
-
 def documented(*statuses: int) -> dict[str, dict[str, Any]]:
-    """Describe the errors an endpoint may answer with."""
+    """Return the OpenAPI responses for the errors of an endpoint."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
     wanted: tuple[int | str, ...] = (400, 401, 403, *statuses, 429, 503, "default")
-    return {str(each): {"description": _DOCUMENTED[each], "content": _SCHEMA} for each in wanted}
+    return {str(each): {"description": _DOCUMENTED[each], "content": content} for each in wanted}
 
 
-def answer(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Answer with an error."""
+def error_response(
+    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """Return an error response."""
     body = write_body(ErrorAnswer(code=code, message=message))
     return JSONResponse(body, status_code=status, headers=dict(headers or {}))
 
 
+def clock_kind(error: ForewarnError) -> ErrorKind:
+    """Return how an error is answered. The nearest class of its hierarchy decides."""
+    return next(KINDS[each] for each in type(error).__mro__ if each in KINDS)
+
+
 def refusal(error: ForewarnError) -> JSONResponse:
-    """Answer with an error of core, for those who stand before the app's own handlers."""
-    kind = KINDS[type(error)]
-    return answer(kind.status, kind.code, str(error), kind.headers)
+    """Return the response to an error of `core`, for middleware: it runs outside the app's handlers."""
+    kind = clock_kind(error)
+    return error_response(kind.status, kind.code, str(error), kind.headers)
 
 
 def http_refusal(error: HTTPException) -> JSONResponse:
-    """Answer with an error that has a status of its own."""
-    return answer(
-        error.status_code, CODES.get(error.status_code, "Invalid"), str(error.detail), error.headers
-    )
+    """Return the response to an HTTP error."""
+    code = CODES.get(error.status_code, "Invalid")
+    return error_response(error.status_code, code, str(error.detail), error.headers)
 
 
 def status_of(error: Exception) -> int:
-    """Return the status that an error is answered with."""
+    """Return the status of the response to an error."""
     if isinstance(error, HTTPException):
         return error.status_code
-    kind = KINDS.get(type(error)) if isinstance(error, ForewarnError) else None
-    return HTTPStatus.INTERNAL_SERVER_ERROR if kind is None else kind.status
+    if isinstance(error, ForewarnError):
+        return clock_kind(error).status
+    return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def _refusal(kind: ErrorKind) -> Any:
-    async def handler(request: Request, error: ForewarnError) -> JSONResponse:
-        if kind.is_logged:
-            log.warning("%s %s could not be answered: %s", request.method, request.url.path, error)
-        return answer(kind.status, kind.code, str(error), kind.headers)
-
-    return handler
+async def _refuse(request: Request, error: ForewarnError) -> JSONResponse:
+    if clock_kind(error).is_logged:
+        log.warning("%s %s could not be answered: %s", request.method, request.url.path, error)
+    return refusal(error)
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
@@ -150,17 +149,17 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     path = request.url.path
     match error.status_code:
         case 404:
-            return answer(404, "NotFound", f"there is nothing at {path}; /openapi.json lists what there is")
+            return error_response(404, "NotFound", f"no resource at {path}; /openapi.json lists all paths")
         case 405:
             allowed = ", ".join(_allowed(request))
-            message = f"{request.method} is not possible at {path}, only {allowed}"
-            return answer(405, "MethodNotAllowed", message, {"Allow": allowed})
+            message = f"{request.method} is not allowed at {path}, only {allowed}"
+            return error_response(405, "MethodNotAllowed", message, {"Allow": allowed})
         case _:
             return http_refusal(error)
 
 
 def _allowed(request: Request) -> list[str]:
-    """List the methods of all routes of a path; the router itself names only the first route's."""
+    """List the methods of all routes of a path. Starlette names only those of the first route."""
     return [
         method
         for method in METHODS
@@ -171,7 +170,4 @@ def _allowed(request: Request) -> list[str]:
     ]
 
 
-HANDLERS: Mapping[Any, Any] = {
-    HTTPException: _http,
-    **{error: _refusal(kind) for error, kind in KINDS.items()},
-}
+HANDLERS: Mapping[Any, Any] = {HTTPException: _http, **dict.fromkeys(KINDS, _refuse)}

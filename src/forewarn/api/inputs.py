@@ -1,7 +1,4 @@
-"""Where the arguments of an endpoint come from: each parameter's annotation says it.
-
-The end has those that many endpoints share: pages of lists, and names and ids in paths.
-"""
+"""Inputs of endpoints: a parameter's annotation tells where its argument comes from."""
 
 import inspect
 import json
@@ -15,14 +12,14 @@ from typing import Annotated, Any, NamedTuple, Protocol, get_args, get_origin, r
 from starlette.requests import ClientDisconnect, Request
 
 from forewarn.api.request_fields import CURSOR, PROJECT, FreeText, whole_in_query
-from forewarn.api.request_parts import Body, Query, declared, given, maybe
+from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.control.all_use_cases import check_operator
 from forewarn.core.access import Caller
 from forewarn.core.basic_types import EventId, OrderId, ProjectName
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.webhook_rules import WebhookId
 from forewarn.core.redaction import mark_operator_text
 from forewarn.core.scope import Scope
+from forewarn.core.webhook_rules import WebhookId
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.wire.fields import Schema, name, table
 from forewarn.wire.texts import is_guid, is_name
@@ -30,124 +27,121 @@ from forewarn.wire.texts import is_guid, is_name
 
 @runtime_checkable
 class Input(Protocol):
-    """Where an argument comes from."""
+    """The source of an argument."""
 
     async def read(self, name: str, request: Request) -> Any:
-        """Return the argument for a parameter; NotFound or Invalid if a request cannot have it."""
+        """Return the argument of a parameter; NotFound or Invalid if the request has no valid one."""
         ...
 
 
-class FromRequest(NamedTuple):
-    """Something that the server knows of a request."""
+class RequestInput(NamedTuple):
+    """A value that the server knows about the request."""
 
     find: Callable[[Request], Any]
 
     async def read(self, name: str, request: Request) -> Any:
-        """Find it."""
+        """Find the value."""
         return self.find(request)
 
 
-class Prepared(NamedTuple):
-    """What is read for a call before its turn comes (`Promise.prepare`), and so after all other arguments."""
+class PreparedInput(NamedTuple):
+    """The result of the endpoint's `prepare` function, which runs after all other inputs are read."""
 
     async def read(self, name: str, request: Request) -> None:
-        """Return nothing yet."""
+        """Return a placeholder."""
 
 
-class Reach(Enum):
-    """What the transaction of a POST sees."""
+class TransactionScope(Enum):
+    """The part of the store that the transaction of a POST can access."""
 
-    CALLER = "caller"
-    WHOLE = "whole"
-    OWN = "own"
+    CALLER = "caller"  # what the caller may access
+    WHOLE = "whole"  # everything; the users of a project are refused
+    OWN = "own"  # everything, for an endpoint that uses only what belongs to the caller
 
 
-class OpenedBy(NamedTuple):
-    """The open transaction, which the worker adds when it runs the call."""
+class TransactionInput(NamedTuple):
+    """The open transaction, which the worker passes in when it runs the endpoint."""
 
-    reach: Reach
+    scope: TransactionScope
 
     async def read(self, name: str, request: Request) -> None:
-        """Return nothing yet."""
+        """Return a placeholder."""
 
-    def seen(self, tx: Transaction, scope: Scope) -> ScopedTransaction:
-        """Return the transaction as the caller may see it; Refused if it must not."""
-        match self.reach:
-            case Reach.CALLER:
-                return tx.scoped(scope)
-            case Reach.WHOLE:
-                check_operator(scope)
-                return tx
-            case Reach.OWN:
-                return tx
+    def scoped(self, tx: Transaction, scope: Scope) -> ScopedTransaction:
+        """Return the transaction with the access of a caller; Refused if the caller must not have it."""
+        if self.scope is TransactionScope.CALLER:
+            return tx.scoped(scope)
+        if self.scope is TransactionScope.WHOLE:
+            check_operator(scope)
+        return tx
 
 
-class InPath(NamedTuple):
+class PathInput(NamedTuple):
     """A part of the path."""
 
     check: Callable[[str], str]
     description: str
 
     async def read(self, name: str, request: Request) -> str:
-        """Check it."""
+        """Check the part."""
         return self.check(request.path_params[name])
 
 
-class InHeader(NamedTuple):
-    """A header, which is named as its parameter."""
+class HeaderInput(NamedTuple):
+    """The header with the name of the parameter."""
 
     description: str
 
     async def read(self, name: str, request: Request) -> str | None:
-        """Return it, if there is one."""
+        """Return the header, or None."""
         return request.headers.get(name.replace("_", "-"))
 
 
-class InQuery(NamedTuple):
-    """All that follows the path."""
+class QueryInput(NamedTuple):
+    """The query string."""
 
     kind: type[Query]
 
     async def read(self, name: str, request: Request) -> Query:
-        """Read all parameters."""
+        """Read all query parameters."""
         return self.kind.read(request.query_params.multi_items())
 
 
-class InBody(NamedTuple):
+class BodyInput(NamedTuple):
     """The body."""
 
     kind: type[Body]
     required: bool = True
 
     async def read(self, name: str, request: Request) -> Body | None:
-        """Read the body; null is the same as none."""
+        """Read the body. Null counts as no body."""
         written = await _json(request, required=self.required)
         if written is None:
             return None
         caller: Caller = request.state.caller
         body = self.kind.read(written)
-        return body if caller.project is not None else _said_by_operator(body)
+        return body if caller.project is not None else _marked(body)
 
 
-class TableInBody(NamedTuple):
-    """A body whose endpoint reads it."""
+class RawBodyInput(NamedTuple):
+    """A body that the endpoint reads itself."""
 
     schema: Schema
 
     async def read(self, name: str, request: Request) -> Mapping[str, object]:
-        """Return the object that the body is."""
+        """Return the JSON object in the body."""
         return table(await _json(request, required=True), "the body")
 
 
-def _said_by_operator(body: Body) -> Body:
-    """Mark what an operator has written freely: the people of projects do not read it."""
+def _marked(body: Body) -> Body:
+    """Mark the free texts of an operator for redaction: users of projects must not read them."""
     texts = {each.name: getattr(body, each.name) for each in fields(body)}
     marked = {name: mark_operator_text(text) for name, text in texts.items() if isinstance(text, FreeText)}
     return replace(body, **marked) if marked else body
 
 
-def inputs(handler: Callable[..., Any]) -> dict[str, Input]:
-    """Return where the arguments of an endpoint come from, by the parameters' names."""
+def inputs_of(handler: Callable[..., Any]) -> dict[str, Input]:
+    """Return the input of each parameter of an endpoint."""
     parameters = inspect.signature(handler).parameters.items()
     return {name: _input(parameter.annotation) for name, parameter in parameters}
 
@@ -157,14 +151,14 @@ def _input(annotation: Any) -> Input:
         if isinstance(each, Input):
             return each
     if annotation is Request:
-        return FromRequest(lambda request: request)
+        return RequestInput(lambda request: request)
     kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not NoneType]
     match kinds:
         case [type() as kind] if issubclass(kind, Query):
-            return InQuery(kind)
+            return QueryInput(kind)
         case [type() as kind] if issubclass(kind, Body):
-            return InBody(kind, required=get_origin(annotation) is None)
-    raise TypeError(f"a request has no {annotation!r}")
+            return BodyInput(kind, required=get_origin(annotation) is None)
+    raise TypeError(f"no input for a parameter of type {annotation!r}")
 
 
 async def _json(request: Request, *, required: bool) -> Any:
@@ -180,35 +174,35 @@ async def _json(request: Request, *, required: bool) -> Any:
     return written
 
 
-# As many as a person or a script reads at once; a fleet of any size is read page by page.
+# A page that a person or script reads at once. Clients read larger fleets page by page.
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 
 
-@declared
+@request_model
 class PageQuery(Query):
-    """Which page of a list."""
+    """A page of a list."""
 
-    limit: int = given(
-        whole_in_query(minimum=1, maximum=MAX_LIMIT), "How many at most.", default=DEFAULT_LIMIT
+    limit: int = field(
+        whole_in_query(minimum=1, maximum=MAX_LIMIT), "Maximum number of items.", default=DEFAULT_LIMIT
     )
-    after: str | None = maybe(CURSOR, "The `next` of the page before.")
+    after: str | None = nullable(CURSOR, "Cursor: the `next` of the previous page.")
 
 
-@declared
+@request_model
 class ListQuery(PageQuery):
-    """Which page of a list, and whose things."""
+    """A page of a list, optionally of one project."""
 
-    project: ProjectName | None = maybe(PROJECT, "Only of this project.")
+    project: ProjectName | None = nullable(PROJECT, "Only items of this project.")
 
 
 def order_id(text: str) -> OrderId:
-    """Return the id of an order, in any case; NotFound for what cannot be one."""
+    """Return the id of an order in upper case; NotFound for a text that is no id."""
     return OrderId(_guid("order", text))
 
 
 def event_id(text: str) -> EventId:
-    """Return the id of an event, in any case; NotFound for what cannot be one."""
+    """Return the id of an event in upper case; NotFound for a text that is no id."""
     return EventId(_guid("event", text))
 
 
@@ -219,25 +213,24 @@ def _guid(what: str, text: str) -> str:
 
 
 def _name(what: str, text: str) -> str:
-    """Return a name; what cannot be one is the name of nothing, and the store is not asked."""
     if not is_name(text):
         raise NotFound(f'{what} "{text[:100]}" does not exist')
     return text
 
 
-def _named(what: str) -> InPath:
-    return InPath(partial(_name, what), "Its name.")
+def _named(what: str) -> PathInput:
+    return PathInput(partial(_name, what), f"Name of the {what}.")
 
 
-def _numbered(what: str) -> InPath:
-    return InPath(partial(_guid, what), "Its id: a GUID, in any case.")
+def _numbered(what: str) -> PathInput:
+    return PathInput(partial(_guid, what), f"Id of the {what}: a GUID in any case.")
 
 
 MachineInPath = Annotated[str, _named("machine")]
-# One that may not be there yet: its declaration says what is wrong with its name.
-NewMachineInPath = Annotated[str, InPath(str, "Its name.")]
-# The same of a host, group or project.
-DeclaredNameInPath = Annotated[str, InPath(name, "Its name.")]
+# A PUT may name a machine that does not exist yet. The declaration reports a wrong name.
+NewMachineInPath = Annotated[str, PathInput(str, "Name of the machine.")]
+# The same for a host, group or project.
+DeclaredNameInPath = Annotated[str, PathInput(name, "Name of the host, group or project.")]
 GroupInPath = Annotated[str, _named("group")]
 HostInPath = Annotated[str, _named("host")]
 ProjectInPath = Annotated[ProjectName, _named("project")]

@@ -1,7 +1,7 @@
-"""Limits of each caller: how often it calls, and how much it has the service do and hold at once.
+"""Limits of each caller: request rate, concurrent requests, open streams and body sizes.
 
-A caller is its token or, without one, its address. Whatever one of them asks for, what the others may ask for
-is the same. Time is real and monotonic, whatever the service's clock.
+A caller is its token or, without one, its address. The load of one caller does not reduce the limits of
+others. Time is real and monotonic, whatever clock the server uses.
 """
 
 import logging
@@ -21,97 +21,95 @@ log = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
 
-# While there are no tokens, all who call are operators on the same computer, and scripts of theirs.
+# While no token exists, all callers are operators and their scripts on the same computer.
 LOCAL_FACTOR = 10
-# Additions of the interval must not turn the last call of a burst into one too many.
+# Sums of intervals have rounding errors, which must not refuse the last request of a burst.
 ROUNDING = 1e-9
-# When a call may have been answered, and when a reader may have gone; in seconds.
+# Seconds after which another request has probably ended, or a stream was closed.
 RETRY_CALL, RETRY_STREAM = 1, 10
-# More addresses than that at once share one allowance; each takes some 200 bytes.
+# Further addresses share one allowance. Each known address takes some 200 bytes.
 MOST_CALLERS = 10_000
-# So long without a refusal, and the next one is logged again.
+# After this time without a refusal, the next one is logged again.
 CALM_SECONDS = 60.0
 
 
 class CallLimit(StrEnum):
-    """What there was too much of."""
+    """The limit that a request exceeded."""
 
     RATE = "rate"
     CALLS = "calls"
     STREAMS = "streams"
-    BODY = "body"  # one that is too large
-    BODIES = "bodies"  # all that are being read together
+    BODY = "body"  # the size of one body
+    BODIES = "bodies"  # the total size of all bodies that are being read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerLimits:
-    """What one caller may ask for; 0 is no limit."""
+    """The limits of one caller. 0: no limit."""
 
-    rate: float = 100.0  # calls a second, with a burst of twice as many
-    calls: int = 32  # that are being answered at once
-    streams: int = 20  # that are open at once
+    rate: float = 100.0  # requests a second, with a burst of twice as many
+    calls: int = 32  # concurrent requests
+    streams: int = 20  # open streams
 
     @property
     def interval(self) -> float:
-        """Seconds between calls that come as often as they may."""
+        """Seconds between requests at the full rate."""
         return 1 / self.rate if self.rate > 0 else 0.0
 
     @property
     def slack(self) -> float:
-        """Seconds that a burst may be ahead of its time."""
+        """Seconds that a burst may be ahead of the rate."""
         return (max(1.0, 2 * self.rate) - 1) * self.interval + ROUNDING
 
     def times(self, factor: int) -> "CallerLimits":
-        """Return limits that are so many times as high."""
+        """Return limits multiplied by a factor."""
         return CallerLimits(rate=self.rate * factor, calls=self.calls * factor, streams=self.streams * factor)
 
 
-class Who(NamedTuple):
-    """A caller, as its limits know it."""
+class LimitedCaller(NamedTuple):
+    """A caller, as limits distinguish callers."""
 
     kind: str  # token or address
     name: str
-    is_local: bool = False  # it needs no token, since there are none
+    is_local: bool = False  # it needs no token, because none exists
 
-    @property
-    def shown(self) -> str:
-        """The caller, as a message names it."""
+    def __str__(self) -> str:
         return f"{self.kind} {self.name!r}" if self.kind == "token" else f"{self.kind} {self.name}"
 
 
-OTHERS = Who("address", "all others")
+OTHERS = LimitedCaller("address", "all others")
 
 
-def address_of(peer: str, *, is_local: bool = False) -> Who:
-    """Return the caller at an address; who has an IPv6 network has all addresses of it."""
+def caller_at(peer: str, *, is_local: bool = False) -> LimitedCaller:
+    """Return the caller at an address. All addresses of an IPv6 /64 network are one caller."""
     try:
         parsed = ip_address(peer.partition("%")[0])
     except ValueError:
-        return Who("address", peer, is_local)
+        return LimitedCaller("address", peer, is_local)
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is None:
-        return Who("address", str(ip_network((parsed, 64), strict=False)), is_local)
-    return Who("address", str(getattr(parsed, "ipv4_mapped", None) or parsed), is_local)
+        return LimitedCaller("address", str(ip_network((parsed, 64), strict=False)), is_local)
+    return LimitedCaller("address", str(getattr(parsed, "ipv4_mapped", None) or parsed), is_local)
 
 
 class LimitExceeded(HTTPException):
-    """A caller asks for too much at once; it may ask again."""
+    """A caller exceeds a limit. It can try again later."""
 
     def __init__(self, message: str, *, retry_after: int) -> None:
         super().__init__(429, message, {"Retry-After": str(retry_after)})
 
 
-class _Taken:
-    """What a caller has taken of what it may take."""
+class _Usage:
+    """The usage of one caller."""
 
-    __slots__ = ("calls", "due", "streams")
+    __slots__ = ("due", "open")
 
     def __init__(self) -> None:
-        self.due = 0.0  # when it may burst again as if it had never called
-        self.calls = self.streams = 0
+        self.due = 0.0  # when the caller has its whole burst again
+        self.open = {CallLimit.CALLS: 0, CallLimit.STREAMS: 0}
 
 
 class CallRefusals:
-    """Counts what was refused, by its limit; the first after a calm time is logged."""
+    """Counts refusals by limit, and logs the first one after a calm time."""
 
     def __init__(self, *, monotonic: Callable[[], float] = monotonic) -> None:
         self.counts = dict.fromkeys(CallLimit, 0)
@@ -128,7 +126,7 @@ class CallRefusals:
 
 
 class CallerTable:
-    """What each caller has taken; lives on one event loop."""
+    """The usage of each caller. Only the event loop's thread uses it."""
 
     def __init__(
         self, limits: CallerLimits, refusals: CallRefusals, *, monotonic: Callable[[], float] = monotonic
@@ -136,108 +134,102 @@ class CallerTable:
         self._limits = {False: limits, True: limits.times(LOCAL_FACTOR)}
         self._refusals = refusals
         self._monotonic = monotonic
-        self._taken: dict[Who, _Taken] = {}
+        self._usage: dict[LimitedCaller, _Usage] = {}
 
     def __len__(self) -> int:
-        return len(self._taken)
+        return len(self._usage)
 
-    def admit(self, who: Who) -> None:
-        """Count a call against the caller's rate; LimitExceeded if it calls too often."""
-        limits, now = self._limits[who.is_local], self._monotonic()
-        taken = self._of(who, now)
-        due = max(taken.due, now)
+    def admit(self, caller: LimitedCaller) -> None:
+        """Count a request against the caller's rate; LimitExceeded if the rate is too high."""
+        limits, now = self._limits[caller.is_local], self._monotonic()
+        usage = self._of(caller, now)
+        due = max(usage.due, now)
         early = due - now - limits.slack
         if early > 0:
             seconds = math.ceil(early)
-            exceeded = f"rate of {who.shown} is exceeded ({limits.rate:g} a second)"
+            exceeded = f"rate of {caller} is exceeded ({limits.rate:g} a second)"
             raise self._refused(CallLimit.RATE, exceeded, retry_after=seconds)
-        taken.due = due + limits.interval
+        usage.due = due + limits.interval
 
     @contextmanager
-    def call(self, who: Who, *, is_stream: bool = False) -> Iterator[None]:
-        """Count a call as long as it is being answered; LimitExceeded if the caller has too many."""
-        self.admit(who)
-        limits, taken = self._limits[who.is_local], self._of(who, self._monotonic())
-        if is_stream:
-            if 0 < limits.streams <= taken.streams:
-                exceeded = f"{who.shown} has {limits.streams} streams open, as many as it may have"
-                raise self._refused(CallLimit.STREAMS, exceeded, retry_after=RETRY_STREAM)
-            taken.streams += 1
-        else:
-            if 0 < limits.calls <= taken.calls:
-                exceeded = f"{limits.calls} calls of {who.shown} are being answered, as many as may be"
-                raise self._refused(CallLimit.CALLS, exceeded, retry_after=RETRY_CALL)
-            taken.calls += 1
+    def call(self, caller: LimitedCaller, *, is_stream: bool = False) -> Iterator[None]:
+        """Count a request until its response ends; LimitExceeded if the caller has too many."""
+        self.admit(caller)
+        limits, usage = self._limits[caller.is_local], self._of(caller, self._monotonic())
+        limit = CallLimit.STREAMS if is_stream else CallLimit.CALLS
+        most = limits.streams if is_stream else limits.calls
+        if 0 < most <= usage.open[limit]:
+            what, retry_after = ("open streams", RETRY_STREAM) if is_stream else ("open requests", RETRY_CALL)
+            exceeded = f"{caller} has {most} {what}, the maximum"
+            raise self._refused(limit, exceeded, retry_after=retry_after)
+        usage.open[limit] += 1
         try:
             yield
         finally:
-            if is_stream:
-                taken.streams -= 1
-            else:
-                taken.calls -= 1
+            usage.open[limit] -= 1
 
     def _refused(self, limit: CallLimit, exceeded: str, *, retry_after: int) -> LimitExceeded:
         self._refusals.note(limit, exceeded)
         advice = f"try again in {retry_after} s; [operator] {limit} raises it"
         return LimitExceeded(f"{exceeded}: {advice}", retry_after=retry_after)
 
-    def _of(self, who: Who, now: float) -> _Taken:
-        taken = self._taken.get(who)
-        if taken is not None:
-            return taken
-        if len(self._taken) >= MOST_CALLERS:
-            self._taken = {
+    def _of(self, caller: LimitedCaller, now: float) -> _Usage:
+        usage = self._usage.get(caller)
+        if usage is not None:
+            return usage
+        if len(self._usage) >= MOST_CALLERS:
+            self._usage = {
                 each: known
-                for each, known in self._taken.items()
-                if known.due > now or known.calls or known.streams
+                for each, known in self._usage.items()
+                if known.due > now or any(known.open.values())
             }
-        if len(self._taken) >= MOST_CALLERS and who.kind == "address":
-            who = OTHERS
-        return self._taken.setdefault(who, _Taken())
+        if len(self._usage) >= MOST_CALLERS and caller.kind == "address":
+            caller = OTHERS
+        return self._usage.setdefault(caller, _Usage())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """How large bodies may be, in bytes."""
+    """Maximum body sizes in bytes."""
 
     usual: int = MIB
-    # The declaration of a hundred thousand machines must fit.
+    # The declaration of 100,000 machines must fit.
     fleet: int = 64 * MIB
-    # So much of each body is always read: an order finds room whatever others send.
+    # These first bytes of each body do not count towards the totals, so that an order always fits.
     free: int = 64 * 1024
-    # What is being read at once beyond that: by the people of projects, and by all who see the whole fleet.
+    # Total of all bodies that are being read: of users of projects, and of callers that see the whole fleet.
     all_of_projects: int = 16 * MIB
     all_of_fleet: int = 64 * MIB
 
 
-class Bodies:
-    """The bodies that are being read, and held until their calls are answered."""
+class BodyBudget:
+    """The memory for bodies, which each request holds until its response ends."""
 
     def __init__(self, limits: BodyLimits, refusals: CallRefusals) -> None:
         self.limits = limits
         self._refusals = refusals
-        self._held = {True: 0, False: 0}  # by whether it is of a project
+        self._held = {True: 0, False: 0}  # key: whether the caller belongs to a project
 
     def too_large(self, limit: int) -> HTTPException:
-        """Return the refusal of a body, and count it."""
+        """Count and return the refusal of a body."""
         message = f"the body is larger than {limit} bytes"
         self._refusals.note(CallLimit.BODY, message)
         return HTTPException(413, message)
 
     @contextmanager
     def reading(self, limit: int, *, of_project: bool) -> Iterator[Callable[[int], None]]:
-        """Give what is called with the size of each piece of a body; it refuses what is too much."""
+        """Yield a function that takes the size of each chunk of a body, and refuses too large ones."""
         size = held = 0
         most = self.limits.all_of_projects if of_project else self.limits.all_of_fleet
 
-        def take(piece: int) -> None:
+        def take(chunk: int) -> None:
             nonlocal size, held
-            size += piece
+            size += chunk
             if size > limit:
                 raise self.too_large(limit)
             more = max(size - self.limits.free, 0) - held
             if self._held[of_project] + more > most:
-                message = f"the bodies that are being read at once have {most} bytes, as many as may be"
+                message = f"the bodies of all current requests exceed {most} bytes, the maximum"
                 self._refusals.note(CallLimit.BODIES, message)
                 raise LimitExceeded(f"{message}: try again in {RETRY_CALL} s", retry_after=RETRY_CALL)
             held += more

@@ -1,11 +1,11 @@
-"""What stands before every endpoint: who may be addressed, from where, and how much may be sent.
+"""Middleware in front of every endpoint: Host, Origin, authentication, limits, CSRF and body size.
 
-A browser on the same machine can reach a loopback port, so every web page could drive the service. A
-page's name that points here is not let through (`Host`), nor a request that another page made (`Origin`).
+A browser on the same computer can reach a loopback port, so any web page could send requests to the server.
+The Host check stops names that an attacker points here (DNS rebinding). The Origin check stops other pages.
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
@@ -13,9 +13,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forewarn.api import error_answers
-from forewarn.api.audit import READING, AuditedChanges
+from forewarn.api.audit import READING
 from forewarn.api.authentication import Authenticator, credentials_of
-from forewarn.api.limits import Bodies, CallerTable, LimitExceeded, Who, address_of
+from forewarn.api.limits import BodyBudget, CallerTable, LimitedCaller, LimitExceeded, caller_at
 from forewarn.core.access import LOCAL_OPERATOR, Caller
 from forewarn.core.errors import ForewarnError
 from forewarn.core.session_cookies import CSRF_HEADER, check_csrf
@@ -23,84 +23,61 @@ from forewarn.wire import authority
 
 log = logging.getLogger(__name__)
 
-# Whatever watches over the service has no token, and learns nothing but that it works.
+# Probes need no token, and their answers contain no secrets.
 OPEN_TO_ALL = frozenset({"/healthz", "/readyz"})
-# The one call whose answer has no end, and the one whose body may be large.
+# The stream's response does not end. Only a fleet's body may be large.
 STREAM = "/v1/stream"
 LARGE = ("PUT", "/v1/fleet")
-# What whoever serves the console behind a proxy has forgotten, if a page of its own is refused.
+# The usual mistake if the console's own pages are refused.
 _BEHIND_A_PROXY = (
-    "; if that is this service behind a proxy, set it in [operator] origins, and let the proxy pass on the "
+    "; if this service runs behind a proxy, set its URL in [operator] origins, and let the proxy pass on the "
     "Host header that browsers send"
 )
 
 
-class OnlyKnownHosts:
-    """Refuses requests addressed to a name that is not the service's."""
+class AddressMiddleware:
+    """Refuses requests with a foreign Host or Origin, and recognizes requests that reached a proxy over TLS.
 
-    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+    The configured origins tell which requests came over TLS. The server ignores `X-Forwarded-Proto`, because
+    any client can send it.
+    """
+
+    def __init__(self, app: ASGIApp, *, names: Collection[str], origins: Collection[str]) -> None:
         self._app = app
-        self._names = frozenset(name.lower() for name in names)
+        addresses = frozenset(authority.with_port(_place(each), "https") for each in origins)
+        self._over_tls = addresses
+        self._names = frozenset({*(name.lower() for name in names), *(name for name, _ in addresses)})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through if its Host is an address, localhost or a configured name."""
-        if scope["type"] == "http" and not self._is_known(scope):
+        """Accept the Host headers and origins of this server."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if not self._is_known(scope, headers.getlist("host")):
             message = "the Host header must be an IP address, localhost or set in [operator] names or origins"
-            await error_answers.answer(400, "BadHost", message)(scope, receive, send)
+            await error_answers.error_response(400, "BadHost", message)(scope, receive, send)
+            return
+        host = headers.get("host", "")
+        if authority.with_port(host, "https") in self._over_tls:
+            scope = {**scope, "scheme": "https"}
+        scheme = scope["scheme"]
+        foreign = [each for each in headers.getlist("origin") if not _is_same(each, scheme, host)]
+        if foreign:
+            hint = _BEHIND_A_PROXY if scheme == "http" and foreign[0].startswith("https:") else ""
+            message = f"requests from web pages of {foreign[0][:100]!r} are not accepted{hint}"
+            await error_answers.error_response(403, "Forbidden", message)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _is_known(self, scope: Scope) -> bool:
-        hosts = Headers(scope=scope).getlist("host")
+    def _is_known(self, scope: Scope, hosts: Sequence[str]) -> bool:
         if not hosts and scope.get("http_version") == "1.0":
             return True
-        if len(hosts) != 1:
-            return False
-        return authority.is_expected(hosts[0], self._names)
+        return len(hosts) == 1 and authority.is_expected(hosts[0], self._names)
 
 
-class AsBrowsersReachIt:
-    """Takes requests that a proxy has ended TLS for as what they were.
-
-    Which requests these are is known by the address that browsers use, as it is configured. What a proxy says
-    of itself (`X-Forwarded-Proto`) everybody else can say too, and counts for nothing.
-    """
-
-    def __init__(self, app: ASGIApp, origins: Collection[str]) -> None:
-        self._app = app
-        self._under_tls = frozenset(authority.with_port(_place(each), "https") for each in origins)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, as one under TLS if that is how browsers reach what it is addressed to."""
-        if scope["type"] == "http":
-            host = Headers(scope=scope).get("host", "")
-            if authority.with_port(host, "https") in self._under_tls:
-                scope = {**scope, "scheme": "https"}
-        await self._app(scope, receive, send)
-
-
-class OnlySameOrigin:
-    """Refuses requests that a web page of another origin makes."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through if it names no origin, or the one it is addressed to."""
-        if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            own = scope["scheme"], headers.get("host", "")
-            foreign = [each for each in headers.getlist("origin") if not _is_same(each, *own)]
-            if foreign:
-                hint = _BEHIND_A_PROXY if own[0] == "http" and foreign[0].startswith("https:") else ""
-                message = f"requests from web pages of {foreign[0][:100]!r} are not accepted{hint}"
-                await error_answers.answer(403, "Forbidden", message)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-
-class OnlyKnownCallers:
-    """Refuses requests without a good token or session, before anything else is looked at."""
+class AuthenticationMiddleware:
+    """Refuses requests without a valid token or session."""
 
     def __init__(self, app: ASGIApp, *, authenticator: Authenticator, callers: CallerTable) -> None:
         self._app = app
@@ -108,7 +85,7 @@ class OnlyKnownCallers:
         self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through if its caller is known, it is a probe, or there are no tokens."""
+        """Accept a known caller, a probe, or any caller while no token exists."""
         if scope["type"] == "http" and scope["path"] not in OPEN_TO_ALL:
             try:
                 identified = await self._authenticator.identify(credentials_of(scope))
@@ -119,44 +96,47 @@ class OnlyKnownCallers:
         await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope, error: ForewarnError) -> JSONResponse:
-        """Refuse a stranger; one that asks too often is told so, whatever else it shares its address with."""
+        """Return 429 instead of the error if the address sends too many requests."""
         try:
-            self._callers.admit(address_of(_peer(scope)))
+            self._callers.admit(caller_at(_peer(scope)))
         except LimitExceeded as exceeded:
             return error_answers.http_refusal(exceeded)
         return error_answers.refusal(error)
 
 
-class OnlyWithinLimits:
-    """Refuses what a caller asks for beyond its limits."""
+class LimitMiddleware:
+    """Refuses requests beyond the limits of their caller."""
 
     def __init__(self, app: ASGIApp, *, callers: CallerTable) -> None:
         self._app = app
         self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count a request as long as it is being answered; a probe costs no more than to refuse it."""
+        """Count a request until its response ends. Probes are free: to refuse one costs as much."""
         if scope["type"] != "http" or scope["path"] in OPEN_TO_ALL:
             await self._app(scope, receive, send)
             return
+        caller: Caller = scope["state"]["caller"]
+        is_local = caller is LOCAL_OPERATOR
+        limited = caller_at(_peer(scope), is_local=True) if is_local else LimitedCaller("token", caller.name)
         try:
-            with self._callers.call(_who(scope), is_stream=scope["path"] == STREAM):
+            with self._callers.call(limited, is_stream=scope["path"] == STREAM):
                 await self._app(scope, receive, send)
         except LimitExceeded as exceeded:
             await error_answers.http_refusal(exceeded)(scope, receive, send)
 
 
-class OnlyOwnPages:
-    """Refuses changes that a browser was made to ask for, by something else than a page of the service.
+class CsrfMiddleware:
+    """Refuses changes with a session cookie that do not come from a page of the console.
 
-    A browser sends its cookies whoever made the request; what the session's pages know is theirs alone.
+    A browser sends its cookies with every request. Only the console's pages know the session's CSRF token.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through if it changes nothing, has no session, or has what only its pages know."""
+        """Accept a read, a request without a session, or one with the session's CSRF token."""
         identified = scope.get("state", {}).get("identified")
         if identified is not None and scope["method"] not in READING:
             try:
@@ -167,27 +147,27 @@ class OnlyOwnPages:
         await self._app(scope, receive, send)
 
 
-class OnlySmallBodies:
-    """Refuses bodies that are too large, each or all together."""
+class BodySizeMiddleware:
+    """Refuses bodies that are too large, alone or together with other bodies."""
 
-    def __init__(self, app: ASGIApp, *, bodies: Bodies) -> None:
+    def __init__(self, app: ASGIApp, *, budget: BodyBudget) -> None:
         self._app = app
-        self._bodies = bodies
+        self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the body on, as long as it is not too large."""
+        """Pass the body on while it is within the limits."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         is_fleet = (scope["method"], scope["path"]) == LARGE
-        limit = self._bodies.limits.fleet if is_fleet else self._bodies.limits.usual
+        limit = self._budget.limits.fleet if is_fleet else self._budget.limits.usual
         announced = Headers(scope=scope).get("content-length", "0")
         if announced.isdigit() and int(announced) > limit:
-            await error_answers.http_refusal(self._bodies.too_large(limit))(scope, receive, send)
+            await error_answers.http_refusal(self._budget.too_large(limit))(scope, receive, send)
             return
         caller: Caller | None = scope.get("state", {}).get("caller")
         of_project = caller is None or caller.project is not None
-        with self._bodies.reading(limit, of_project=of_project) as take:
+        with self._budget.reading(limit, of_project=of_project) as take:
 
             async def counted() -> Message:
                 message = await receive()
@@ -197,14 +177,14 @@ class OnlySmallBodies:
             await self._app(scope, counted, send)
 
 
-class UnexpectedErrors:
-    """Answers an unexpected exception as any other error, and logs it once."""
+class UnexpectedErrorMiddleware:
+    """Answers an unexpected exception like any other error, and logs it once."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Catch whatever an endpoint raises."""
+        """Catch every exception of the app."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -221,52 +201,23 @@ class UnexpectedErrors:
             log.exception("%s %s failed", scope["method"], scope["path"])
             if started:
                 raise
-            message = "something went wrong in the service; its log says what"
-            await error_answers.answer(500, "Internal", message)(scope, receive, send)
+            message = "an internal error occurred; the server's log has the details"
+            await error_answers.error_response(500, "Internal", message)(scope, receive, send)
 
 
 def address_middleware(*, names: Collection[str], origins: Collection[str]) -> list[Middleware]:
-    """List the guards of everything that is served at the operator address, the outermost first.
+    """List the middleware for everything at the operator address, outermost first.
 
-    Origins are where browsers reach it through a proxy that ends TLS: `https://forewarn.example`.
+    `origins` are the URLs at which browsers reach a proxy that ends TLS: `https://forewarn.example`.
     """
-    known = {*names, *(authority.split(_place(each))[0] for each in origins)}
     return [
-        Middleware(UnexpectedErrors),
-        Middleware(OnlyKnownHosts, names=known),
-        Middleware(AsBrowsersReachIt, origins=origins),
-        Middleware(OnlySameOrigin),
-    ]
-
-
-def guards(
-    *,
-    names: Collection[str],
-    origins: Collection[str],
-    authenticator: Authenticator,
-    callers: CallerTable,
-    bodies: Bodies,
-) -> list[Middleware]:
-    """List all guards of the API, the outermost first."""
-    return [
-        *address_middleware(names=names, origins=origins),
-        Middleware(OnlyKnownCallers, authenticator=authenticator, callers=callers),
-        Middleware(OnlyWithinLimits, callers=callers),
-        Middleware(AuditedChanges),
-        Middleware(OnlyOwnPages),
-        Middleware(OnlySmallBodies, bodies=bodies),
+        Middleware(UnexpectedErrorMiddleware),
+        Middleware(AddressMiddleware, names=names, origins=origins),
     ]
 
 
 def _peer(scope: Scope) -> str:
     return str((scope.get("client") or ("",))[0])
-
-
-def _who(scope: Scope) -> Who:
-    caller: Caller = scope["state"]["caller"]
-    if caller is LOCAL_OPERATOR:
-        return address_of(_peer(scope), is_local=True)
-    return Who("token", caller.name)
 
 
 def _is_same(origin: str, scheme: str, host: str) -> bool:

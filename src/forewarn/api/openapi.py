@@ -1,13 +1,15 @@
-"""The OpenAPI document, made of the endpoints' declarations and of the classes of bodies and answers.
+"""The OpenAPI document, generated from the endpoints and from the classes of bodies and answers.
 
-It is made when it is first asked for: the server needs nothing of it to start, or to answer anything else.
+The description of an answer's field is the comment that starts with `#:`. The server generates the document
+at its first request: it does not need this module to start.
 """
 
+import inspect
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import date, datetime
 from enum import StrEnum
-from inspect import cleandoc, getdoc
 from types import NoneType, UnionType
 from typing import Any, NewType, Union, get_args, get_origin
 
@@ -15,10 +17,10 @@ from starlette.responses import Response
 
 from forewarn.api.authentication import COOKIE
 from forewarn.api.error_answers import documented
+from forewarn.api.inputs import BodyInput, HeaderInput, Input, PathInput, QueryInput, RawBodyInput
 from forewarn.api.middleware import OPEN_TO_ALL
-from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableInBody
-from forewarn.api.request_headers import ABOUT_KEY, DESCRIPTIONS, KEY_HEADER, KEY_SCHEMA, InConditions
-from forewarn.api.request_parts import Body
+from forewarn.api.request_headers import ABOUT_KEY, DESCRIPTIONS, KEY_HEADER, KEY_SCHEMA, ConditionInput
+from forewarn.api.request_models import Body
 from forewarn.api.routing import ApiRoute, WithStatus
 from forewarn.core.session_cookies import CSRF_HEADER
 from forewarn.version import RELEASE
@@ -29,13 +31,17 @@ from forewarn.wire.fields import Schema
 
 ABOUT = """An open Scheduled Events service for any fleet of virtual machines.
 
-Times are RFC 3339 with Z. Ids are upper-case GUIDs, accepted in any case. Lists are answered page by page:
-send `next` back as `after`. Once there is a token, every call but the probes needs one, or a session that was
-begun with one. Errors of every kind are `{"error": {"code": …, "message": …}}`."""
+Times are RFC 3339 with Z. Ids are GUIDs in upper case and accepted in any case. Lists are paginated: send
+`next` as `after` to get the next page. Fields that end in `_seconds` are numbers of seconds.
 
-# A component has the name of its class without "Answer", but for these, which programs know by another.
+Until the first token exists, the API is open on loopback. From then on every request except probes needs a
+token, or a session that was started with one.
+
+Every error is `{"error": {"code": …, "message": …}}`. The message about a field begins with its path:
+`windows[0].start: expected a time of day such as 22:00, got "25:00"`."""
+
+# The name of a component is that of its class without "Answer", with these exceptions.
 COMPONENTS = {
-    "MachineNotice": "Told",
     "OneHostWithMachines": "OneHost",
     "OneErrorDetail": "ErrorAnswer",
     "Error": "ErrorDetail",
@@ -43,20 +49,23 @@ COMPONENTS = {
 _SECURITY_SCHEMES = {
     "HTTPBearer": {
         "type": "http",
-        "description": "A token, as `forewarn token create` shows it.",
+        "description": "A token from `forewarn token create` or `POST /v1/tokens`.",
         "scheme": "bearer",
     },
     "HTTPBasic": {
         "type": "http",
-        "description": "A token as the password, with any name: for calendars, which can send nothing else.",
+        "description": (
+            "A token as the password, with any user name. For calendars, which support only Basic "
+            "authentication."
+        ),
         "scheme": "basic",
     },
     "SessionCookie": {
         "type": "apiKey",
         "description": (
-            "A session that was begun with `POST /v1/session`. The cookie's name ends with the port that is "
-            "called, and begins with `__Host-` under TLS. Calls other than GET and HEAD also need "
-            f"`{CSRF_HEADER}`, with the session's `csrf`."
+            "A browser session from `POST /v1/session`. The name of the cookie ends with the server's port. "
+            "Over TLS it begins with `__Host-`. Requests other than GET and HEAD also need the header "
+            f"`{CSRF_HEADER}` with the session's `csrf`."
         ),
         "in": "cookie",
         "name": f"{COOKIE}-8170",
@@ -75,12 +84,12 @@ _SIMPLE: Mapping[Any, Schema] = {
 
 
 def document(endpoints: Iterable[ApiRoute]) -> dict[str, Any]:
-    """Make the document."""
+    """Generate the document."""
     components = _Components()
     components.body(ErrorAnswer)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
-        if endpoint.promise.shown:
+        if endpoint.info.is_documented:
             operations = paths.setdefault(endpoint.path, {})
             operations[endpoint.method.lower()] = _operation(endpoint, components)
     return {
@@ -92,15 +101,15 @@ def document(endpoints: Iterable[ApiRoute]) -> dict[str, Any]:
 
 
 def _operation(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
-    promise = endpoint.promise
-    description = promise.description or getdoc(endpoint.handler)
+    info = endpoint.info
+    description = info.description or inspect.getdoc(endpoint.handler)
     parameters = [each for name, found in endpoint.inputs.items() for each in _parameters(name, found)]
     if endpoint.method == "POST":
         parameters.append(_parameter("header", KEY_HEADER, {**KEY_SCHEMA, "description": ABOUT_KEY}))
-    bodies = [found for found in endpoint.inputs.values() if isinstance(found, InBody | TableInBody)]
+    bodies = [found for found in endpoint.inputs.values() if isinstance(found, BodyInput | RawBodyInput)]
     operation: dict[str, Any] = {
-        "tags": [promise.tag],
-        "summary": promise.summary,
+        "tags": [info.tag],
+        "summary": info.summary,
         "description": description,
         "operationId": endpoint.operation,
         "security": [] if endpoint.path in OPEN_TO_ALL else [{name: []} for name in _SECURITY_SCHEMES],
@@ -108,19 +117,19 @@ def _operation(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
         "requestBody": _request_body(bodies[0], components) if bodies else None,
         "responses": _responses(endpoint, components),
     }
-    # That a call needs no token is said by an empty list.
+    # An empty list means that the call needs no token.
     return {key: value for key, value in operation.items() if value or key == "security"}
 
 
 def _parameters(name: str, found: Input) -> list[dict[str, Any]]:
     match found:
-        case InPath(description=description):
+        case PathInput(description=description):
             return [_parameter("path", name, {"type": "string", "description": description}, required=True)]
-        case InHeader(description=description):
+        case HeaderInput(description=description):
             return [_header(name.replace("_", "-"), description)]
-        case InConditions():
+        case ConditionInput():
             return [_header(header, description) for header, description in DESCRIPTIONS.items()]
-        case InQuery(kind=kind):
+        case QueryInput(kind=kind):
             return [_parameter("query", each, schema) for each, schema in kind.properties().items()]
         case _:
             return []
@@ -136,8 +145,8 @@ def _parameter(where: str, name: str, schema: Schema, *, required: bool = False)
     return {"name": name, "in": where, "required": required, "schema": schema, **described}
 
 
-def _request_body(found: InBody | TableInBody, components: "_Components") -> dict[str, Any]:
-    if isinstance(found, TableInBody):
+def _request_body(found: BodyInput | RawBodyInput, components: "_Components") -> dict[str, Any]:
+    if isinstance(found, RawBodyInput):
         schema, required = found.schema, True
     else:
         schema, required = components.of(found.kind if found.required else found.kind | None), found.required
@@ -146,21 +155,21 @@ def _request_body(found: InBody | TableInBody, components: "_Components") -> dic
 
 
 def _responses(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
-    promise, answer = endpoint.promise, endpoint.answer
+    info, answer = endpoint.info, endpoint.answer
     if isinstance(answer, type) and issubclass(answer, Response):
         sent = {answer.media_type: {"schema": {"type": "string"}}} if answer.media_type else {}
     else:
         sent = {"application/json": {"schema": components.body(answer)}}
     content = {"content": sent} if sent else {}
     return {
-        str(promise.status): {"description": "Successful Response", **content},
-        **documented(*promise.errors, *((409,) if endpoint.method == "POST" else ())),
-        **{str(status): {"description": meaning, **content} for status, meaning in promise.also.items()},
+        str(info.status): {"description": "The request succeeded.", **content},
+        **documented(*sorted(endpoint.errors)),
+        **{str(status): {"description": meaning, **content} for status, meaning in info.also.items()},
     }
 
 
 class _Components:
-    """The schemas that the document refers to."""
+    """The schemas in the components of the document."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
@@ -172,14 +181,24 @@ class _Components:
         if get_origin(answer) is Page:
             kind: type[ApiAnswer] = get_args(answer)[0]
             items = {"type": "array", "items": self.of(kind)}
-            return self._add(f"{_component(kind)}s", {key_of_page(kind): items, "next": self.of(str | None)})
+            page = {
+                key_of_page(kind): {**items, "description": "Items of this page."},
+                "next": {
+                    **self.of(str | None),
+                    "description": "Cursor of the next page. Null: there is none.",
+                },
+            }
+            return self._add(f"{_component(kind)}s", page, "A page of a list.")
         if answer.NOUN is None:
             return self.of(answer)
         one = f"One{_component(answer)}"
-        return self._add(COMPONENTS.get(one, one), {answer.NOUN: self.of(answer)})
+        about = inspect.cleandoc(answer.__doc__)
+        return self._add(
+            COMPONENTS.get(one, one), {answer.NOUN: {**self.of(answer), "description": about}}, about
+        )
 
     def of(self, kind: Any) -> Schema:
-        """Return the schema of a type: that of a class of ours is a component."""
+        """Return the schema of a type. The schema of a class is a component."""
         if isinstance(kind, NewType):
             return self.of(kind.__supertype__)
         if kind in _SIMPLE:
@@ -188,16 +207,16 @@ class _Components:
         match get_origin(kind):
             case None:
                 return self._component_of(kind)
-            case origin if origin in (UnionType, Union):  # the latter of what `NewType` makes
+            case origin if origin in (UnionType, Union):  # Union: from Optional of a NewType
                 return {"anyOf": [self.of(each) for each in arguments]}
             case origin if issubclass(origin, Mapping):
                 return {"type": "object", "additionalProperties": self.of(arguments[1]) or True}
             case origin if issubclass(origin, Sequence):
                 return {"type": "array", "items": self.of(arguments[0])}
-        raise TypeError(f"there is no schema of {kind!r}")
+        raise TypeError(f"no schema for {kind!r}")
 
     def resolved(self, schema: Any) -> Any:
-        """Put references in place of the classes within a schema."""
+        """Replace classes in a schema by references."""
         if isinstance(schema, Mapping):
             if isinstance(schema.get("$ref"), type):
                 return {**schema, **self.of(schema["$ref"])}
@@ -207,21 +226,25 @@ class _Components:
     def _component_of(self, kind: Any) -> Schema:
         name = _component(kind)
         if name not in self.schemas:
-            described = {"title": name, "description": cleandoc(kind.__doc__ or "")}
-            self.schemas[name] = {}  # it may refer to itself
+            about = inspect.cleandoc(kind.__doc__ or "")
+            self.schemas[name] = {}  # the class may refer to itself
             if issubclass(kind, Body):
                 self.schemas[name] = self.resolved(kind.schema())
             elif issubclass(kind, StrEnum):
-                self.schemas[name] = {"type": "string", "enum": [each.value for each in kind], **described}
+                values = [each.value for each in kind]
+                self.schemas[name] = {"type": "string", "enum": values, "title": name, "description": about}
             else:
-                self._add(name, {each.name: self.of(each.type) for each in fields(kind)})
-                self.schemas[name] |= described
+                comments = _field_comments(kind)
+                properties = {
+                    each.name: self.of(each.type) | comments.get(each.name, {}) for each in fields(kind)
+                }
+                self._add(name, properties, about)
         return _reference(name)
 
-    def _add(self, name: str, properties: dict[str, Any]) -> Schema:
-        """Add an object that has exactly these keys, and always all of them."""
+    def _add(self, name: str, properties: dict[str, Any], about: str) -> Schema:
+        """Add an object that always has exactly these keys."""
         shape = {"type": "object", "properties": properties, "required": list(properties)}
-        self.schemas[name] = {**shape, "additionalProperties": False, "title": name}
+        self.schemas[name] = {**shape, "additionalProperties": False, "title": name, "description": about}
         return _reference(name)
 
 
@@ -232,3 +255,22 @@ def _component(kind: type) -> str:
 
 def _reference(component: str) -> Schema:
     return {"$ref": f"#/components/schemas/{component}"}
+
+
+_FIELD = re.compile(r"    (\w+): [^#]*(?:#: (.*))?")
+
+
+def _field_comments(kind: type) -> dict[str, Schema]:
+    """Return the descriptions of a class's fields: the comments with `#:` behind a field or above it."""
+    found: dict[str, Schema] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        above: list[str] = []
+        for line in inspect.getsource(base).splitlines():
+            if line.startswith("    #: "):
+                above.append(line.removeprefix("    #: "))
+                continue
+            field = _FIELD.fullmatch(line)
+            if field and (above or field[2]):
+                found[field[1]] = {"description": " ".join([*above, field[2] or ""]).strip()}
+            above = []
+    return found

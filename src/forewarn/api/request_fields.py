@@ -1,4 +1,4 @@
-"""The kinds of fields in queries and bodies, each with its check and its schema."""
+"""Types of fields in queries and bodies, each with its check and its JSON schema."""
 
 import math
 import operator
@@ -10,30 +10,30 @@ from typing import Any, TypeVar
 
 from forewarn.core.basic_types import GroupName, HostName, MachineName, ProjectName
 from forewarn.core.errors import Invalid
-from forewarn.core.time_formats import format_span
 from forewarn.core.redaction import unmarked
+from forewarn.core.time_formats import format_span
 from forewarn.wire.fields import Field, choice, name, numbered, sequence
 from forewarn.wire.texts import EXPECTED_TIME, read_time, shown
 
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)
 
-# What a column can hold.
+# The largest integer of a database column.
 LARGEST = 2**63 - 1
 LONGEST_LINE = 1000
 
-# No line breaks and nothing invisible, nor halves of characters, which no database can hold.
+# Line breaks, control characters, and lone surrogates, which no database can store.
 _NOT_IN_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 _PART_OF_ID = re.compile(r"^[0-9A-Fa-f-]{1,36}$")
 _WHOLE = re.compile(r"\s*([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0*)?\s*")
-# More digits than any bound has, and few enough to be read.
+# Longer numbers exceed every bound. Python takes long to parse very long ones.
 _LONGEST_WHOLE = 100
 _FLAGS = {
     **dict.fromkeys(("true", "1", "yes", "on", "t", "y"), True),
     **dict.fromkeys(("false", "0", "no", "off", "f", "n"), False),
 }
-# By the words of JSON Schema.
+# Keys are those of JSON Schema.
 _BOUNDS: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
     "minimum": ("at least", operator.ge),
     "exclusiveMinimum": ("more than", operator.gt),
@@ -42,13 +42,13 @@ _BOUNDS: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
 
 
 def line(*, least: int = 0, most: int = LONGEST_LINE, **schema: Any) -> Field[str]:
-    """Declare a text of one line."""
+    """Declare a one-line text."""
 
     def reader(value: object) -> str:
         if not isinstance(value, str):
-            raise Invalid(f"expected a text, got {shown(value)}")
+            raise Invalid(f"expected a string, got {shown(value)}")
         if len(value) < least:
-            raise Invalid("expected something, got nothing")
+            raise Invalid("expected at least one character, got an empty string")
         if len(value) > most:
             raise Invalid(f"expected at most {most} characters, got {len(value)}")
         if _NOT_IN_A_LINE.search(value):
@@ -60,20 +60,20 @@ def line(*, least: int = 0, most: int = LONGEST_LINE, **schema: Any) -> Field[st
 
 
 class FreeText(str):
-    """What a person has written freely, such as a reason: it may name anything."""
+    """A text that a person wrote, such as a reason. It may contain any name."""
 
     __slots__ = ()
 
 
 def free_text(*, least: int = 0) -> Field[str]:
-    """Declare a line that a person writes freely."""
+    """Declare a one-line text that a person writes."""
     written = line(least=least)
     return Field(read=lambda value: FreeText(unmarked(written(value))), schema=written.schema)
 
 
 def _bounded(kind: str, expected: str, parse: Callable[[object], Any], **bounds: float) -> Field[Any]:
-    """Declare a number; a number of seconds is shown as a span of time."""
-    in_words = _span if expected == "a number" else shown
+    """Declare a number. Errors show a number of seconds as a time span."""
+    formatted = _span if expected == "a number" else shown
 
     def reader(value: object) -> Any:
         number = parse(value)
@@ -82,31 +82,31 @@ def _bounded(kind: str, expected: str, parse: Callable[[object], Any], **bounds:
         if not math.isfinite(number):
             raise Invalid(f"expected a finite number, got {shown(value)}")
         for bound, limit in bounds.items():
-            words, holds = _BOUNDS[bound]
+            relation, holds = _BOUNDS[bound]
             if not holds(number, limit):
-                raise Invalid(f"expected {words} {in_words(limit)}, got {in_words(value)}")
+                raise Invalid(f"expected {relation} {formatted(limit)}, got {formatted(value)}")
         return number
 
     return Field(read=reader, schema={"type": kind, **bounds})
 
 
 def whole(**bounds: int) -> Field[int]:
-    """Declare a whole number within bounds, which are named as in JSON Schema."""
+    """Declare a whole number with bounds, named as in JSON Schema."""
     return _bounded("integer", "a whole number", _integer, **bounds)
 
 
 def whole_in_query(**bounds: int) -> Field[int]:
-    """Declare a whole number that is written as text."""
+    """Declare a whole number in a query string."""
     return _bounded("integer", "a whole number", _integer_of_text, **bounds)
 
 
 def seconds(**bounds: float) -> Field[float]:
-    """Declare a number of seconds within bounds, which are named as in JSON Schema."""
+    """Declare a number of seconds with bounds, named as in JSON Schema."""
     return _bounded("number", "a number", _float, **bounds)
 
 
 def one_of(kind: type[Choice]) -> Field[Choice]:
-    """Declare one of the words of an enum."""
+    """Declare a member of an enum."""
     return Field(read=choice(tuple(kind)).read, schema={"$ref": kind})
 
 
@@ -116,9 +116,9 @@ def several(each: Field[T], *, least: int = 0, most: int | None = None) -> Field
     def reader(value: object) -> tuple[T, ...]:
         values = sequence(value)
         if len(values) < least:
-            raise Invalid("expected something, got nothing")
+            raise Invalid("expected at least one item, got an empty list")
         if most is not None and len(values) > most:
-            raise Invalid(f"expected at most {most} of them, got {len(values)}")
+            raise Invalid(f"expected at most {most} items, got {len(values)}")
         return tuple(numbered(each, index, one) for index, one in enumerate(values))
 
     bounds = ({"minItems": least} if least else {}) | ({} if most is None else {"maxItems": most})
@@ -127,7 +127,7 @@ def several(each: Field[T], *, least: int = 0, most: int | None = None) -> Field
 
 def _time(value: object) -> datetime:
     if not isinstance(value, str):
-        raise Invalid(f"expected a text, got {shown(value)}")
+        raise Invalid(f"expected a string, got {shown(value)}")
     try:
         return read_time(value)
     except Invalid:
@@ -144,7 +144,7 @@ def _flag_of_text(value: object) -> bool:
 def _part_of_id(value: object) -> str:
     text = LINE.read(value)
     if not _PART_OF_ID.fullmatch(text):
-        raise Invalid(f"expected how an id begins, as 602D9444, got {shown(value)}")
+        raise Invalid(f"expected the beginning of an id such as 602D9444, got {shown(value)}")
     return text
 
 
@@ -156,7 +156,7 @@ HOST: Field[HostName] = _NAME
 MACHINE: Field[MachineName] = _NAME
 LINE = line()
 GUID = line(format="uuid")
-# Opaque to clients, which send it back.
+# Clients send cursors back unchanged.
 CURSOR = line(pattern=r"^[A-Za-z0-9_-]+$")
 ID_BEGINNING = Field(read=_part_of_id, schema={"type": "string", "pattern": _PART_OF_ID.pattern})
 TIME = Field(read=_time, schema={**LINE.schema, "format": "date-time"})
@@ -164,7 +164,7 @@ FLAG_IN_QUERY = Field(read=_flag_of_text, schema={"type": "boolean"})
 
 
 def _integer(value: object) -> int | None:
-    # True is an int to Python, but is not written for one.
+    # In Python, bool is a subclass of int.
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

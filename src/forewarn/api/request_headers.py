@@ -1,8 +1,8 @@
-"""Headers that say how a call is carried out: only under a condition, and only once.
+"""Conditional PUTs and idempotent POSTs: the headers If-None-Match, If-Match and Idempotency-Key.
 
-A PUT may be conditional: only if the thing is new, or only if it is unchanged since it was read. A GET of one
-thing answers with an ETag of its declaration. Times, counts and states that change by themselves are no part
-of it. A caller may send a call with an Idempotency-Key again, and it is carried out once.
+A PUT can require that the resource is new, or unchanged since the caller read it. A GET of one resource has
+an ETag of its declaration, without times, counts and states that change by themselves. A caller can repeat
+a POST with the same Idempotency-Key: the server carries it out once.
 """
 
 import hashlib
@@ -21,9 +21,9 @@ from forewarn.core.errors import Invalid
 
 IF_NONE_MATCH, IF_MATCH = "If-None-Match", "If-Match"
 DESCRIPTIONS = {
-    IF_NONE_MATCH: "`*`: only if there is no such thing yet; otherwise 409 with the code `AlreadyExists`.",
-    IF_MATCH: "The `ETag` of a GET: only if the declaration is still the same; otherwise 409 with the code "
-    "`Changed`.",
+    IF_NONE_MATCH: "`*`: only create. If the resource exists: 409 with the code `AlreadyExists`.",
+    IF_MATCH: "The `ETag` of a GET: only change this version. If the declaration has changed: 409 with the "
+    "code `Changed`.",
 }
 
 _ANY = "*"
@@ -32,22 +32,22 @@ _TAG = re.compile(r'"[^"]*"')
 
 
 def tag_of(declaration: Mapping[str, Any]) -> str:
-    """Return the ETag of a declaration, as it is written in answers."""
+    """Return the ETag of a declaration."""
     written = json.dumps(declaration, sort_keys=True, default=str)
     return f'"{hashlib.sha256(written.encode()).hexdigest()[:32]}"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The condition under which a PUT changes anything."""
+    """The condition of a PUT."""
 
     is_new: bool = False
-    tags: tuple[str, ...] = ()  # one of them; none: any, or no such thing
+    tags: tuple[str, ...] = ()  # the resource must have one of them; empty: no condition
 
     def check(self, thing: str, declaration: Mapping[str, Any] | None, *, about: str = "") -> None:
-        """Refuse a PUT of a thing that is declared like this at present; None: there is no such thing.
+        """Refuse the PUT if the present declaration does not meet the condition; None: there is none.
 
-        `about` tells an existing thing from the one that the caller has in mind.
+        `about` tells the caller which existing resource it is.
         """
         if self.is_new and declaration is not None:
             raise AlreadyExists(
@@ -67,7 +67,7 @@ class Condition:
             )
 
 
-class InConditions(NamedTuple):
+class ConditionInput(NamedTuple):
     """The two headers that make a PUT conditional."""
 
     async def read(self, name: str, request: Request) -> Condition:
@@ -88,16 +88,15 @@ class InConditions(NamedTuple):
         return Condition(tags=tuple(_TAG.findall(present)))
 
 
-PutCondition = Annotated[Condition, InConditions()]
+PutCondition = Annotated[Condition, ConditionInput()]
 
 
 KEY_HEADER = "Idempotency-Key"
-# Of an answer that was given before.
-REPEATED_HEADER = "Idempotency-Replayed"
+REPLAYED_HEADER = "Idempotency-Replayed"
 ABOUT_KEY = (
-    "Made by the caller, for each thing to be done: a GUID, or anything that cannot be guessed. Within 24 h "
-    "the same request with the same key is answered as before, and nothing is done again; 409 if the key was "
-    "used for another."
+    "A unique, unguessable key such as a GUID. If the same request is sent again with the same key within "
+    "24 hours, the server returns the first answer and does nothing. If the key was used for another "
+    "request: 409."
 )
 KEY_SCHEMA = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
 
@@ -105,12 +104,12 @@ _KEY = re.compile(r"[!-~]{1,255}")
 
 
 async def keyed_call(request: Request) -> IdempotentCall | None:
-    """Return a call that may be sent again; None if it has no key."""
+    """Return the call to remember under its Idempotency-Key; None without a key."""
     keys = request.headers.getlist(KEY_HEADER)
     if not keys:
         return None
     if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
-        raise Invalid(f"{KEY_HEADER}: expected one, of 1 to 255 visible ASCII characters")
+        raise Invalid(f"{KEY_HEADER}: expected one key of 1 to 255 visible ASCII characters")
     caller: Caller = request.state.caller
     query = request.url.query
     return IdempotentCall(

@@ -1,6 +1,6 @@
-"""What the shell completes, and the script that has it ask.
+"""Shell completion: names and ids from the server, and the completion script.
 
-Names and ids are asked of the server at once, and completed with nothing if that fails.
+If the server does not answer at once, nothing is completed.
 """
 
 import os
@@ -15,11 +15,11 @@ from forewarn.cli import terminal
 from forewarn.cli.session import DEFAULT_SERVER, Session
 from forewarn.client.replies import RequestRefused
 
-# A person has pressed a key and waits.
+# The person who pressed the key waits for this.
 SECONDS = 1.0
 MOST = 1000
 WITHOUT_PAGES = ("drivers", "holds")
-# How much of an id a person is shown, and all of it.
+# The lengths of a shortened and of a whole id.
 SHORT_ID, WHOLE_ID = 8, 36
 
 PROGRAM = "forewarn"
@@ -33,15 +33,15 @@ def names(what: str) -> Completion:
 
 
 def ids(what: str) -> Completion:
-    """Complete the ids of orders, events, rollouts, holds or webhooks: as short as they are shown."""
+    """Complete the ids of orders, events, rollouts, holds or webhooks, shortened as in tables."""
     return _completing(what, lambda found: _shortened([str(each["id"]) for each in found]))
 
 
 def _completing(what: str, choices: Callable[[list[Any]], list[str]]) -> Completion:
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         try:
-            found = choices(_asked(what, ctx.find_object(Session) or Session()))
-        except Exception:  # noqa: BLE001 - whatever it is, it must not spill into what is being typed
+            found = choices(_fetch(what, ctx.find_object(Session) or Session()))
+        except Exception:  # noqa: BLE001 - no error may disturb the line that is being typed
             return []
         typed = incomplete.casefold()
         return [each for each in found if each.casefold().startswith(typed)]
@@ -50,15 +50,15 @@ def _completing(what: str, choices: Callable[[list[Any]], list[str]]) -> Complet
 
 
 def _shortened(known: list[str]) -> list[str]:
-    """Shorten ids as far as they are told apart."""
+    """Shorten ids as far as they stay unique."""
     lengths = range(SHORT_ID, WHOLE_ID)
     enough = (length for length in lengths if len({each[:length] for each in known}) == len(known))
     length = next(enough, WHOLE_ID)
     return [each[:length] for each in known]
 
 
-def _asked(what: str, session: Session) -> list[Any]:
-    # Not by the client that commands use: what it needs takes longer to load than the answer to come.
+def _fetch(what: str, session: Session) -> list[Any]:
+    # The client of the commands would take longer to import than the server takes to answer.
     import json
     import ssl
     from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
@@ -81,16 +81,13 @@ def _asked(what: str, session: Session) -> list[Any]:
         return listed
 
 
-# The script
-
-
 def show(app: click.Command) -> None:
     """Print the script for the current shell."""
     click.echo(_script(app, _shell()))
 
 
 def install(app: click.Command) -> None:
-    """Write the script for the current shell where that shell finds it."""
+    """Install the script for the current shell."""
     shell, home = _shell(), Path.home()
     script = _script(app, shell)
     match shell:
@@ -107,8 +104,7 @@ def install(app: click.Command) -> None:
             script = f"{path.read_text() if path.exists() else ''}\n{script}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{script}\n")
-    terminal.echo(f"{shell} completion installed in {path}")
-    terminal.echo("Completion will take effect once you restart the terminal")
+    terminal.echo(f"Installed completion for {shell} in {path}. Restart the terminal to use it.")
 
 
 def _shell() -> str:
@@ -122,7 +118,7 @@ def _script(app: click.Command, shell: str) -> str:
 
     kind = get_completion_class("powershell" if shell == "pwsh" else shell)
     if kind is None:
-        raise click.UsageError(f"there is no completion for {shell}: bash, zsh, fish and PowerShell have one")
+        raise click.UsageError(f"completion supports bash, zsh, fish and PowerShell, not {shell}")
     return kind(app, {}, PROGRAM, f"_{PROGRAM.upper()}_COMPLETE").source()
 
 
@@ -137,5 +133,5 @@ def _profile_of_powershell(shell: str) -> Path:
         [shell, "-NoProfile", "-Command", "echo", "$profile"], capture_output=True, text=True, check=False
     )
     if asked.returncode:
-        raise RequestRefused(f"{shell} does not say where its profile is")
+        raise RequestRefused(f"{shell} does not report the path of its profile")
     return Path(asked.stdout.strip())

@@ -1,28 +1,29 @@
-"""Times, lists and states as commands print them."""
+"""Times, lists and states, as commands print them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from forewarn.core.basic_types import EXTERNAL, SIMULATED
-from forewarn.core.time_formats import format_span, format_span_briefly
 from forewarn.core.text_formats import counted as counted
+from forewarn.core.time_formats import format_span, format_span_briefly
 
 if TYPE_CHECKING:
     from forewarn.wire.answers.event_answers import EventAnswer, NoticeAnswer
     from forewarn.wire.answers.order_answers import OrderAnswer
     from forewarn.wire.answers.rollout_answers import RolloutAnswer
 
-# Wherever the result of a simulation is shown, so that it is not taken for work.
+# Marks the result of a simulation, so that people do not take it for work.
 SIMULATED_MARK = "simulated: nothing is really done"
+DONE_OUTSIDE = "an external program, which reports progress"
 
-# Of spans that were measured, tenths of a second count below this.
+# Measured spans below this many seconds show tenths.
 TENTHS_BELOW = 10.0
 
 NOTICES = {
-    "notice": "of notice at least",
-    "terminate_notice": "of notice before it is terminated",
-    "degrade_notice": "of notice of a degraded host",
+    "notice": "minimum notice",
+    "terminate_notice": "notice before termination",
+    "degrade_notice": "notice of a degraded host",
 }
 
 
@@ -37,14 +38,14 @@ def span_or_none(seconds: float | None) -> str | None:
 
 
 def measured(seconds: float | None) -> str | None:
-    """Write a span that was measured, if it is known: of a short one tenths count."""
+    """Write a measured span, if it is known; a short one shows tenths of a second."""
     if seconds is None or seconds >= TENTHS_BELOW:
         return span_or_none(seconds)
     return format_span(round(seconds, 1))
 
 
 def countdown(moment: datetime, now: datetime) -> str:
-    """Write a moment as seen from now: `in 14 m 32 s`, `2 m ago`."""
+    """Write a moment relative to now: `in 14 m 32 s`, `2 m ago`."""
     seconds = (moment - now).total_seconds()
     if round(seconds) == 0:
         return "now"
@@ -52,14 +53,14 @@ def countdown(moment: datetime, now: datetime) -> str:
 
 
 def starts(event: "EventAnswer", now: datetime) -> str:
-    """Write when an event starts or has started, as seen from now."""
+    """Write when an event starts or has started, relative to now."""
     if event.started_at is not None:
         return f"started {countdown(event.started_at, now)}".replace("started now", "just started")
     return until_start(event.not_before, now)
 
 
 def until_start(not_before: datetime, now: datetime) -> str:
-    """Write when an event that has not started may start: `in 14 m 32 s`, `due for 20 s` if it waits."""
+    """Write when a scheduled event may start: `in 14 m 32 s`, `due for 20 s`."""
     overdue = (now - not_before).total_seconds()
     if round(overdue) <= 0:
         return countdown(not_before, now)
@@ -72,20 +73,20 @@ def between(start: datetime, end: datetime | None) -> str:
 
 
 def is_simulated(order: "OrderAnswer") -> bool:
-    """Return whether nothing is really done to the machines of an order."""
+    """Return whether the order really touches no machine."""
     drivers = {order.driver, *(step.driver for step in order.host_steps)}
     return drivers == {SIMULATED} and order.work is not None and order.work.touches_machines
 
 
 def is_done_outside(order: "OrderAnswer") -> bool:
-    """Return whether somebody outside does something to the machines of an order, or to its host."""
+    """Return whether an external program works on the machines of an order or on its host."""
     if any(step.driver == EXTERNAL for step in order.host_steps):
         return True
     return order.driver == EXTERNAL and order.work is not None and order.work.touches_machines
 
 
 def simulated_part(rollout: "RolloutAnswer") -> str:
-    """Name how much of a rollout nothing is really done of; nothing, if all of it is real."""
+    """Write how much of a rollout is simulated; empty if all of it is real."""
     simulated, whole = len(rollout.simulated_hosts), len(rollout.hosts)
     if not simulated:
         return ""
@@ -93,27 +94,27 @@ def simulated_part(rollout: "RolloutAnswer") -> str:
 
 
 def rollout_state(rollout: "RolloutAnswer") -> str:
-    """Return the state of a rollout; one that was aborted and finishes what it has begun is aborting."""
+    """Return the state of a rollout; an aborted one that still finishes started hosts is `aborting`."""
     return "aborting" if rollout.aborting else rollout.state
 
 
 def rollout_progress(rollout: "RolloutAnswer") -> str:
-    """Write how many hosts are done and, of a rollout that does no more, which are not."""
-    said = f"{len(rollout.hosts_done)} of {counted(len(rollout.hosts), 'host')} done"
+    """Write how many hosts are done and, if the rollout was aborted, which are not."""
+    text = f"{len(rollout.hosts_done)} of {counted(len(rollout.hosts), 'host')} done"
     stopped = rollout.aborting or rollout.state == "aborted"
-    return f"{said}; not done: {some(rollout.hosts_not_done)}" if stopped and rollout.hosts_not_done else said
+    return f"{text}; not done: {some(rollout.hosts_not_done)}" if stopped and rollout.hosts_not_done else text
 
 
 def some(words: Sequence[str], most: int = 10) -> str:
-    """Join words as a person would, and count those that are too many: `a, b and 7 more`."""
+    """Join words, and count those beyond `most`: `a, b and 7 more`."""
     if len(words) <= most:
         return listing(words)
     return f"{', '.join(words[:most])} and {len(words) - most} more"
 
 
 def listing(words: Sequence[str]) -> str:
-    """Join words as a person would: `a, b and c`."""
-    *most, last = words or ["nobody"]
+    """Join words: `a, b and c`; `none` if there are none."""
+    *most, last = words or ["none"]
     return f"{', '.join(most)} and {last}" if most else last
 
 
@@ -138,7 +139,7 @@ _FILTERS = {
 
 
 def none_found(what: str, otherwise: str, **filters: object) -> str:
-    """Say that a list is empty: for what reason, or that nothing passes the filters that were given."""
+    """Say that no item passes the given filters or, without filters, `otherwise`."""
     asked = [f"{_FILTERS[name]} {_listed(value)}" for name, value in filters.items() if value]
     return f"No {what} {', '.join(asked)}." if asked else otherwise
 
@@ -148,32 +149,30 @@ def _listed(value: object) -> str:
 
 
 def notice(given: "NoticeAnswer") -> str | None:
-    """Write what notice machines got: `least 9 m 38 s, late 0, never polled 19`; None before a start.
+    """Write the notice that machines got: `least 9 m 38 s, late 0, never polled 19`; None before a start.
 
-    A machine that never polled was not sent the event: it may have polled at other times.
+    `never polled` counts machines that did not receive the event. They may have polled at other times.
     """
     least = span_or_none(given.least_seconds)
     if least is None and not given.never:
         return None
-    said = f"least {least or '-'}, late {given.late}, never polled {given.never}"
-    return f"{said} so far" if given.so_far else said
+    text = f"least {least or '-'}, late {given.late}, never polled {given.never}"
+    return f"{text} so far" if given.so_far else text
 
 
 def policy(asked: Mapping[str, Any]) -> list[str]:
-    """Write what a group asks for beyond what every group gets."""
-    approval = {"any": "any machine of it approves", "all": "all named machines must approve"}
-    said = [approval.get(asked["approval"], "the first named machine must approve")]
+    """Write how the policy of a group differs from the default."""
+    approval = {"any": "any machine approves", "all": "all named machines must approve"}
+    parts = [approval.get(asked["approval"], "the first named machine must approve")]
     if asked["auto_approve"]:
-        said.append("its users' own orders start without waiting")
-    for key, what in NOTICES.items():
-        if key in asked:
-            said.append(f"{format_span_briefly(asked[key])} {what}")
+        parts.append("orders of users start without approval")
+    parts += [f"{what} {format_span_briefly(asked[key])}" for key, what in NOTICES.items() if key in asked]
     if asked["budget"]:
-        said.append(f"needs {asked['budget']} healthy machines during a rollout")
+        parts.append(f"needs {asked['budget']} healthy machines during a rollout")
     if asked.get("freezes_at_once"):
-        said.append(f"{asked['freezes_at_once']} of it may be frozen together, whatever their update domains")
+        parts.append(f"{asked['freezes_at_once']} machines of any update domain may be frozen together")
     if asked.get("gang"):
-        said.append("its update domains may all be disturbed together")
+        parts.append("all update domains may be disturbed together")
     if asked["defer"]:
-        said.append(f"a guest may put an event off by {format_span_briefly(asked['defer'])}")
-    return said
+        parts.append(f"a guest may defer an event by {format_span_briefly(asked['defer'])}")
+    return parts

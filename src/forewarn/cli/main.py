@@ -1,7 +1,6 @@
-"""The `forewarn` command: nouns and verbs, put together.
+"""The `forewarn` command.
 
-Each is imported when it is called, and what it needs beyond Click when it runs, so that help and completion
-answer at once.
+Help and completion must answer at once. A command's module is therefore imported when the command is called.
 """
 
 import gc
@@ -13,108 +12,117 @@ from typing import Any
 import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import NounGroup, flag, summaries, write_section
+from forewarn.cli.command_group import OrderedGroup, flag, summaries, usage_message, write_section
 from forewarn.cli.session import EVERYWHERE
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
-EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached, or no answer from it."
+EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 server unreachable or without an answer."
 
-
-VERBS = {
-    "watch": (
-        "Watch hosts, machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it."
-    ),
-    "rehearse": "Rehearse what a fleet may do to its guests, and report what they made of it.",
-    "release": "Lift a hold, by its id or by what it holds (--project, --host); what waited for it goes on.",
-    "holds": "List what is held, and why.",
-    "calendar": "Print coming events as a calendar; --project prints those of a project.",
-    "promises": (
-        "Count by project and month whose notice was kept, late or never got, and what else befell them."
-    ),
+SECTIONS = {
+    "Fleet": {
+        "machine": "Show, declare, restart, redeploy, move, evict and terminate machines.",
+        "host": "Show and declare hosts, maintain them, and report failures.",
+        "group": "Show and declare the groups that receive events together.",
+        "project": "Show and declare projects: windows, blackout days, rehearsals.",
+        "driver": "Show the drivers that carry out work, and try one.",
+        "fleet": "Show the fleet as a file, apply a file, import from a hypervisor.",
+    },
+    "Work": {
+        "order": "Show orders; cancel, retry, abandon or report them.",
+        "event": "Show the events that guests see; approve or cancel them.",
+        "rollout": "Roll maintenance over hosts in waves; pause, resume or abort.",
+        "hold": "Stop new work for a while, and stop work that is under way.",
+        "gate": "Give notice, wait for the guests, then run your own command.",
+        "rehearse": "Play a scenario to guests, and report how they reacted.",
+        "watch": "Watch hosts, machines, events, holds and rollouts live.",
+        "history": "Show records, newest first; `history export` writes them to a file.",
+    },
+    "People": {
+        "token": "Create, list and revoke access tokens.",
+        "webhook": "Push records to a URL, and show deliveries that fail.",
+        "calendar": "Print upcoming events as an iCalendar file.",
+        "promises": "Count notices that were kept, late, missed or broken, by project and month.",
+    },
+    "Inside a machine": {
+        "guest": "Show and approve the events of this machine.",
+        "agent": "Prepare this machine for events, approve them, and recover.",
+    },
+    "Server": {
+        "serve": "Run the server.",
+        "health": "Check whether the server works and can save changes.",
+        "metrics": "Print the metrics in Prometheus format.",
+        "clock": "Show service time; advance a manual clock.",
+        "backup": "Copy the store to a file, even while a server uses it.",
+        "copy": "Copy the store to another database and compare every row. Stop the server first.",
+        "unit": "Write a systemd unit for the server, the agent, a filter or an import.",
+    },
 }
-NOUNS = {
-    "hold": "Announce and start nothing new for a while; stop what is under way.",
-    "machine": "Show machines, and order something to be done to one.",
-    "host": "Show hosts, maintain them, and say how they are.",
-    "driver": "Show who can do work on hosts.",
-    "group": "Show whom events are delivered to.",
-    "project": "Show the tenants, and when maintenance may disturb them.",
-    "order": "Show what is going to be done; cancel, retry or abandon it.",
-    "rollout": "Roll maintenance over hosts in waves; pause, resume or abort it.",
-    "event": "Show what is announced to guests; approve or cancel it.",
-    "fleet": "Show the fleet as a file, or counted; make it what a file says.",
-    "webhook": "Push records to an address as they happen; see what is stuck.",
-    "clock": "Show service time; turn it, if the clock is a manual one.",
-    "gate": "Announce, wait for the guests, then run your own command.",
-    "guest": "Inside a machine: what it is told, and approving it.",
-    "token": "Say who may do what: make, list and revoke tokens.",
-    "agent": "The agent in a machine: it gets ready for events, approves them, and comes back.",
-    "unit": "Have systemd run a program of forewarn: write its unit.",
-    "history": "Show what happened, newest first; `export` writes all of it.",
+# Earlier names of `hold list` and `hold release`. Help does not list them.
+ALIASES = {"holds": "List the holds in force.", "release": "Release a hold."}
+GROUPS = {
+    *("machine", "host", "group", "project", "driver", "fleet", "order", "event", "rollout", "hold", "gate"),
+    *("history", "token", "webhook", "guest", "agent", "clock", "unit"),
 }
-OF_SERVER = {
-    "health": "Check whether the server works, and whether it can save anything.",
-    "metrics": "Print the metrics, as Prometheus reads them.",
-    "serve": "Run the service.",
-    "backup": "Copy the store to a file, also while a server runs on it.",
-    "copy": (
-        "Copy the store to another database, of either kind, and compare all of it; no server may run on it."
-    ),
-}
-# Where a command is, if not in `nouns` in a module of its own.
-HOMES = {
-    **dict.fromkeys(("release", "holds"), "nouns.hold_commands"),
-    **dict.fromkeys(("clock", "calendar", "promises", "health", "metrics"), "nouns.service_commands"),
-    **dict.fromkeys(("backup", "copy"), "nouns.serve_commands"),
+# The modules of commands that are not `commands.NAME_commands`.
+MODULES = {
+    **dict.fromkeys(ALIASES, "commands.hold_commands"),
+    **dict.fromkeys(("clock", "calendar", "promises", "health", "metrics"), "commands.service_commands"),
+    **dict.fromkeys(("backup", "copy"), "commands.serve_commands"),
     "guest": "guest_side.guest_commands",
     "agent": "guest_side.agent_commands",
 }
-COMMANDS = {**VERBS, **NOUNS, **OF_SERVER}
+COMMANDS = {**{name: about for section in SECTIONS.values() for name, about in section.items()}, **ALIASES}
 
 
 class LazyCommand(click.Command):
-    """A command as it is listed; its module is imported when it is called."""
+    """A listed command, whose module is imported when the command is called."""
 
     def __init__(self, name: str, about: str) -> None:
-        super().__init__(name, help=about, short_help=about)
+        super().__init__(name, help=about, short_help=about, hidden=name in ALIASES)
 
     def load(self) -> click.Command:
-        """Import it; a noun gets the help that it is listed with."""
+        """Import the command; a group gets the help that it is listed with."""
         name = f"{self.name}"
-        module = import_module(f"forewarn.cli.{HOMES.get(name, f'nouns.{name}_commands')}")
-        found: click.Command = getattr(module, "app" if name in NOUNS else name)
+        module = import_module(f"forewarn.cli.{MODULES.get(name, f'commands.{name}_commands')}")
+        found: click.Command = getattr(module, "app" if name in GROUPS else name)
         if isinstance(found, click.Group):
             found.help = found.short_help = self.help
         return found
 
 
-class LazyGroup(NounGroup):
-    """A group whose commands are imported when they are called: help and completion list them without."""
+class LazyGroup(OrderedGroup):
+    """The program: it lists its commands without importing them."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command, and import it."""
+        """Find a command and import it."""
         name, found, rest = super().resolve_command(ctx, args)
         return name, found.load() if isinstance(found, LazyCommand) else found, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands, those about the server itself last."""
-        lines = {row[0]: row for row in summaries(*self.commands.values())}
-        write_section(formatter, "Commands", [lines[name] for name in (*VERBS, *NOUNS)])
-        write_section(formatter, "The server itself", [lines[name] for name in OF_SERVER])
+        """List the commands by section, without the aliases."""
+        for title, names in SECTIONS.items():
+            write_section(formatter, title, summaries(*(self.commands[name] for name in names)))
 
     def main(self, args: Any = None, *more: Any, **settings: Any) -> Any:
-        """Run the command; what is wrong with how it was typed is JSON too, where that is asked for."""
+        """Run the command and exit; usage errors have the form of all other errors."""
         words = list(sys.argv[1:] if args is None else args)
         typed = words[: words.index("--")] if "--" in words else words
-        if "--json" not in typed:
-            return super().main(args, *more, **settings)
         try:
             code = super().main(words, *more, **settings | {"standalone_mode": False})
-        except click.ClickException as error:
-            terminal.print_json_error("Usage", error.format_message())
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
             code = error.exit_code
+        except click.ClickException as error:
+            code = error.exit_code
+            if "--json" in typed:
+                terminal.print_json_error("Usage", usage_message(error))
+            else:
+                terminal.print_error(usage_message(error))
+        except click.Abort:
+            terminal.print_error("interrupted; nothing was changed")
+            code = 1
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -134,7 +142,7 @@ def _complete(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-def _at_once(declared: str, about: str, callback: Any) -> click.Option:
+def _eager_flag(declared: str, about: str, callback: Any) -> click.Option:
     return flag(declared, about, callback=callback, is_eager=True, expose_value=False)
 
 
@@ -142,16 +150,12 @@ app = LazyGroup(
     "forewarn",
     commands={name: LazyCommand(name, about) for name, about in COMMANDS.items()},
     params=[
-        _at_once("--version", "Show the version.", _show_version),
-        _at_once("--install-completion", "Install completion for the current shell.", _complete),
-        _at_once(
-            "--show-completion",
-            "Show completion for the current shell, to copy it or customize the installation.",
-            _complete,
-        ),
+        _eager_flag("--version", "Show the version.", _show_version),
+        _eager_flag("--install-completion", "Install completion for the current shell.", _complete),
+        _eager_flag("--show-completion", "Print the completion script of the current shell.", _complete),
         *EVERYWHERE,
     ],
-    callback=gc.enable,  # it is off while a program starts
+    callback=gc.enable,  # __main__ disables it while the program starts
     help=ABOUT,
     epilog=EXIT_CODES,
     no_args_is_help=True,
@@ -164,12 +168,7 @@ def main() -> None:
     try:
         app(prog_name="forewarn")
     finally:
-        _flush()
-
-
-def _flush() -> None:
-    """Write what is left; the reader of a pipe may have gone."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader of the pipe has exited
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,7 +1,7 @@
-"""Arguments and options of several commands: names, ids, reasons, and times as people type them."""
+"""Options and arguments that several commands share, and the paths of what they name."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -13,40 +13,103 @@ from forewarn.cli.completion import ids, names
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import Reply, RequestRefused
+from forewarn.core.basic_types import Kind
 from forewarn.core.time_formats import EXPECTED_SPAN, parse_span
 from forewarn.wire.answers.answer import ApiAnswer
-from forewarn.wire.texts import is_guid, is_name
+from forewarn.wire.texts import either, is_guid, is_name
 
-REASON = option("--reason", "TEXT", "Why, for the records.")
-DEADLINE = option("--deadline", "TIME", "From then on windows give way; as 2026-01-31T12:00:00Z.")
-TAKES = option("--takes", "DURATION", "How long a host is expected to take, where windows bind it.")
+A = TypeVar("A", bound=ApiAnswer)
+SHORTEST_ID = 4
+_PART_OF_ID = re.compile(r"[0-9A-Fa-f-]{1,36}")
+
+
+class Duration(click.ParamType[float]):
+    """A span of time such as 90, 15m or 7d; its value is in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds."""
+        try:
+            return parse_span(f"{value}").total_seconds()
+        except ValueError:
+            raise click.BadParameter(f"{EXPECTED_SPAN}, got {value!r}", ctx, param) from None
+
+
+class RecordKind(click.ParamType[str]):
+    """A kind of record; a mistyped one is answered with the nearest three, as there are more than sixty."""
+
+    name = "kind"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the kind."""
+        if value in {*Kind}:
+            return value
+        from difflib import get_close_matches
+
+        near = get_close_matches(value, [*Kind], n=3)
+        meant = f"; did you mean {either(near)}?" if near else "; `forewarn history` shows kinds in use"
+        raise click.BadParameter(f'there is no kind "{value}"{meant}', ctx, param)
+
+
+def duration(declared: str, about: str, **settings: Any) -> click.Option:
+    """Declare an option that takes a span of time."""
+    return option(declared, "DURATION", about, type=Duration(), **settings)
+
+
+def kinds(declared: str) -> click.Option:
+    """Declare an option that selects kinds of records."""
+    about = "Only records of this kind, such as event-scheduled. Repeatable."
+    return option(declared, "KIND", about, type=RecordKind(), multiple=True)
+
+
+# The parameters of options are named as the fields of the API: a command sends them as they are.
+REASON = option("--reason", "TEXT", "The reason, for the history.")
+DEADLINE = option(
+    "--deadline", "TIME", "From this time on, ignore maintenance windows, such as 2026-01-31T12:00:00Z."
+)
+TAKES = duration("--takes expected_seconds", "How long the work on a host takes, to fit it into windows.")
 DRIVER = option(
     "--driver",
     "NAME",
-    "Who does the work, as `forewarn driver list` names them; else as each host declares it.",
+    "The driver that does the work, from `forewarn driver list`. Default: the driver of each host.",
     shell_complete=names("drivers"),
 )
-EVACUATE = flag("--evacuate", "Machines that can leave do so first; the default.")
-IN_PLACE = flag("--in-place", "All machines restart with the host.")
-RETURNING = flag("--return returning", "Those that left come back afterwards, with notice of its own.")
+EVACUATE = flag("--evacuate", "Move machines off the host first, where possible (the default).")
+IN_PLACE = flag("--in-place", "Restart all machines with the host.")
+RETURNING = flag(
+    "--return returning", "Move the machines back afterwards, with a notice of its own.", default=None
+)
 HOST_WORK = option(
     "--host-work",
     "NAME",
-    "Who works on the host itself, as `forewarn driver list` names them.",
+    "The driver that works on the host itself, from `forewarn driver list`.",
     shell_complete=names("drivers"),
 )
 TOGETHER = option(
     "--together",
     "REASON",
-    "Do a host in one go though it carries two update domains of a group; a broken promise.",
+    "Disturb two update domains of a group at once if the host carries them. Recorded as a broken promise.",
 )
-WHOLE = flag("--whole", "Do a host in one go; refused if it carries two update domains of a group.")
-HEARTBEAT = option("--heartbeat", "DURATION", "How long an external driver may be silent. Else 10m.")
-ONLY_NEW = flag("--new", "Only add it: refused if one of this name exists, which stays as it is.")
-
-A = TypeVar("A", bound=ApiAnswer)
-SHORTEST = 4
-_PART_OF_ID = re.compile(r"[0-9A-Fa-f-]{1,36}")
+WHOLE = flag(
+    "--whole",
+    "Do all machines of a host at once. Refused if it carries two update domains of a group.",
+    default=None,
+)
+HEARTBEAT = duration(
+    "--heartbeat heartbeat_seconds",
+    "Fail the work if an external driver sends nothing for this long. Default: 10m.",
+)
+ONLY_NEW = flag("--new", "Refuse to change one that exists.")
+OF_MACHINE = option("--machine", "NAME", "Only of this machine.", shell_complete=names("machines"))
+OF_HOST = option("--host", "HOST", "Only of this host.", shell_complete=names("hosts"))
+URGENCY = (
+    REASON,
+    option("--emergency", "REASON", "Start without notice. Recorded as a broken promise."),
+    duration("--notice notice_seconds", "Notice of an emergency, such as 2m. Default: none."),
+    flag("--despite-hold", "Start the emergency although a hold is in force.", default=None),
+)
+WORK = (*URGENCY, DEADLINE, TAKES, DRIVER, HEARTBEAT, TOGETHER)
 
 
 def put_in_fleet(
@@ -59,62 +122,49 @@ def put_in_fleet(
     new: bool,
     **params: Any,
 ) -> Reply[A]:
-    """Declare something; `new` refuses to change what exists."""
+    """Declare a thing; with `new`, refuse to change one that exists."""
     headers = {"If-None-Match": "*"} if new else {}
     return session.client.call("PUT", path_of(what, name), kind, body=body, params=params, headers=headers)
 
 
 def delete_from_fleet(session: Session, what: str, name: str, kind: type[ApiAnswer], **params: Any) -> None:
-    """Take something out of the fleet, and print that."""
+    """Remove a thing from the fleet, and say so."""
     reply: Reply[Any] = session.client.call("DELETE", path_of(what, name), kind, params=params)
-    session.print_reply(reply, lambda gone: terminal.echo(f"{gone.name} is no longer in the fleet."))
+    session.print_reply(
+        reply, lambda gone: terminal.echo(f"{what.capitalize()} {gone.name} removed from the fleet.")
+    )
 
 
 def name_argument(metavar: str, completed_by: str | None = None) -> click.Argument:
-    """Make the argument that names one thing; the shell completes it by a list of the server."""
+    """Declare the argument that names one thing; a list of the server completes it."""
     completion = names(completed_by) if completed_by else None
-    return argument("name", metavar, shell_complete=completion)
+    return argument("name", metavar, f"The name of the {metavar.lower()}.", shell_complete=completion)
 
 
-def id_argument(metavar: str, help_: str = "Its id, or how it begins.") -> click.Argument:
-    """Make the argument that is the id of one thing; the shell completes those that are listed."""
+def id_argument(metavar: str, about: str = "The id, or how it begins.") -> click.Argument:
+    """Declare the argument that is the id of one thing; a list of the server completes it."""
     listed = f"{metavar.strip('[]').lower()}s"
     required = not metavar.startswith("[")
-    return argument("id_", metavar, help_, required=required, shell_complete=ids(listed))
+    return argument("id_", metavar, about, required=required, shell_complete=ids(listed))
 
 
-OF_MACHINE = option("--machine", "NAME", "Only of this machine.", shell_complete=names("machines"))
-OF_HOST = option("--host", "HOST", "Only of this host.", shell_complete=names("hosts"))
 HOST = name_argument("HOST", "hosts")
 MACHINE = name_argument("MACHINE", "machines")
 ORDER = id_argument("ORDER")
 
 
-def service_mode(*, evacuate: bool, in_place: bool, returning: bool) -> dict[str, Any]:
-    """Return what becomes of the machines of a host that is worked on itself, as it is sent."""
+def service_mode(*, evacuate: bool, in_place: bool, returning: bool | None) -> dict[str, Any]:
+    """Return what becomes of the machines while their host is serviced, as the API takes it."""
     if evacuate and in_place:
-        raise click.BadParameter("say --evacuate or --in-place, not both")
+        raise click.BadParameter("choose one of them", param_hint="--evacuate, --in-place")
     if returning and in_place:
-        raise click.BadParameter("--in-place moves no machine, so that none can --return")
+        raise click.BadParameter("--in-place moves no machine, so none can return", param_hint="--return")
     mode = "in-place" if in_place else "evacuate" if evacuate else None
-    return {"mode": mode, "returning": returning or None}
+    return {"mode": mode, "returning": returning}
 
 
-def seconds(text: str, *, hint: str) -> float:
-    """Read a time such as `90`, `15m` or `7d`; `hint` names where it was typed."""
-    try:
-        return parse_span(text).total_seconds()
-    except ValueError:
-        raise click.BadParameter(f"{EXPECTED_SPAN}, got {text!r}", param_hint=hint) from None
-
-
-def seconds_or_none(text: str | None, *, hint: str) -> float | None:
-    """Read a time, if one was typed."""
-    return None if text is None else seconds(text, hint=hint)
-
-
-def pairs(typed: tuple[str, ...], flag: str) -> dict[str, str]:
-    """Read what was typed pair by pair."""
+def pairs(typed: Iterable[str], flag: str) -> dict[str, str]:
+    """Read the values of an option that is typed as NAME=VALUE."""
     typed_pairs = [each.partition("=") for each in typed]
     for name, equals, _ in typed_pairs:
         if not equals:
@@ -122,75 +172,34 @@ def pairs(typed: tuple[str, ...], flag: str) -> dict[str, str]:
     return {name: value for name, _, value in typed_pairs}
 
 
-def plain(written: str) -> object:
-    """Read a number, a yes or a no; all else is a text."""
+def scalar(written: str) -> object:
+    """Read a number, true or false; anything else is text."""
     words = {"true": True, "false": False}
     return int(written) if written.isdecimal() else words.get(written, written)
 
 
-def amount(written: str) -> object:
-    """Read how much a host has of something: 64, or 64x4 of what it gives out four times."""
+def host_amount(written: str) -> object:
+    """Read the amount of a host's resource: 64, or 64x4 to offer it four times over."""
     much, times, ratio = written.partition("x")
-    return {"amount": number(much), "ratio": number(ratio)} if times else number(much)
+    return {"amount": amount(much), "ratio": amount(ratio)} if times else amount(much)
 
 
-def number(written: str) -> float:
-    """Read how much a machine takes of something."""
+def amount(written: str) -> float:
+    """Read the amount of a resource."""
     try:
         return int(written) if written.isdecimal() else float(written)
     except ValueError:
         raise click.BadParameter(f"expected NAME=NUMBER, got {written!r}", param_hint="--resource") from None
 
 
-URGENCY = (
-    REASON,
-    option("--emergency", "REASON", "Give no notice; recorded as a broken promise."),
-    option("--notice", "DURATION", "Of an emergency, as 2m; left out: none."),
-    flag("--despite-hold", "No hold stops the emergency."),
-)
-WORK = (*URGENCY, DEADLINE, TAKES, DRIVER, HEARTBEAT, TOGETHER)
-
-
-def urgency(
-    *, reason: str | None, emergency: str | None, notice: str | None, despite_hold: bool
-) -> dict[str, Any]:
-    """Make what is sent of why, and of promises that are not kept."""
-    return {
-        "reason": reason,
-        "emergency": emergency,
-        "notice_seconds": seconds_or_none(notice, hint="--notice"),
-        "despite_hold": despite_hold or None,
-    }
-
-
-def work(
-    *,
-    deadline: str | None,
-    takes: str | None,
-    driver: str | None,
-    heartbeat: str | None,
-    together: str | None,
-    **urgent: Any,
-) -> dict[str, Any]:
-    """Make what is sent of that and of the work: who does it, until when, how long, and how silent."""
-    return {
-        **urgency(**urgent),
-        "driver": driver,
-        "deadline": deadline,
-        "expected_seconds": seconds_or_none(takes, hint="--takes"),
-        "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
-        "together": together,
-    }
-
-
 def path_of(what: str, name: str) -> str:
-    """Return the path of what has a name; what could not be a name is refused as unknown."""
+    """Return the path of a named thing. A name that cannot be a path segment does not exist."""
     from urllib.parse import quote
 
     project, slash, rest = name.partition("/")
     if name in ("", ".", "..") or slash:
         meant = (
-            f"; say {rest} --project {project}"
+            f"; use {rest} --project {project}"
             if what == "machine" and is_name(project) and is_name(rest)
             else ""
         )
@@ -202,33 +211,30 @@ id_of: Callable[[ApiAnswer], str] = attrgetter("id")
 
 
 def full_id(client: OperatorClient, kind: type[ApiAnswer], typed: str) -> str:
-    """Return the id of what is listed, by how it begins."""
+    """Return the whole id of a thing, given how it begins."""
     return typed.upper() if is_guid(typed) else id_of(find_by_prefix(client, kind, typed))
 
 
 def path_by_id(client: OperatorClient, kind: type[ApiAnswer], typed: str) -> str:
-    """Return the path of what is listed, by how its id begins."""
+    """Return the path of a thing, given how its id begins."""
     return f"/v1/{kind.NOUN}s/{full_id(client, kind, typed)}"
 
 
 def find_by_prefix(client: OperatorClient, kind: type[A], typed: str) -> A:
-    """Find what is listed by how its id begins."""
-    one = kind.NOUN
-    if len(typed) < SHORTEST:
-        raise RequestRefused(f"{one} {typed}: give at least {SHORTEST} characters of its id")
-    like = _beginning(client, kind, typed)
-    if not like:
-        listing = {"hold": "holds", "event": "event list --all"}.get(f"{one}", f"{one} list")
-        raise RequestRefused(f"no {one} begins with {typed}: `forewarn {listing}` shows those there are")
-    if len(like) > 1:
-        some = ", ".join(map(id_of, like[:5]))
-        raise RequestRefused(f"{len(like)} {one}s begin with {typed}: {some}; give more of it")
-    return like[0]
-
-
-def _beginning(client: OperatorClient, kind: type[A], typed: str) -> list[A]:
-    if not _PART_OF_ID.fullmatch(typed):
-        return []
-    # Past events are many: only those are asked for that may be meant.
-    filters = {"all": True, "begins": typed} if kind.NOUN == "event" else {}
-    return [each for each in client.all(kind, **filters).value.items if id_of(each).startswith(typed.upper())]
+    """Find the one listed thing whose id begins so."""
+    noun = kind.NOUN
+    if len(typed) < SHORTEST_ID:
+        raise RequestRefused(f"{noun} {typed}: type at least {SHORTEST_ID} characters of the id")
+    found: list[A] = []
+    if _PART_OF_ID.fullmatch(typed):
+        # There may be many past events: ask only for those that can be meant.
+        filters = {"all": True, "begins": typed} if noun == "event" else {}
+        listed = client.all(kind, **filters).value.items
+        found = [each for each in listed if id_of(each).startswith(typed.upper())]
+    if not found:
+        listing = "event list --all" if noun == "event" else f"{noun} list"
+        raise RequestRefused(f"no {noun} begins with {typed}; `forewarn {listing}` shows all {noun}s")
+    if len(found) > 1:
+        some = ", ".join(map(id_of, found[:5]))
+        raise RequestRefused(f"{len(found)} {noun}s begin with {typed}: {some}; type more of the id")
+    return found[0]

@@ -1,6 +1,6 @@
-"""What every command knows: which server, who asks, whose project, and whether a program reads the answer.
+"""The options of every command, the client that they lead to, and the exit codes.
 
-These options are accepted before the noun, after it, and after the verb; the last one counts.
+The options are accepted before the noun, after it, and after the verb. The last one counts.
 """
 
 import inspect
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import NounGroup, SharedOption, VerbCommand
+from forewarn.cli.command_group import OrderedGroup, SharedOption, VerbCommand, shown_name
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import (
     NOT_FOUND,
@@ -38,18 +38,14 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 BAD_REQUEST = 400
-# As shells report a program that SIGINT has ended.
+# The exit code that shells report for a program that SIGINT has ended.
 INTERRUPTED = 130
 DEFAULT_SERVER = "http://127.0.0.1:8170"
-
-SERVER_HELP = f"Where the server is. FOREWARN_SERVER says it for good; else it is {DEFAULT_SERVER}."
-WHO_HELP = "Who you are. FOREWARN_TOKEN says it without showing it to others on this machine."
 
 Function = Callable[..., None]
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Keep an option that was typed: one after the verb goes over the same one before it."""
     if value:
         ctx.obj = replace(ctx.ensure_object(Session), **{param.name: value})
 
@@ -59,22 +55,24 @@ def _shared(declared: str, about: str, **settings: Any) -> SharedOption:
 
 
 def _everywhere(*, hidden: bool = False) -> tuple[click.Option, ...]:
+    server = f"The server. Default: FOREWARN_SERVER, else {DEFAULT_SERVER}."
+    who = "Your access token. FOREWARN_TOKEN keeps it out of the process list."
     return (
-        _shared("--server", SERVER_HELP, metavar="URL", hidden=hidden),
-        _shared("--token", WHO_HELP, metavar="SECRET", hidden=hidden),
-        _shared("--project", "Only of this project, or whose machine.", metavar="NAME", hidden=hidden),
+        _shared("--server", server, metavar="URL", hidden=hidden),
+        _shared("--token", who, metavar="SECRET", hidden=hidden),
+        _shared("--project", "Project to act in.", metavar="NAME", hidden=hidden),
         JSON,
     )
 
 
-JSON = _shared("--json", "Answer with JSON, for programs.", is_flag=True)
+JSON = _shared("--json", "Print JSON, for programs.", is_flag=True)
 EVERYWHERE = _everywhere()
-# Of commands that ask no server; given all the same, they are answered with where to ask instead.
+# Commands that call no server accept these all the same, to explain what to use instead.
 WITHIN_MACHINE = _everywhere(hidden=True)
 
 
-def as_typed() -> str:
-    """Name this program so that it can be typed: by its path, where the shell would not find it."""
+def program_name() -> str:
+    """Return what a person types to run this program: its path if the shell would not find it."""
     typed, found = sys.argv[0], shutil.which("forewarn")
     if not os.access(typed, os.X_OK) or (found is not None and os.path.samefile(found, typed)):
         return "forewarn"
@@ -83,7 +81,7 @@ def as_typed() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """The options that every command has."""
+    """The values of the shared options."""
 
     server: str | None = None
     token: str | None = field(default=None, repr=False)
@@ -92,7 +90,7 @@ class Session:
 
     @property
     def client(self) -> OperatorClient:
-        """The way to the server."""
+        """A client of the server."""
         return OperatorClient(
             self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER,
             token=self.token or os.environ.get("FOREWARN_TOKEN") or None,
@@ -102,43 +100,43 @@ class Session:
 
     @property
     def scope(self) -> dict[str, str]:
-        """The query that says whose machine is meant."""
+        """The query parameter that selects the project."""
         return {"project": self.project} if self.project else {}
 
     def command(self, words: str) -> str:
-        """Write a command that a person could type next, to the same server."""
+        """Return a command to type next, for the same server."""
         server = f" --server {self.server}" if self.server else ""
-        return f"{as_typed()}{server} {words}"
+        return f"{program_name()}{server} {words}"
 
     def caller(self) -> "CallerAnswer | None":
-        """Ask the server who is asking, so that nobody is told to do what they may not; None: not known."""
+        """Return the caller and their rights, to suggest only what they may do; None if unknown."""
         from forewarn.wire.answers.access_answers import CallerAnswer
 
         try:
             return self.client.get("/v1/caller", CallerAnswer).value
         except RequestRefused as refusal:
-            if refusal.status != NOT_FOUND:  # the server is older than the question
+            if refusal.status != NOT_FOUND:  # an older server lacks this endpoint
                 raise
             return None
 
     def now(self) -> datetime:
-        """Ask the server for its time."""
+        """Return the service time."""
         from forewarn.wire.answers.service_answers import ClockAnswer
 
         return self.client.get("/v1/clock", ClockAnswer).value.now
 
     def order(self, id_: str) -> "OrderAnswer":
-        """Read an order."""
+        """Return an order."""
         from forewarn.wire.answers.order_answers import OrderDetailWithEventsAnswer
 
         return self.client.get(f"/v1/orders/{id_}", OrderDetailWithEventsAnswer).value.order
 
     def print_reply(self, reply: Reply[V], show: Callable[[V], None]) -> None:
-        """Print a server's answer as it was sent for a program, or show it to a person."""
+        """Print the server's JSON for a program, or show the value to a person."""
         self.print_answer(reply.json, lambda: show(reply.value))
 
     def print_answer(self, whole: object, show: Callable[[], None]) -> None:
-        """Print an answer whole for a program, or show it to a person."""
+        """Print the whole answer as JSON for a program, or show it to a person."""
         if self.json:
             terminal.print_json(whole)
         else:
@@ -152,7 +150,7 @@ def command(
     shared: Iterable[click.Parameter] = EVERYWHERE,
     cls: type[VerbCommand] = VerbCommand,
 ) -> Callable[[Function], VerbCommand]:
-    """Make a command of a function that takes a Session and these parameters."""
+    """Turn a function that takes a Session and these parameters into a command."""
 
     def decorate(function: Function) -> VerbCommand:
         text = about or inspect.cleandoc(function.__doc__ or "")
@@ -167,8 +165,8 @@ def command(
     return decorate
 
 
-class Noun(NounGroup):
-    """The commands about one kind of thing, each of which takes a Session."""
+class Noun(OrderedGroup):
+    """The commands about one kind of thing; their functions take a Session."""
 
     def __init__(
         self,
@@ -178,7 +176,10 @@ class Noun(NounGroup):
         alone: Function | None = None,
         **settings: Any,
     ) -> None:
-        """Take the options before a verb, the shared ones of each verb, and what is done without a verb."""
+        """Create the group.
+
+        `params` stand before a verb, `shared` are added to each verb, and `alone` runs without a verb.
+        """
         usual = {"callback": alone and _in_session(alone), "invoke_without_command": alone is not None}
         super().__init__(params=[*params], **{"no_args_is_help": True, **usual, **settings})
         self._shared = tuple(shared)
@@ -208,13 +209,15 @@ def _in_session(function: Function) -> Function:
 
 @contextmanager
 def exit_codes(*, json: bool = False) -> Iterator[None]:
-    """End what fails as a program should: with a message, and one of the exit codes that the help lists."""
+    """Turn errors into a message and one of the exit codes that the help lists."""
     try:
         yield
     except RequestRefused as refusal:
         message = str(refusal)
-        typed = in_flags(message) if refusal.status == BAD_REQUEST else message
-        # What names a flag is wrong usage, whether it was found here or by the server.
+        ctx = click.get_current_context(silent=True)
+        params = ctx.command.params if ctx is not None and refusal.status == BAD_REQUEST else ()
+        typed = in_flags(message, params)
+        # A refusal that names a flag is wrong usage, whether the command or the server found it.
         _end(typed, exit_code=1 if typed == message else 2, code=refusal.code, json=json)
     except OutcomeUnknown as error:
         _end(str(error), exit_code=3, code="Uncertain", json=json)
@@ -235,56 +238,14 @@ def _end(message: str, *, exit_code: int, code: str, json: bool) -> NoReturn:
     raise click.exceptions.Exit(exit_code) from None
 
 
-_FIELD = re.compile(r"([a-z_]+)(\[\d+\])?: ")
-
-_SAME_NAME = (
-    *(
-        "abort",
-        "action",
-        "canary",
-        "deadline",
-        "despite_hold",
-        "driver",
-        "emergency",
-        "fenced",
-        "host",
-        "hosts_at_once",
-        "kind",
-        "limit",
-        "max_failures",
-    ),
-    *("name", "overlap", "project", "reason", "require_poll", "role", "secret", "since", "state"),
-    *("host_work", "live", "to", "together", "whole"),
-)
-FLAGS = {
-    **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},
-    "expected_seconds": "--takes",
-    "expires_seconds": "--expires",
-    "expiry": "--expires",
-    "gap_seconds": "--gap",
-    "health_seconds": "--health",
-    "heartbeat_seconds": "--heartbeat",
-    "mode": "--evacuate, --in-place",
-    "notice_seconds": "--notice",
-    "returning": "--return",
-    "soak_seconds": "--soak",
-    "from": "--from",
-    "take": "--take",
-    "kinds": "--kind",
-    "tags": "--tag",
-    "labels": "--label",
-    "resources": "--resource",
-    "hosts": "HOST",
-    "seconds": "DURATION",
-    "url": "URL",
-}
+_FIELD = re.compile(r"([a-z_]+)(\[\d+\])?(\.[a-z_]+)*: ")
+# Fields of the API that no parameter is named after.
+_OTHER_FLAGS = {"mode": "--evacuate, --in-place", "expiry": "--expires", "from": "--from"}
 
 
-def in_flags(message: str) -> str:
-    """Name the flag instead of the field that a refusal begins with; whatever else it says stays."""
-    from forewarn.wire.fleet import MACHINE
-
-    flags = {**{name: f"--{name.replace('_', '-')}" for name in MACHINE}, **FLAGS}
+def in_flags(message: str, params: Iterable[click.Parameter]) -> str:
+    """Name the flag of a command instead of the API's field that a refusal begins with."""
+    flags = {**_OTHER_FLAGS, **{f"{param.name}": shown_name(param) for param in params}}
     field = _FIELD.match(message)
     if field is None or field[1] not in flags:
         return message

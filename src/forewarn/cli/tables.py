@@ -1,8 +1,8 @@
-"""Tables and lists of facts: how they fit a terminal, and their lines of styled text.
+"""Tables and lists of facts that fit the width of a terminal, as lines of styled text.
 
-A name or a time is never cut. Where the width does not suffice, columns of many words are wrapped first; then
-columns that can be spared are left out; then times are written in two lines, and the columns of many words
-become as narrow as their longest word. What does not fit even so is shown vertically, with every column.
+A name or a time is never cut. If the width does not suffice, a table first wraps its wide columns, then drops
+columns that can be spared. It then writes times in two lines, and makes wrapped columns as narrow as their
+longest word. If even that does not fit, the rows are shown vertically, with every column.
 """
 
 import re
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-# Between two columns; and what a column of many words needs at least to be read.
+# The space between two columns, and the least comfortable width of a wrapped column.
 GAP = 3
 WRAPPED = 24
 
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
-# Holds words together until they are laid out: no text that is shown has it.
+# Keeps words together until they are laid out. Printable text never contains it.
 _TIED = "\x00"
 
-# Between the name of a fact and the fact; and where the fact begins if it has lines of its own.
+# The space between the name and the value of a fact, and the indent of a value below its name.
 FACT_GAP = 2
 INDENT = "  "
 CLIPPED = " …"
@@ -28,41 +28,41 @@ Fact = tuple[str, Text]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its heading, its cells, and what may be done to it where there is not room for all."""
+    """A column of a table."""
 
     name: str
     cells: Sequence[str]
-    wraps: bool = False  # of many words
+    wraps: bool = False
 
     @property
     def whole(self) -> int:
-        """The width that it needs to have each cell on one line."""
+        """The width that shows each cell on one line."""
         return _widest(self.name, *(line for cell in self.cells for line in cell.split("\n")))
 
     @property
     def narrowest(self) -> int:
-        """The width of its longest word."""
+        """The width of the longest word."""
         return _widest(self.name, *(word for cell in self.cells for word in _words(cell)))
 
     @property
     def in_two_lines(self) -> int:
-        """The width that it needs if each time has a line below its day."""
+        """The width if each time stands below its day."""
         parts = (part for cell in self.cells for part in _MOMENT.sub("\\1\n\\2 UTC", cell).split("\n"))
         return _widest(self.name, *parts)
 
     @property
     def comfortable(self) -> int:
-        """The width in which it can be read well."""
+        """The width that reads well."""
         return min(self.whole, max(self.narrowest, WRAPPED)) if self.wraps else self.whole
 
     @property
     def timed(self) -> bool:
-        """Whether it shows times, which may stand in two lines each."""
+        """Whether the column shows times, which can take two lines each."""
         return not self.wraps and any(map(_MOMENT.search, self.cells))
 
 
 def choose_widths(columns: Sequence[Column], *, width: int, spare: Sequence[str]) -> dict[str, int] | None:
-    """Choose columns of a table, each with its width; None if it must be shown vertically."""
+    """Return the columns that fit, with their widths; None if only a vertical layout fits."""
     for widths in _choices(columns, spare=spare):
         if table_width(widths) <= width:
             return _widened(widths, columns, width=width)
@@ -70,17 +70,17 @@ def choose_widths(columns: Sequence[Column], *, width: int, spare: Sequence[str]
 
 
 def table_width(widths: Mapping[str, int]) -> int:
-    """Return how wide a table with such columns is."""
+    """Return the width of a table with these columns."""
     return sum(widths.values()) + GAP * (len(widths) - 1)
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break a text between words, where a line is full; a word that is wider than that stays whole."""
+    """Break a text between words; a word wider than a line stays whole."""
     return [part for line in text.split("\n") for part in _broken(line, width)]
 
 
 def last_break(text: str, width: int) -> int:
-    """Return where a text that is too wide can be cut: after the last word that fits, never in a time."""
+    """Return the place of the last word break that fits, outside times."""
     place = len(text)
     while place > 0 and (count_cells(text[:place]) > width or text[place : place + 1] not in ("", " ")):
         place = text.rfind(" ", 0, place)
@@ -91,14 +91,14 @@ def last_break(text: str, width: int) -> int:
 
 
 def count_cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return the width of a text in terminal cells."""
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def _choices(columns: Sequence[Column], *, spare: Sequence[str]) -> Iterator[dict[str, int]]:
-    """Give the widths to try, from the most comfortable on."""
+    """Yield the widths to try, the most comfortable first."""
     yield {column.name: column.whole for column in columns}
     comfortable = {column.name: column.comfortable for column in columns}
     yield dict(comfortable)
@@ -112,7 +112,7 @@ def _choices(columns: Sequence[Column], *, spare: Sequence[str]) -> Iterator[dic
 
 
 def _widened(widths: dict[str, int], columns: Sequence[Column], *, width: int) -> dict[str, int]:
-    """Give the room that is left to the columns of many words, the first of them first."""
+    """Give the remaining width to the wrapped columns, from the first on."""
     room = width - table_width(widths)
     for column in columns:
         if column.wraps and column.name in widths:
@@ -127,7 +127,7 @@ def _widest(*texts: str) -> int:
 
 
 def _words(text: str) -> list[str]:
-    """Split a text where it may be broken: a moment has two parts, its day and its time."""
+    """Split a text where it may break; a moment splits into its day and its time."""
     return [word.replace(_TIED, " ") for word in _MOMENT.sub(rf"\1 \2{_TIED}UTC", text).split()]
 
 
@@ -144,7 +144,7 @@ def _broken(line: str, width: int) -> list[str]:
 
 
 def table_lines(cells: Mapping[str, Sequence[Text]], widths: Mapping[str, int]) -> list[Text]:
-    """Draw a table: its headings, a rule, and its rows, each of as many lines as its longest cell."""
+    """Draw a table: headings, a rule, and rows of one or more lines."""
     columns = list(widths)
     head = _row([Text(name) for name in columns], list(widths.values()))
     for line in head:
@@ -155,7 +155,7 @@ def table_lines(cells: Mapping[str, Sequence[Text]], widths: Mapping[str, int]) 
 
 
 def block_lines(cells: Mapping[str, Sequence[Text]], width: int) -> list[Text]:
-    """Draw what a table has too little room for: the facts of each row, and a blank line between two rows."""
+    """Draw each row as a list of facts, with a blank line between two rows."""
     lines: list[Text] = []
     for row in zip(*cells.values(), strict=True):
         lines += [Text()] if lines else []
@@ -164,14 +164,14 @@ def block_lines(cells: Mapping[str, Sequence[Text]], width: int) -> list[Text]:
 
 
 def fact_lines(facts: Sequence[Fact], width: int) -> list[Text]:
-    """Draw facts, a line each or more; one with a word too wide for the room beside its name is below it."""
+    """Draw facts, one or more lines each; a value with a very wide word stands below its name."""
     names = max((count_cells(name) for name, _ in facts), default=0)
     room = width - names - FACT_GAP
     return [line for fact in facts for line in _fact(fact, names, room=room, width=width)]
 
 
 def clip(line: Text, width: int) -> Text:
-    """Shorten a line that is too wide between two words, and say so; a single word is cut."""
+    """Shorten a line that is too wide, between words if possible, and mark that."""
     if line.cell_len <= width:
         return line
     place = last_break(line.plain, width - len(CLIPPED))
@@ -182,13 +182,13 @@ def clip(line: Text, width: int) -> Text:
     return line[:place].append(CLIPPED)
 
 
-def fold(line: Text, width: int, *, hanging: int, most: int) -> list[Text]:
-    """Break a line that is too wide between words, into so many; all but the first begin further right."""
+def fold_line(line: Text, width: int, *, hanging: int, most: int) -> list[Text]:
+    """Break a line that is too wide into at most `most` lines, with a hanging indent."""
     lines: list[Text] = []
     rest = line
     while rest.cell_len > width and len(lines) < most - 1:
         place = last_break(rest.plain, width)
-        if place <= hanging:  # a single word fills it
+        if place <= hanging:  # a single word fills the line
             break
         lines.append(rest[:place])
         lines[-1].rstrip()
@@ -199,10 +199,9 @@ def fold(line: Text, width: int, *, hanging: int, most: int) -> list[Text]:
 
 def _fact(fact: Fact, names: int, *, room: int, width: int) -> Iterable[Text]:
     name, value = fact
-    said = wrap(value.plain, room)
-    beside = all(count_cells(line) <= room for line in said)
-    if beside:
-        first, *rest = said
+    lines = wrap(value.plain, room)
+    if all(count_cells(line) <= room for line in lines):
+        first, *rest = lines
         yield Text.assemble((name, "bold"), _blanks(name, names + FACT_GAP), (first, value.style))
         indent = " " * (names + FACT_GAP)
     else:

@@ -1,4 +1,4 @@
-"""Where output goes: tables for people, plain lines for pipes, JSON for programs."""
+"""Output: tables for people, plain lines for pipes, JSON for programs."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Wider than any table: what goes into a pipe must be whole.
+# Wider than any table: a pipe gets whole lines.
 UNBOUNDED = 100_000
 SHORT_ID = 8
 
@@ -38,35 +38,35 @@ STYLES = {
 
 
 def is_terminal() -> bool:
-    """Return whether the output goes to a terminal."""
+    """Return whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def width() -> int:
-    """Return how wide the terminal is now; a pipe has no end."""
+    """Return the width of the terminal; a pipe is unbounded."""
     return shutil.get_terminal_size().columns if is_terminal() else UNBOUNDED
 
 
 def short(id_: str | None) -> str:
-    """Shorten an id for a person; a pipe gets all of it."""
+    """Shorten an id at a terminal; a pipe gets the whole id."""
     if id_ is None:
         return "-"
     return id_[:SHORT_ID] if is_terminal() else id_
 
 
 def readable(text: str) -> str:
-    """Write a sentence for a person: times as everywhere, ids shortened; a pipe gets all of them."""
+    """Write the times of a sentence as everywhere, and shorten its ids at a terminal."""
     text = _TIME.sub(r"\1 \2 UTC", text)
     return _GUID.sub(lambda id_: short(id_.group()), text)
 
 
 def echo(text: str = "") -> None:
-    """Print a line, and flush it: who follows a log sees it at once."""
+    """Print a line and flush it, so that a reader of a pipe sees it at once."""
     print(text, flush=True)
 
 
-def fold(text: str, *, indent: str = "", hanging: str | None = None) -> None:
-    """Print a text, broken between words where the terminal ends; a pipe gets it on one line."""
+def echo_wrapped(text: str, *, indent: str = "", hanging: str | None = None) -> None:
+    """Print a text, wrapped between words at a terminal and on one line in a pipe."""
     indent = on_one_line(indent)
     line = indent + on_one_line(text)
     if is_terminal():
@@ -83,14 +83,21 @@ def fold(text: str, *, indent: str = "", hanging: str | None = None) -> None:
     echo(line)
 
 
+def echo_steps(commands: Mapping[str, str]) -> None:
+    """Print the next commands, a line each, with aligned labels."""
+    room = max(map(len, commands), default=0) + 1
+    for label, words in commands.items():
+        echo(f"  {f'{label}:':{room}}  {words}")
+
+
 def print_error(text: str) -> None:
-    """Print what went wrong to stderr."""
+    """Print an error to stderr."""
     first, *rest = text.splitlines() or [""]
     print(f"forewarn: {first}", *rest, sep="\n", file=sys.stderr)
 
 
 def print_json_error(code: str, message: str) -> None:
-    """Print what went wrong to stderr for a program, in the form of the API's errors."""
+    """Print an error to stderr in the form of the API's errors."""
     import json
 
     error = {"error": {"code": code, "message": message}}
@@ -98,38 +105,38 @@ def print_json_error(code: str, message: str) -> None:
 
 
 def try_print_error(text: str) -> None:
-    """Print to stderr what can be lost: a terminal may be closed."""
+    """Print an error to stderr; ignore a closed terminal."""
     with suppress(OSError):
         print_error(text)
 
 
 def print_json(value: object) -> None:
-    """Print an answer for a program."""
+    """Print an answer as JSON."""
     import json
 
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-# Without slots: Python 3.11 cannot make `ItemTable[Kind](…)` with them.
+# Without slots: Python 3.11 cannot create `ItemTable[Kind](…)` with them.
 @dataclass(frozen=True, kw_only=True)
 class ItemTable(Generic[T]):
-    """A kind of table, and what each column shows of an item; a terminal gets as much of it as fits."""
+    """The columns of a table, each a function of an item, and how to fit them into a terminal."""
 
     columns: Mapping[str, Callable[[T], object]]
-    wraps: tuple[str, ...] = ()  # columns of many words
-    spare: tuple[str, ...] = ()  # columns that a narrow terminal does without, the first to go first
-    spare_if_same: tuple[str, ...] = ()  # those that go before, where they say the same of all items
-    empty: str = ""  # printed where there are no items
+    wraps: tuple[str, ...] = ()  # columns that may be wrapped
+    spare: tuple[str, ...] = ()  # columns that a narrow terminal drops, in this order
+    spare_if_same: tuple[str, ...] = ()  # columns dropped before those if all items have the same value
+    empty: str = ""  # printed if there are no items
 
     def print(self, items: Iterable[T]) -> None:
-        """Print a row for each item, or a line if there is none."""
+        """Print a row for each item, or `empty`."""
         if given := list(items):
             print_lines(self.lines(given))
         else:
-            fold(self.empty)
+            echo_wrapped(self.empty)
 
     def lines(self, items: Sequence[T]) -> "list[Text]":
-        """Draw a table for the terminal as wide as it is now; where that is too narrow, item by item."""
+        """Draw a table as wide as the terminal; if that is too narrow, draw item by item."""
         from forewarn.cli.tables import Column, block_lines, choose_widths, table_lines
 
         cells = {name: [_cell(show(item)) for item in items] for name, show in self.columns.items()}
@@ -137,7 +144,7 @@ class ItemTable(Generic[T]):
             Column(name=name, cells=[cell.plain for cell in column], wraps=name in self.wraps)
             for name, column in cells.items()
         ]
-        # What has no project is of no other one.
+        # An empty cell counts as the same.
         same = [
             each.name
             for each in columns
@@ -148,14 +155,15 @@ class ItemTable(Generic[T]):
 
 
 def details(rows: Iterable[tuple[str, object]]) -> None:
-    """Print what is known of one thing, a line each."""
+    """Print the facts about one thing, a line each, under capitalized labels."""
     from forewarn.cli.tables import fact_lines
 
-    print_lines(fact_lines([(name, _cell(value)) for name, value in rows], width()))
+    facts = [(f"{name[:1].upper()}{name[1:]}", _cell(value)) for name, value in rows]
+    print_lines(fact_lines(facts, width()))
 
 
 def details_of(answer: Any, **instead: object) -> None:
-    """Print each field of an answer, a line each; of some, something instead."""
+    """Print each field of an answer, a line each; `instead` replaces values."""
     shown = {each.name: getattr(answer, each.name) for each in fields(answer)}
     details(
         (name.removesuffix("_seconds").replace("_", " "), value) for name, value in (shown | instead).items()
@@ -163,7 +171,7 @@ def details_of(answer: Any, **instead: object) -> None:
 
 
 def _plain(value: object) -> str:
-    """Write what a mapping holds: amounts as people do, 16 rather than 16.0."""
+    """Write an amount as people do: 16 rather than 16.0."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -172,19 +180,19 @@ def _cell(value: object) -> "Text":
 
     match value:
         case None:
-            said = ""
+            text = ""
         case bool():
-            said = "yes" if value else "no"
+            text = "yes" if value else "no"
         case datetime():
-            said = formatting.utc(value)
+            text = formatting.utc(value)
         case list() | tuple():
-            said = ", ".join(str(each) for each in value)
+            text = ", ".join(str(each) for each in value)
         case Mapping():
-            said = ", ".join(f"{key}={_plain(each)}" for key, each in value.items())
+            text = ", ".join(f"{key}={_plain(each)}" for key, each in value.items())
         case _:
-            said = str(value)
-    said = "\n".join(map(on_one_line, said.split("\n"))) or "-"
-    return Text(said, style=STYLES.get(said, ""))
+            text = str(value)
+    text = "\n".join(map(on_one_line, text.split("\n"))) or "-"
+    return Text(text, style=STYLES.get(text, ""))
 
 
 def print_lines(lines: "Iterable[Text]") -> None:

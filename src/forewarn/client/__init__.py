@@ -10,13 +10,13 @@
     reply = client.post("/v1/machines/web-0/restart", OrderOnMachineAnswer, {"reason": "wedged"})
     reply.value.order.state, reply.json                               # as a value, and as the server sent it
 
-A call names the answer it expects (`forewarn.wire.answers`), so a new endpoint needs nothing here. What the
-server refuses is a `RequestRefused` with its message and status; no server is `ServerUnreachable`, and
-`OutcomeUnknown` if it was sent something that may still happen. Keys and words of a later version are passed
-over and kept as they are; a key that is missing is `AnswerNotUnderstood`.
-`AsyncOperatorClient` is the same on an event loop.
+Each call names the type of its answer (`forewarn.wire.answers`), so a new endpoint needs no code here. Errors
+of the server raise `RequestRefused` with its message and status. If there is no server, a call raises
+`ServerUnreachable`, or `OutcomeUnknown` if the request may still have an effect. Keys and words of a later
+version are ignored; a missing key raises `AnswerNotUnderstood`. `AsyncOperatorClient` is the same client for
+asyncio.
 
-Every POST has an `Idempotency-Key`, so that the server does it once: it is sent again by itself, a few times,
-when the connection breaks or the server asks for a little patience. One that is given a key of the caller's
-own (`key=`) is sent once, and the caller may send it again.
+Every POST has an `Idempotency-Key`, so the server executes it once. The client retries it a few times when
+the connection breaks or the server asks for a pause. A call with a key of the caller's own (`key=`) is not
+retried.
 """

@@ -1,4 +1,4 @@
-"""Calls of the operator API on an event loop."""
+"""The client of the operator API for asyncio."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,30 +25,30 @@ A = TypeVar("A", bound=ApiAnswer)
 
 
 class AsyncOperatorClient:
-    """A server, by the connection to it."""
+    """A client of one server."""
 
     def __init__(
         self, http: httpx.AsyncClient, *, wait: Callable[[float], Awaitable[object]] = asyncio.sleep
     ) -> None:
-        """Take a connection that knows the server's URL; over an ASGI transport that may be an app."""
+        """Take an HTTP client whose base URL is the server; with an ASGI transport it may be an app."""
         self._http = http
         self._wait = wait
 
     @property
     def url(self) -> str:
-        """Where the server is."""
+        """The URL of the server."""
         return str(self._http.base_url)
 
     async def get(self, path: str, answer: type[A], **params: Any) -> Reply[A]:
-        """Ask for something."""
+        """Send a GET request."""
         return await self.call("GET", path, answer, params=params)
 
     async def post(self, path: str, answer: type[A], body: Body = None, **params: Any) -> Reply[A]:
-        """Order something; what is None in the body is left out."""
+        """Send a POST request; keys of the body that are None are omitted."""
         return await self.call("POST", path, answer, body=body and given(body), params=params)
 
     async def all(self, item: type[A], **params: Any) -> Reply[Page[A]]:
-        """Ask for a whole list, page by page; it is returned as one."""
+        """Get all pages of a list as one page."""
         key, after = f"{item.NOUN}s", None
         found: list[Any] = []
         while True:
@@ -67,7 +67,7 @@ class AsyncOperatorClient:
         body: object = None,
         params: Mapping[str, Any] | None = None,
     ) -> Reply[A]:
-        """Send a request and return the server's reply."""
+        """Send a request and return the reply."""
         sent = await self._send(method, path, body=body, params=params or {})
         return reply_of(sent, answer, url=self.url)
 
@@ -82,18 +82,15 @@ class AsyncOperatorClient:
         tries = Tries(has_key=bool(headers), changes=changes_something(method, body=body, params=params))
         while True:
             try:
-                return await self._try(method, path, body=body, params=params, headers=headers)
+                sent = await self._http.request(
+                    method, path, params=given(params), json=body, headers=headers
+                )
+                return read_reply(self.url, sent)
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                failure: RequestRefused | ServerUnreachable = unreachable(self.url, error, method=method)
             except (RequestRefused, ServerUnreachable) as error:
-                seconds = tries.pause_after(error)
-                if seconds is None:
-                    raise tries.outcome(error) from None
+                failure = error
+            seconds = tries.pause_after(failure)
+            if seconds is None:
+                raise tries.outcome(failure) from None
             await self._wait(seconds)
-
-    async def _try(
-        self, method: str, path: str, *, body: object, params: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> dict[str, Any]:
-        try:
-            sent = await self._http.request(method, path, params=given(params), json=body, headers=headers)
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise unreachable(self.url, error, method=method) from None
-        return read_reply(self.url, sent)

@@ -1,4 +1,4 @@
-"""What a server sends back: an answer, or an error."""
+"""Replies of the server: answers and errors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,21 +15,22 @@ Body: TypeAlias = Mapping[str, Any] | None
 
 FIRST_ERROR = 400
 FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, UNAVAILABLE = 403, 404, 409, 429, 503
-# What a proxy says when it has passed a call on, and got no answer that it could use.
+# The statuses of a proxy that got no usable answer to a request.
 NO_ANSWER_BEHIND = (502, 504)
-# As many as the server gives at once.
+# The largest page of the server.
 PAGE = 1000
 
-ADVICE = "Start one with `forewarn serve`, or set FOREWARN_SERVER (or --server) to where it is."
+ADVICE = "Start one with `forewarn serve`, or set its address: FOREWARN_SERVER or --server."
 
 
 ABOUT_CERTIFICATES = (
-    "Set FOREWARN_CA to a file (PEM) with the certificate of who signed it, or with its own if nobody did."
+    "Set FOREWARN_CA to a file (PEM) with the certificate of the authority that signed it, or with the "
+    "certificate itself if it is self-signed."
 )
 
 
 class RequestRefused(Exception):
-    """The server said no; the message is its own, and so is the status, if it was asked at all."""
+    """The server refused a request, or the client did not send it; then `status` is None."""
 
     def __init__(
         self,
@@ -41,30 +42,32 @@ class RequestRefused(Exception):
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.code = code  # the API's word for this kind of refusal
-        self.retry_after = retry_after  # the seconds after which the server wants to be asked again
+        self.code = code  # the error code of the API
+        self.retry_after = retry_after  # seconds
 
 
 class ServerUnreachable(Exception):
-    """There is no server, or nothing that talks like one."""
+    """No server answers, or something else does."""
 
-    def __init__(self, message: str, *, connection_broke: bool = False, may_have_changed: bool = False) -> None:
+    def __init__(
+        self, message: str, *, connection_broke: bool = False, may_have_changed: bool = False
+    ) -> None:
         super().__init__(message)
-        self.connection_broke = connection_broke  # whether it was there, and may be back soon
-        self.may_have_changed = may_have_changed  # what changes something
+        self.connection_broke = connection_broke  # whether it answered before, so it may return soon
+        self.may_have_changed = may_have_changed  # whether the request may have taken effect
 
 
 class OutcomeUnknown(ServerUnreachable):
-    """A call that changes something was sent, and nobody said what has become of it: it may still happen."""
+    """A request was sent without an answer: it may have taken effect, or may still."""
 
 
 class AnswerNotUnderstood(Exception):
-    """A server of another version has answered, and what it sent lacks something that is needed here."""
+    """The answer lacks a key that this client needs, because the server has another version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply(Generic[V_co]):
-    """An answer: `json` is what the server sent, with keys that only a later version knows too."""
+    """An answer: `json` is the body that the server sent, including unknown keys."""
 
     json: Mapping[str, Any]
     url: str
@@ -72,36 +75,36 @@ class Reply(Generic[V_co]):
 
     @property
     def value(self) -> V_co:
-        """The answer as a value; AnswerNotUnderstood if the server's version is another."""
+        """The answer as a value; AnswerNotUnderstood if it lacks something."""
         try:
             return self.read(self.json)
         except (KeyError, TypeError, ValueError) as error:
-            lacks = f"it sent no {error}" if isinstance(error, KeyError) else f"{error}"
+            reason = f"its answer has no {error}" if isinstance(error, KeyError) else f"{error}"
             raise AnswerNotUnderstood(
-                f"the server at {self.url} is of a version that this command does not understand: {lacks}\n"
-                "It did what was asked. Use the command of its version; --json shows what it sent."
+                f"the server at {self.url} has a version that this command does not support: {reason}\n"
+                "It has executed the request. Use the command of its version; --json shows its answer."
             ) from None
 
 
 def reply_of(sent: Mapping[str, Any], answer: type[A], *, url: str) -> Reply[A]:
-    """Return the reply that has one answer."""
+    """Return a reply with one answer."""
     return Reply(json=sent, url=url, read=lambda body: _coding().read_body(answer, body))
 
 
 def reply_of_page(sent: Mapping[str, Any], item: type[A], *, url: str) -> "Reply[Page[A]]":
-    """Return the reply that has a page of answers."""
+    """Return a reply with a page of answers."""
     return Reply(json=sent, url=url, read=lambda body: _coding().read_page(item, body))
 
 
 def _coding() -> Any:
-    """Load the codec once a value is wanted: JSON is passed on without it."""
+    """Import the codec, which only typed values need."""
     from forewarn.wire.answers import coding
 
     return coding
 
 
 def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
-    """Return what a server has sent; RequestRefused if that is an error."""
+    """Return the body of an answer; RequestRefused if it is an error."""
     import json
 
     status = sent.status_code
@@ -113,7 +116,7 @@ def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         connection_broke = status in NO_ANSWER_BEHIND
         raise ServerUnreachable(
-            f"What answers at {url} is no forewarn server.\n{ADVICE}",
+            f"The program that answers at {url} is not a forewarn server.\n{ADVICE}",
             connection_broke=connection_broke,
             may_have_changed=connection_broke and sent.request.method != "GET",
         ) from None
@@ -125,12 +128,12 @@ def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
 
 
 def unreachable(url: str, error: Exception, *, method: str = "GET") -> ServerUnreachable:
-    """Return the error for a server that does not answer a call."""
+    """Return the error for a server that does not answer."""
     import httpx
 
     if untrusted := _untrusted(error):
         return ServerUnreachable(
-            f"The certificate that {url} shows is not trusted ({untrusted}).\n{ABOUT_CERTIFICATES}"
+            f"The certificate of {url} is not trusted ({untrusted}).\n{ABOUT_CERTIFICATES}"
         )
     was_there = isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError)
     connection_broke = was_there and not isinstance(error, httpx.ConnectError)
@@ -143,7 +146,7 @@ def unreachable(url: str, error: Exception, *, method: str = "GET") -> ServerUnr
 
 
 def _untrusted(error: BaseException) -> str | None:
-    """Return why a certificate was not trusted, if that is at the bottom of an error."""
+    """Return why a certificate was not trusted, if that caused the error."""
     import ssl
 
     cause: BaseException | None = error
@@ -155,5 +158,5 @@ def _untrusted(error: BaseException) -> str | None:
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the query parameters, or the keys of a body, that are given."""
+    """Return the query parameters or the keys of a body that are not None."""
     return {name: value for name, value in values.items() if value is not None}

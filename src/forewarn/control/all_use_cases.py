@@ -1,4 +1,4 @@
-"""All use cases that callers reach: made once, and narrowed by the transaction or snapshot of each caller."""
+"""All use cases. Each takes the transaction or snapshot of its caller, which limits what it may see."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -8,8 +8,8 @@ from typing import TypeVar
 from forewarn.control import naming
 from forewarn.control.disclosing import disclosed_refusal
 from forewarn.control.fleet.declarations import FleetCommands, FleetDryRuns
-from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.fleet.fleet_items import FleetItems
+from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.followed_records import FollowedRecords, RecentRecords
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.orders.guest_use_cases import GuestUseCases
@@ -20,7 +20,7 @@ from forewarn.control.rollouts.rollout_use_cases import Rollouts
 from forewarn.control.rollouts.rollout_views import RolloutViews
 from forewarn.control.token_use_cases import BrowserSessions, SessionViews, Tokens, TokenViews
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
-from forewarn.control.unsaved_holds import HoldsInMemory, UnsavedHolds
+from forewarn.control.unsaved_holds import UnsavedHolds
 from forewarn.control.use_case import Context
 from forewarn.control.views import Views
 from forewarn.control.webhook_use_cases import DeliveryState, Webhooks, WebhookViews
@@ -28,39 +28,38 @@ from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import Conflict, ForewarnError, Refused
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transaction
-from forewarn.store.snapshots import ReadStore
 
 T = TypeVar("T")
 
 
-class InTransaction:
-    """The store as an open transaction sees it: its snapshots are the transaction."""
+class TransactionStore:
+    """Lets reading use cases read from an open transaction instead of a new snapshot."""
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
 
     def read(self) -> AbstractContextManager[Transaction]:
-        """Return the transaction."""
+        """Return the transaction, which stays open after the block."""
         return nullcontext(self._tx)
 
-    def scoped(self, scope: Scope) -> "InTransaction | ScopedInTransaction":
-        """Return the same as a scope sees it."""
-        return self if scope.project is None else ScopedInTransaction(self._tx.scoped(scope))
+    def scoped(self, scope: Scope) -> "TransactionStore | ScopedTransactionStore":
+        """Limit it to a scope."""
+        return self if scope.project is None else ScopedTransactionStore(self._tx.scoped(scope))
 
 
-class ScopedInTransaction:
-    """The same for a scope."""
+class ScopedTransactionStore:
+    """The same for the transaction of a scope."""
 
     def __init__(self, tx: ScopedTransaction) -> None:
         self._tx = tx
 
     def read(self) -> AbstractContextManager[ScopedTransaction]:
-        """Return the transaction."""
+        """Return the transaction, which stays open after the block."""
         return nullcontext(self._tx)
 
 
 class CallerReads:
-    """What a caller may ask for that changes nothing; any thread may ask for it."""
+    """The reading use cases of one caller. Thread-safe."""
 
     def __init__(self, of: "UseCases", scope: Scope, context: Context) -> None:
         self._of = of
@@ -69,11 +68,11 @@ class CallerReads:
         self.views = Views(context, scope, polls=of.polls, unsaved=of.unsaved)
         self.records = FollowedRecords(context, scope, recent=of.recent)
         self.webhooks = WebhookViews(context, scope)
-        self.rehearsals = RehearsalViews(context, scope, going_on=of.open_rehearsals)
+        self.rehearsals = RehearsalViews(context, scope, open_ones=of.open_rehearsals)
 
     @property
     def fleet(self) -> "FleetReads":
-        """What belongs to no project; Refused to a project's people."""
+        """The reads that cover the whole fleet; Refused for the callers of a project."""
         check_operator(self.scope)
         context = self._context
         return FleetReads(
@@ -86,41 +85,42 @@ class CallerReads:
         )
 
     def read_redacted(self, job: Callable[[], T]) -> T:
-        """Read something for the caller; it is refused in words that the caller may read."""
+        """Run a read. Its errors come redacted for the caller, and with spelling hints."""
         try:
             return job()
         except ForewarnError as error:
             if not self.must_redact(error):
                 raise
-            said = self.redacted_error(error)
-        raise said
+            redacted = self.redacted_error(error)
+        raise redacted
 
     def must_redact(self, error: ForewarnError) -> bool:
-        """Return whether the caller is refused in other words than these."""
-        return error.unknown is not None or self._hides_names_in(error)
+        """Return whether `redacted_error` would change an error."""
+        return error.unknown is not None or self._may_name_others(error)
 
     def redacted_error(self, error: ForewarnError) -> ForewarnError:
-        """Return a refusal in words that the caller may read, and with the name that may have been meant."""
+        """Redact an error for the caller, or add a spelling hint. Reads the store."""
         store = self._context.store
-        if not self._hides_names_in(error):
-            return naming.hinted(store, error, scope=self.scope, allowance=self._of.hints)
+        if not self._may_name_others(error):
+            return naming.with_hint(store, error, scope=self.scope, allowance=self._of.hints)
         with store.scoped(self.scope).read() as snapshot:
             return disclosed_refusal(snapshot.fleet, error, scope=self.scope)
 
-    def _hides_names_in(self, error: ForewarnError) -> bool:
+    def _may_name_others(self, error: ForewarnError) -> bool:
         return self.scope.caller is not None and isinstance(error, Conflict | Refused)
 
     def narrowed(self, project: ProjectName | None) -> "CallerReads":
-        """Return the same for one project alone; NotFound if the scope does not have it."""
+        """Limit the reads to one project; NotFound if the scope does not include it."""
         if project is None:
             return self
-        narrowed = _narrowed(self._context.store, self.scope, project)
-        return CallerReads(self._of, narrowed, self._context)
+        with self._context.store.scoped(self.scope).read() as snapshot:
+            naming.check_project(snapshot.fleet, project, scope=self.scope)
+        return CallerReads(self._of, self.scope.narrowed(project), self._context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseCases:
-    """All that callers may ask for, made once: each use case that changes something takes its transaction."""
+    """All use cases of a server. A use case that changes something takes a transaction."""
 
     context: Context
     polls: UnsavedPolls
@@ -132,7 +132,7 @@ class UseCases:
     rehearsals: Rehearsals
     sessions: BrowserSessions
     answering: IdempotentCalls
-    # For those who see everything: a project's transaction does not fit.
+    # For operators only: these do not accept the transaction of a project.
     declarations: FleetCommands
     puts: FleetItems
     hosts: HostOrders
@@ -144,33 +144,27 @@ class UseCases:
     hints: naming.HintAllowance = field(default_factory=naming.HintAllowance)
 
     def reads(self, scope: Scope) -> CallerReads:
-        """Return what a caller may ask for that changes nothing."""
+        """Return the reading use cases of a caller."""
         return CallerReads(self, scope, self.context)
 
     def reads_in(self, tx: Transaction, scope: Scope) -> CallerReads:
-        """Return the same as an open transaction sees it."""
-        return CallerReads(self, scope, replace(self.context, store=InTransaction(tx)))
-
-
-def _narrowed(store: ReadStore, scope: Scope, project: ProjectName) -> Scope:
-    with store.scoped(scope).read() as snapshot:
-        naming.check_project(snapshot.fleet, project, scope=scope)
-    return scope.narrowed(project)
+        """Return the reading use cases of a caller, which read from an open transaction."""
+        return CallerReads(self, scope, replace(self.context, store=TransactionStore(tx)))
 
 
 def check_operator(scope: Scope) -> None:
-    """Refuse what belongs to no project to a project's people."""
+    """Raise Refused for the callers of a project."""
     if scope.caller is not None:
-        raise Refused(f"the people of project {scope.caller} see it alone, not the whole fleet")
+        raise Refused(f"only operators see the whole fleet: this caller is limited to project {scope.caller}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetReads:
-    """What only callers may ask for who see everything, and that changes nothing."""
+    """The reading use cases for operators only."""
 
     views: FleetViews
     rollouts: RolloutViews
     tokens: TokenViews
     sessions: SessionViews
     dry_runs: FleetDryRuns
-    unsaved_holds: HoldsInMemory
+    unsaved_holds: UnsavedHolds

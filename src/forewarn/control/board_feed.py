@@ -1,8 +1,8 @@
-"""What changed: the way from what is saved to what boards show, and to those who follow records.
+"""Publication of committed changes to the boards and to the readers of records.
 
-What this process saves is handed on as it was saved. What it did not save itself, or does not know whether
-it did, is read: everything after the number that the boards have, so that nothing is missed whatever
-happened between. The worker saves, and it alone calls all this: there is no lock.
+Changes that this process has committed come from memory. After an uncertain commit, or a commit of another
+process, the feed reads all changes after the boards' number from the store, so that it misses none. Only the
+worker thread calls it, so there is no lock.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from forewarn.store.store import Store
 
 
 class BoardFeed:
-    """Hands each change to the boards once; `publish` returns when they show it."""
+    """Publishes each change to the boards once. `publish` returns when they show it."""
 
     def __init__(
         self,
@@ -24,17 +24,17 @@ class BoardFeed:
         recent: RecentRecords,
         number: int = 0,
     ) -> None:
-        """Begin after a number that the boards have already."""
+        """Start after the number that the boards have already reached."""
         self._store = store
         self._publish = publish
         self._recent = recent
-        self._number = number  # that the boards have; owner: the worker
-        self._saved: list[SavedChanges] = []  # and they have not; owner: the worker
-        self._reached = number  # with those; owner: the worker
-        self._gap = False  # whether something may have been saved that is not among those; owner: the worker
+        self._number = number  # published to the boards; owner: the worker
+        self._saved: list[SavedChanges] = []  # not published yet; owner: the worker
+        self._reached = number  # the number of the last one of these; owner: the worker
+        self._gap = False  # whether the store may have changes that are not queued; owner: the worker
 
     def note(self, saved: Saved) -> None:
-        """Take what was saved, on the thread that saved it."""
+        """Queue committed changes. None: the outcome of a commit is unknown."""
         if saved is None:
             self._gap = True
             return
@@ -44,26 +44,26 @@ class BoardFeed:
             self._saved.append(each)
 
     def read_up_to(self, number: int) -> None:
-        """Have everything read up to a number that the store has reached, if that was not noted.
+        """Schedule a read of the store if it has reached a higher number than this process knows.
 
-        Commands that make tokens save them by themselves, also while a server runs.
+        The command line saves tokens itself, even while a server runs.
         """
         self._gap = self._gap or number > self._reached
 
     def catch_up(self) -> None:
-        """Hand on all that has been saved since the last time."""
+        """Publish all changes since the last call."""
         gap, self._gap = self._gap, False
         saved, self._saved = self._saved, []
         try:
             if gap:
-                self._read_on()
+                self._publish_from_store()
             elif saved:
-                self._hand_on(saved, self._reached)
+                self._publish_saved(saved, self._reached)
         except BaseException:
             self._gap = True
             raise
 
-    def _hand_on(self, saved: Sequence[SavedChanges], reached: int) -> None:
+    def _publish_saved(self, saved: Sequence[SavedChanges], reached: int) -> None:
         deltas = [_delta(each) for each in saved if _concerns_boards(each)]
         if deltas:
             self._publish(deltas)
@@ -71,7 +71,7 @@ class BoardFeed:
         if reached > before:
             self._recent.add(records_of(saved), after=before, number=reached)
 
-    def _read_on(self) -> None:
+    def _publish_from_store(self) -> None:
         with self._store.read() as snapshot:
             delta = snapshot.feed.since(self._number)
         if delta.number > self._number:

@@ -1,4 +1,4 @@
-"""Showing callers what they may see of what they find: the one place where their scope decides it."""
+"""Redaction of values for a caller. No other module decides by the scope what a caller may see."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -12,24 +12,24 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import Scope
+from forewarn.core.webhook_rules import Webhook
 from forewarn.store.queries.fleet import FleetQueries
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
 
 
 def disclosed(fleet: FleetQueries, values: Iterable[V], *, scope: Scope) -> Sequence[V]:
-    """Return values as a caller sees them; operators see all that there is, whatever they ask for."""
+    """Return values as a caller may see them. Operators see everything."""
     found = tuple(values)
     if scope.caller is None or not found:
         return found
-    told = disclosure_to(fleet, scope.caller, found)
-    return [told.shown(value) for value in found]
+    disclosure = disclosure_to(fleet, scope.caller, found)
+    return [disclosure.shown(value) for value in found]
 
 
 def disclosure_to(fleet: FleetQueries, project: ProjectName, values: Iterable[object]) -> Disclosure:
-    """Return what the people of a project see of some values; of a text, too."""
+    """Return the rules for what a project may see of these values or texts."""
     known = fleet.project(project)
     return Disclosure(
         project=project,
@@ -39,24 +39,24 @@ def disclosure_to(fleet: FleetQueries, project: ProjectName, values: Iterable[ob
 
 
 def disclosed_refusal(fleet: FleetQueries, error: ForewarnError, *, scope: Scope) -> ForewarnError:
-    """Return a refusal in words that the caller may read."""
+    """Redact the message of an error for a caller."""
     if scope.caller is None:
         return error
-    said = str(error)
-    return type(error)(disclosure_to(fleet, scope.caller, [said]).text(said))
+    message = str(error)
+    return type(error)(disclosure_to(fleet, scope.caller, [message]).text(message))
 
 
 def sees_hosts(fleet: FleetQueries, *, scope: Scope) -> bool:
-    """Return whether the caller may know which hosts there are."""
+    """Return whether the caller may see hosts."""
     return scope.caller is None or disclosure_to(fleet, scope.caller, ()).sees_hosts
 
 
 def check_sees_hosts(fleet: FleetQueries, *, scope: Scope) -> None:
-    """Refuse to tell what is on a host, or whether there is such a host, to who may not see hosts."""
+    """Raise Refused if the caller may not see hosts, whether or not the host exists."""
     if sees_hosts(fleet, scope=scope):
         return
     project = scope.caller
     raise Refused(
-        f"the people of project {project} do not see hosts; an operator may allow it "
+        f"callers of project {project} may not see hosts; an operator can allow it "
         f"([projects.{project}] sees-hosts = true in the fleet file)"
     )

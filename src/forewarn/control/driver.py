@@ -1,10 +1,11 @@
-"""The driver port: what a driver is given, what it is asked, and what it may answer.
+"""The driver interface: tasks, answers and capabilities.
 
-A step is *begun* once for each attempt, after the attempt was saved. Order, machine (or the task on a host)
-and attempt name it for good, and the attempt is the fencing token: once a driver has been asked about an
-attempt, it refuses an older one of the same order and machine, however late that call arrives. What cannot be
-known, because a hypervisor does not answer, is `Unknown` and never `Failed`: a failure waits for a person,
-who may have it done again.
+forewarn calls `begin` once per attempt, after it has saved the attempt. Order, subject (a machine or a task
+on a host) and attempt number identify an attempt. The attempt number is the fencing token: after a call for
+one attempt, a driver refuses calls for older attempts of the same order and subject.
+
+A driver that cannot determine the outcome, for example because the hypervisor does not answer, returns
+`Unknown`, never `Failed`. A failed step waits for a person, who may retry it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,46 +26,46 @@ from forewarn.wire.texts import either, shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverTask:
-    """A step of a machine, or of a host itself, as its driver is given it.
+    """One step of a machine or of a host, as the driver gets it.
 
-    `now`, and the moments of the answers, are service time for drivers that answer at once and real time for
-    all others.
+    `now` and the times in answers are service time for drivers without `limits`, and real time for all
+    others.
     """
 
     order: OrderId
     attempt: int  # the fencing token
     action: Action
     work: Work
-    task: HostTask | None = None  # what is done to the host itself; then there is no machine
+    task: HostTask | None = None  # the task on the host itself; there is no machine then
     machine: Machine | None
-    # The host that carries the machine, or that is worked on, with its connection; None: it is on none.
+    # The host that carries the machine, or that the work is on. None: the machine is on no host.
     source: Host | None
-    target: Host | None  # where the machine is to be afterwards; None: it stays, or the driver chooses
-    moves: bool = False  # whether it is to be on another host afterwards
-    begun_at: datetime  # service time, as `deadline` is
+    target: Host | None  # the host the machine must end up on; None: it stays, or the driver chooses
+    moves: bool = False  # whether the machine must end up on another host
+    begun_at: datetime  # service time, as is `deadline`
     now: datetime
-    deadline: datetime | None = None  # when the step should be over, as guests were told
-    mark: str = ""  # what the driver left to recognise the attempt by
+    deadline: datetime | None = None  # when the step should end, according to the event
+    mark: str = ""  # the driver's own mark of the attempt, from an earlier answer
     driver: str
-    # The machine was to restart with its host, which has been worked on: verify that it runs, and start it if
-    # it does not. `work` is `start` then.
+    # The machine was to restart together with its host, whose work is done. The driver verifies that the
+    # machine runs, and starts it if it does not; `work` is `start`.
     verifies: bool = False
-    heartbeat: timedelta | None = None  # the longest time between two reports, if the order says so
-    taken_up_at: datetime | None = None  # when somebody outside first said that they are at it
+    heartbeat: timedelta | None = None  # the longest time between two reports, if the order sets one
+    taken_up_at: datetime | None = None  # when an external program first reported that it works on the step
 
     @property
     def id(self) -> AttemptId:
-        """What names the attempt."""
+        """The attempt."""
         return AttemptId(self.order, self.subject, self.attempt)
 
     @property
     def subject(self) -> str:
-        """Whose step it is, as attempts name it."""
+        """The subject in the attempt's id: a machine id, or `host/TASK`."""
         return self.machine.id if self.machine is not None else f"host/{self.task}"
 
     @property
     def name(self) -> str:
-        """Whose step it is, as people say."""
+        """The subject in messages."""
         if self.machine is not None:
             return self.machine.name
         host = self.source.name if self.source is not None else "a host"
@@ -72,58 +73,58 @@ class DriverTask:
 
     @property
     def host(self) -> Host | None:
-        """The host that the driver has to do with first."""
+        """The host that the driver contacts first."""
         return self.target if self.source is None else self.source
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The step has been carried out."""
+    """The step is done."""
 
-    host: HostName | None = None  # where the machine is now; None: where it was to be
-    impact: float | None = None  # the seconds that it was really away, if that is known
-    note: str = ""  # what is to be known of it besides, as that a hook after it has failed
+    host: HostName | None = None  # where the machine is now; None: on the target
+    impact: float | None = None  # the seconds that the machine was really away, if known
+    note: str = ""  # a remark for the operator, for example that a hook failed afterwards
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The step is under way."""
+    """The step is in progress."""
 
-    look_at: datetime | None  # when to ask again; None: not before there was a report
-    mark: str = ""  # what the driver recognises the attempt by; kept, and given to it with the next task
-    progress: float | None = None  # how much of it is done, from 0 to 1, if that is known
+    look_at: datetime | None  # when to call `check` again; None: only after a report
+    mark: str = ""  # the driver's own mark of the attempt; saved, and passed with the next task
+    progress: float | None = None  # from 0 to 1, if known
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The step was not carried out, and nothing more comes of it."""
+    """The step was not carried out, and the attempt is over."""
 
     why: str
-    again: bool = False  # whether a step of a host is tried again by itself, as another attempt
+    again: bool = False  # whether forewarn retries a step of a host automatically, with a new attempt
 
 
 @dataclass(frozen=True, slots=True)
 class NotBegun:
-    """The driver has never begun this attempt: a crash came first."""
+    """The driver has not begun this attempt, because of a crash before `begin`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """What has become of the step cannot be told now: it is not begun anew, but asked about again."""
+    """The driver cannot determine the state of the step now. forewarn calls `check` again, not `begin`."""
 
     why: str
-    look_at: datetime | None = None  # when to ask again; None: as soon as is usual
-    host: HostName | None = None  # the host that cannot be reached, if that is why
+    look_at: datetime | None = None  # when to call again; None: after the default interval
+    host: HostName | None = None  # the unreachable host, if that is the reason
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The step is called off: the driver does no more of this attempt, also if its `begin` comes later."""
+    """The step is cancelled. The driver does nothing more for this attempt, even if `begin` arrives later."""
 
 
 @dataclass(frozen=True, slots=True)
 class TooLate:
-    """The step cannot be called off any more, and goes on."""
+    """The step can no longer be cancelled, and continues."""
 
 
 Begun: TypeAlias = Done | Running | Failed | Unknown
@@ -131,103 +132,105 @@ Checked: TypeAlias = Done | Running | Failed | NotBegun | Unknown
 CancelAnswer: TypeAlias = Cancelled | TooLate | Unknown
 
 
-# With the time that an answer may take, a host that has fallen silent is known within ten seconds.
+# Together with the timeout of a call, forewarn detects an unreachable host within ten seconds.
 REACH_EVERY = timedelta(seconds=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverLimits:
-    """How a driver that takes its time is called: in lanes, one for each host."""
+    """Limits for the calls of a slow driver, which run in one lane per host."""
 
-    timeout: timedelta  # of real time; a call that takes longer is given up
-    at_once: int  # how many calls may run in a host's lane, unless the host says otherwise
-    reach_every: timedelta = REACH_EVERY  # how often it is asked whether it reaches a host, if it can tell
+    timeout: timedelta  # of one call, in real time
+    at_once: int  # how many calls run in a host's lane at once, unless the host sets its own limit
+    reach_every: timedelta = REACH_EVERY  # the interval between two `reach` calls for a host
 
 
 class Driver(Protocol):
-    """Carries steps out. Called outside any transaction; what it raises is taken as `Unknown`."""
+    """Carries out steps. forewarn calls it outside any transaction and treats an exception as `Unknown`."""
 
     @property
     def limits(self) -> DriverLimits | None:
-        """How it is called in lanes; None: it answers at once, and is called where the engine runs."""
+        """Limits for calls in lanes.
+
+        None: the driver answers immediately, and the engine calls it directly.
+        """
         ...
 
     def begin(self, task: DriverTask) -> Begun:
-        """Start a step. Its attempt has been saved, and this is called once for it."""
+        """Start a step. forewarn calls this once per attempt, after it has saved the attempt."""
         ...
 
     def check(self, task: DriverTask) -> Checked:
-        """Return how a step is doing, also one that was begun before a crash, or perhaps never."""
+        """Return the state of a step, which may have begun before a crash, or never."""
         ...
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
-        """Call a step off, if that can still be done."""
+        """Cancel a step if that is still possible."""
         ...
 
 
 @runtime_checkable
 class Fencing(Protocol):
-    """A driver that can keep a failed host from touching its machines: by its power, its network, its disks.
+    """A driver that can isolate a failed host from its machines: by power, network or disks.
 
-    It is begun, checked and called off like any other step, with `task` being `fence`.
+    Fencing is a step like any other, whose `task` is `fence`.
     """
 
     @property
     def fences(self) -> bool:
-        """Whether it does so, as it is set."""
+        """Whether fencing is enabled in the settings."""
         ...
 
 
 @runtime_checkable
 class Cordoning(Protocol):
-    """A driver that can keep its hypervisor from sending machines to a host that is worked on.
+    """A driver that can stop its hypervisor from scheduling machines on a host under maintenance.
 
-    Where no hook does it, `cordon` and `uncordon` are steps of the host's driver, begun and checked like
-    others. What somebody else has closed, it leaves closed.
+    `cordon` and `uncordon` are steps of the host, unless a hook carries them out. `uncordon` does not reopen
+    a host that was closed outside forewarn.
     """
 
     @property
     def cordons(self) -> bool:
-        """Whether it does so, as it is set."""
+        """Whether cordoning is enabled in the settings."""
         ...
 
 
 @runtime_checkable
 class ChoosingHosts(Protocol):
-    """A driver whose hypervisor knows best where machines can go: forewarn chooses no host for them.
+    """A driver whose hypervisor chooses the target host of a move.
 
-    `task.target` is then None, unless a machine has to go to one host, as when it comes back; `Done` names
-    the host.
+    `task.target` is None, except for a machine that returns to a specific host. `Done` names the host.
     """
 
     @property
     def chooses_hosts(self) -> bool:
-        """Whether it does so, as it is set."""
+        """Whether the hypervisor chooses, according to the settings."""
         ...
 
 
 @runtime_checkable
-class TakingLeave(Protocol):
-    """A driver that takes its time, and wants to know which attempts run no more."""
+class AttemptEndListener(Protocol):
+    """A driver with limits that forewarn notifies when an attempt has ended."""
 
     def ended(self, task: DriverTask) -> None:
-        """Take note that an attempt has ended, by its own answer or otherwise. Never waits."""
+        """Handle the end of an attempt, for whatever reason it ended. Must not block."""
         ...
 
 
 @runtime_checkable
-class InOwnWords(Protocol):
-    """A driver of forewarn's whose reasons are forewarn's own, which tenants may read."""
+class TrustedText(Protocol):
+    """A built-in driver whose messages forewarn itself writes, so that tenants may read them."""
 
     trusted_text: ClassVar[bool]
 
 
 @runtime_checkable
 class LoadingNativeCode(Protocol):
-    """A driver whose library may crash its process: its calls are made in a process of its own.
+    """A driver whose native library may crash the process, so its calls run in a separate process.
 
-    The driver is made in the server too, which reads what it offers and never calls it. So it loads the
-    library when it is first called, and not when it is made.
+    The server also instantiates the driver to read its capabilities, but never calls it. The driver must
+    therefore load its library on the first call, not in its constructor.
     """
 
     isolated: ClassVar[bool]
@@ -235,11 +238,11 @@ class LoadingNativeCode(Protocol):
 
 @runtime_checkable
 class WorkingOnHosts(Protocol):
-    """A driver that can do the work on a host itself; its tasks have no machine, and `task` is `work`."""
+    """A driver that can do the work on a host itself. Its tasks have no machine, and `task` is `work`."""
 
     @property
     def works_on_hosts(self) -> bool:
-        """Whether it does so, as it is set."""
+        """Whether work on hosts is enabled in the settings."""
         ...
 
 
@@ -247,72 +250,71 @@ class WorkingOnHosts(Protocol):
 class VerifyingRestarts(Protocol):
     """A driver that verifies, after work on a host, that each machine that stayed on it runs.
 
-    It is begun, checked and called off like any other step; `task.verifies` is set and `task.work` is
-    `start`. It starts a machine that is off, and answers Failed if it cannot.
+    Verification is a step like any other, with `task.verifies` set and `task.work` equal to `start`. The
+    driver starts a machine that is off, and returns Failed if it cannot.
     """
 
     @property
     def verifies_restarts(self) -> bool:
-        """Whether it does so, as it is set."""
+        """Whether verification is enabled in the settings."""
         ...
 
 
 @runtime_checkable
 class Prechecking(Protocol):
-    """A driver that can tell beforehand whether a machine can move.
+    """A driver that can tell in advance whether a machine can move.
 
-    forewarn asks before it announces a move, and again before `begin`.
+    forewarn calls it before it announces a move, and again before `begin`.
     """
 
     def precheck(self, task: DriverTask) -> str | Unknown | None:
-        """Return why a step could not be done; None if it could; Unknown if that cannot be told now.
+        """Return why a step is impossible; None if it is possible; Unknown if the driver cannot tell.
 
-        `Unknown.host` names a host that cannot be reached. Nothing is begun, and nothing is changed. The step
-        may never come.
+        `Unknown.host` names an unreachable host. The call changes nothing, and the step may never follow.
         """
         ...
 
 
 @runtime_checkable
 class Reaching(Protocol):
-    """A driver that can tell whether it reaches a host; asked every `limits.reach_every`.
+    """A driver that can test the connection to a host. forewarn calls it every `limits.reach_every`.
 
-    The call waits for no other, and is given up after five seconds: then the host counts as out of reach.
+    The call runs outside the host's lane. After five seconds the host counts as unreachable.
     """
 
     def reach(self, host: Host) -> str | None:
-        """Return why a host cannot be reached now; None if it can."""
+        """Return why a host is unreachable; None if it is reachable."""
         ...
 
 
 @runtime_checkable
 class Listing(Protocol):
-    """A driver that can tell what there is: machines, hosts and groups, for `forewarn fleet import`."""
+    """A driver that can list machines, hosts and groups, for `forewarn fleet import`."""
 
     @property
     def lists_by_host(self) -> bool:
-        """Whether each host is asked by itself, within the driver's time-out, so that none holds up others.
+        """Whether forewarn calls `inventory` once per host, each with the driver's timeout.
 
-        Else one call is made, with all hosts that are known, and the driver finds what there is.
+        Otherwise it makes one call with all known hosts, and the driver finds the others.
         """
         ...
 
     def inventory(self, hosts: Sequence[Host]) -> FoundFleet:
-        """Return what these hosts have; one that cannot be asked is named in `unreachable`."""
+        """Return the contents of these hosts. `unreachable` names those that do not answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDrivers:
-    """The drivers there were when the server started."""
+    """The drivers that were available when the server started."""
 
-    names: frozenset[str] = frozenset()  # that hosts and orders may be given
-    kinds: Mapping[str, str] = field(default_factory=dict)  # also of those that cannot be used
-    unusable: Mapping[str, str] = field(default_factory=dict)  # why, by name
-    listing: frozenset[str] = frozenset()  # that can tell what there is
+    names: frozenset[str] = frozenset()  # of the usable drivers
+    kinds: Mapping[str, str] = field(default_factory=dict)  # by name, for unusable drivers too
+    unusable: Mapping[str, str] = field(default_factory=dict)  # the reason, by name
+    listing: frozenset[str] = frozenset()  # the names of those that implement `Listing`
 
     def unusable_because(self, driver: str) -> str | None:
-        """Say why a driver cannot be used; None: it can."""
+        """Return why a driver cannot be used; None if it can."""
         if driver in self.names:
             return None
         why = self.unusable.get(driver)
@@ -320,7 +322,7 @@ class KnownDrivers:
         return f"{named} cannot be used: {why}" if why else f"{named} is not installed"
 
     def check(self, driver: str | None, *, where: str = "driver") -> None:
-        """Refuse a driver that is not there, or cannot be used, and say what there is or why not."""
+        """Raise Invalid if a driver is missing or cannot be used."""
         if driver is None or driver in self.names:
             return
         if driver in self.unusable:
@@ -331,7 +333,7 @@ class KnownDrivers:
         raise Invalid(f"{where}: expected {either(sorted(self.names))}, got {shown(driver)}{how}")
 
     def check_listing(self, driver: str, *, where: str) -> None:
-        """Refuse a driver that cannot tell what there is, and name those that can."""
+        """Raise Invalid if a driver cannot list machines, and name those that can."""
         if driver in self.listing:
             return
         if driver in self.unusable:

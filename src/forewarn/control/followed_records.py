@@ -1,7 +1,7 @@
-"""Following records: from memory while a reader keeps up, from the store when it is behind.
+"""Following records: from memory for readers that keep up, from the store for readers that are behind.
 
-The newest records are kept, so that many readers cost one query. Nothing is queued: a slow reader falls
-behind, and holds up no other.
+The newest records stay in memory, so that many readers cost one query. There is no queue: a slow reader falls
+behind without delaying others.
 """
 
 import threading
@@ -22,46 +22,46 @@ from forewarn.signals import Signal
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.store import Store
 
-# What is kept was disclosed as it was allowed before.
-_MAY_CHANGE_WHAT_IS_SEEN = frozenset({Kind.PROJECT_ADDED, Kind.PROJECT_CHANGED, Kind.PROJECT_REMOVED})
-# Enough that a reader that keeps up never needs the store; a few hundred kilobytes.
+# After these, the redacted copies in memory may be wrong.
+_CHANGE_DISCLOSURE = frozenset({Kind.PROJECT_ADDED, Kind.PROJECT_CHANGED, Kind.PROJECT_REMOVED})
+# Enough that a reader that keeps up never needs the store. Takes a few hundred kilobytes.
 KEPT = 1000
 
 
 @dataclass(slots=True)
 class KeptRecord:
-    """A record, as it is and as the people of its project see it, once that was asked for."""
+    """A record, and its redacted copy for its project once a reader has needed it."""
 
     whole: Record
-    disclosed: Record | None = None  # written once, with the lock of `RecentRecords`
+    disclosed: Record | None = None  # lock: RecentRecords._lock; written once
 
 
 class RecentRecords:
-    """The records saved last, and a signal that there are more."""
+    """The newest records, and a signal for new ones."""
 
     def __init__(self, store: Store, *, kept: int = KEPT) -> None:
         self._store = store
         self._most = kept
         self._more = Signal()
-        self._lock = threading.Lock()  # the worker alone writes with it, and may read without it
+        self._lock = threading.Lock()  # only the worker writes, and it may read without the lock
         self._kept: deque[KeptRecord] = deque()  # lock: self._lock
-        # All records after it are kept; None: nothing is known. Lock: self._lock.
+        # All records after this number are in memory. None: not known. Lock: self._lock.
         self._first: int | None = None
         self._last = 0  # lock: self._lock
-        self._seen = 0  # how often it has changed what the people of a project see; lock: self._lock
-        self.closed = False  # whether followers should go; owner: the guest loop, which sets it once
+        self._disclosure_changes = 0  # how often the redaction rules have changed; lock: self._lock
+        self.closed = False  # whether followers must disconnect; set once, by the guest loop
 
     def close(self) -> None:
-        """Send all followers away."""
+        """Disconnect all followers."""
         self.closed = True
         self._more.send()
 
     def listening(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have a listener called whenever there may be something new, as long as the block lasts."""
+        """Call a listener for every possible change, until the end of the block."""
         return self._more.listening(listener)
 
     def add(self, records: Sequence[Record], *, after: int, number: int) -> None:
-        """Take what was saved after a number and up to another, and wake followers."""
+        """Add the records saved after one number and up to another, and wake followers."""
         if not self._more.heard:
             self._forget()
             return
@@ -70,7 +70,10 @@ class RecentRecords:
         self._more.send()
 
     def catch_up(self) -> None:
-        """Load what has been saved, and wake followers: some of it may have been saved by others."""
+        """Load new records from the store, and wake followers.
+
+        Another process may have saved some of them.
+        """
         if not self._more.heard:
             self._forget()
             return
@@ -81,9 +84,9 @@ class RecentRecords:
         self._more.send()
 
     def after(self, number: int, wanted: RecordFilter, *, disclosed: bool = False) -> Following | None:
-        """Return what follows a number, as the people of a project see it or whole; None: ask the store."""
+        """Return the records after a number, redacted or not. None: only the store can tell."""
         with self._lock:
-            # Which machines an event named is known to the store alone.
+            # Only the store knows which machines an event names.
             if self._first is None or number < self._first or wanted.machine is not None:
                 return None
             newer = list(takewhile(lambda kept: kept.whole.number > number, reversed(self._kept)))
@@ -96,22 +99,22 @@ class RecentRecords:
         return Following(records=known, number=reached, more=False)
 
     def disclose(self, fleet: FleetQueries, project: ProjectName, *, up_to: int) -> None:
-        """Find out what the people of a project see of its records; once for all who follow them.
+        """Redact a project's records once for all its followers.
 
-        Only of records up to a number that the snapshot has: newer ones may follow a change of what the
-        people see, which the snapshot does not know.
+        Only up to the number of the snapshot: newer records may follow a change of what the project may see,
+        which the snapshot does not include.
         """
         with self._lock:
-            seen = self._seen
+            changes = self._disclosure_changes
             mine = [
                 kept
                 for kept in self._kept
                 if kept.whole.project == project and kept.disclosed is None and kept.whole.number <= up_to
             ]
-        told = disclosure_to(fleet, project, [kept.whole for kept in mine])
-        shown = [(kept, told.shown(kept.whole)) for kept in mine]
+        disclosure = disclosure_to(fleet, project, [kept.whole for kept in mine])
+        shown = [(kept, disclosure.shown(kept.whole)) for kept in mine]
         with self._lock:
-            if seen == self._seen:
+            if changes == self._disclosure_changes:
                 for kept, record in shown:
                     kept.disclosed = record
 
@@ -129,8 +132,8 @@ class RecentRecords:
     def _extend(self, records: Sequence[Record], *, after: int, number: int) -> None:
         if self._first is None or after != self._last:
             self._start_at(after)
-        if any(record.kind in _MAY_CHANGE_WHAT_IS_SEEN for record in records):
-            self._seen += 1
+        if any(record.kind in _CHANGE_DISCLOSURE for record in records):
+            self._disclosure_changes += 1
             self._start_at(number)
             return
         self._kept.extend(
@@ -159,7 +162,7 @@ def _is_wanted(record: Record, wanted: RecordFilter) -> bool:
 
 
 class FollowedRecords(ScopedReading):
-    """The records of a scope, as they are saved."""
+    """The records of a scope, in the order in which they are saved."""
 
     def __init__(self, context: Context, scope: Scope, *, recent: RecentRecords) -> None:
         super().__init__(context, scope)
@@ -167,33 +170,33 @@ class FollowedRecords(ScopedReading):
         self._recent = recent
 
     def disclosed_to(self, project: ProjectName | None) -> "FollowedRecords":
-        """Return the same as the people of a project see them; None: as they are."""
+        """Return the same records redacted for a project; None: not redacted."""
         if project is None:
             return self
         return FollowedRecords(self._context, Scope(caller=project), recent=self._recent)
 
     @property
     def closed(self) -> bool:
-        """Whether followers should go."""
+        """Whether followers must disconnect."""
         return self._recent.closed
 
     def listening(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have a listener called whenever there may be something new, as long as the block lasts."""
+        """Call a listener for every possible change, until the end of the block."""
         return self._recent.listening(listener)
 
     def newest(self) -> int:
-        """Return the number of the newest change, of any project."""
+        """Return the number of the newest change in any project."""
         with self._store.read() as snapshot:
             return snapshot.records.newest()
 
     def missing(self, number: int) -> int | None:
-        """Return up to which number records after this one may have been removed; None if none were."""
+        """Return the last number that pruning may have removed after this one; None if there is none."""
         with self._store.read() as snapshot:
             up_to = snapshot.records.pruning().up_to
         return up_to if number < up_to else None
 
     def page(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
-        """Read what follows a number from the store."""
+        """Read the records after a number from the store."""
         with self._store.read() as snapshot:
             found = snapshot.records.following(number, wanted, limit=limit)
             if self.scope.caller is not None:
@@ -201,7 +204,7 @@ class FollowedRecords(ScopedReading):
             return replace(found, records=tuple(self._disclosed(snapshot.fleet, found.records)))
 
     def recent(self, number: int, wanted: RecordFilter) -> Following | None:
-        """Return what follows a number from memory; None if only the store knows."""
+        """Return the records after a number from memory; None if only the store can tell."""
         project = self.scope.project
         return self._recent.after(
             number,

@@ -1,7 +1,7 @@
-"""Searching the history: in what the caller is shown of records, and never in what is hidden from it.
+"""Full-text search in the history, over the text that the caller may see.
 
-No index helps to find a text in the middle of others, so that records are looked through one after another: a
-batch in each use case, between which others have their turn.
+No index helps to find a text inside another one, so the search reads record by record. Each use case reads
+one batch, so that other callers get their turn in between.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,23 +11,23 @@ from forewarn.core.basic_types import STANDALONE
 from forewarn.core.model.record import Record
 from forewarn.core.redaction import unmarked
 
-# Some milliseconds of work each: what a project's people are shown of a record takes longer to find out.
+# Some milliseconds of work each. Redacting records for a project takes longer.
 BATCH = 500
 PROJECT_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSearch:
-    """What is looked for in records, in any case; nothing: all of them are found."""
+    """A search in records, ignoring case. Empty: every record matches."""
 
-    text: str = ""  # somewhere in a name, a reason, a kind or an id
-    by: str = ""  # who did it
+    text: str = ""  # part of a name, a reason, a kind or an id
+    by: str = ""  # the author
 
     def __bool__(self) -> bool:
         return bool(self.text or self.by)
 
     def finds(self, record: Record) -> bool:
-        """Return whether a record, as it is shown, has what is looked for."""
+        """Return whether a record, as the caller sees it, matches."""
         if self.by and record.by.casefold() != self.by.casefold():
             return False
         wanted = self.text.casefold()
@@ -36,18 +36,15 @@ class RecordSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRecords:
-    """What was found in a batch of records, and where to go on."""
+    """The matches in one batch of records, and where to continue."""
 
     records: Sequence[Record]
-    reached: int | None  # the number of the last record that was looked at; None: there was none
-    more: bool  # whether there may be more
+    reached: int | None  # the number of the last record read; None: there was none
+    more: bool  # whether there may be more records
 
 
 def _texts(record: Record) -> Iterator[str]:
     yield from (str(record.kind), record.by, unmarked(record.reason))
-    for text in (record.machine, record.host, record.event, record.order):
-        if text is not None:
-            yield text
-    # A standalone machine's own group is not shown.
-    if record.group is not None and not record.group.startswith(STANDALONE):
-        yield record.group
+    # The group of a standalone machine is not shown.
+    group = record.group if record.group and not record.group.startswith(STANDALONE) else None
+    yield from filter(None, (record.machine, record.host, record.event, record.order, group))

@@ -1,4 +1,4 @@
-"""Whether drivers reach their hosts, as they last said: in memory. The store keeps what follows from it."""
+"""Reachability of hosts according to their drivers. In memory only; the store keeps the consequences."""
 
 import threading
 from collections.abc import Collection, Mapping
@@ -14,20 +14,20 @@ class ReachState(StrEnum):
 
     REACHABLE = "reachable"
     UNREACHABLE = "unreachable"
-    UNKNOWN = "unknown"  # its driver has not been asked yet, or cannot tell
+    UNKNOWN = "unknown"  # its driver was not called yet, or cannot tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reachability:
-    """Whether a host is reached, since when, and when it last was; in service time."""
+    """The reachability of a host. Times are service time."""
 
     state: ReachState = ReachState.UNKNOWN
-    since: datetime | None = None  # since when it has been in this state
+    since: datetime | None = None  # the start of this state
     last_reached: datetime | None = None
-    why: str = ""  # why it cannot be reached
+    why: str = ""  # why it is unreachable
 
     def heard(self, why: str | None, *, at: datetime) -> "Reachability":
-        """Return what is known after a driver has reached a host, or has said why it cannot."""
+        """Return the reachability after a driver has reached a host, or has given the reason why not."""
         state = ReachState.REACHABLE if why is None else ReachState.UNREACHABLE
         since = self.since if state is self.state else at
         last_reached = at if why is None else self.last_reached
@@ -38,31 +38,31 @@ UNKNOWN = Reachability()
 
 
 class HostReachability:
-    """What is known of each host. Any thread may read and write."""
+    """The reachability of each host. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_host: dict[HostName, Reachability] = {}  # lock: self._lock
 
     def of(self, host: HostName) -> Reachability:
-        """Return what is known of a host."""
+        """Return the reachability of a host."""
         with self._lock:
             return self._by_host.get(host, UNKNOWN)
 
     def all(self) -> Mapping[HostName, Reachability]:
-        """Return what is known of all hosts, as at this moment."""
+        """Return a copy of the reachability of all hosts."""
         with self._lock:
             return dict(self._by_host)
 
     def note(self, host: HostName, why: str | None, *, at: datetime) -> bool:
-        """Take over what a driver says; return whether the state has changed."""
+        """Save what a driver reports; return whether the state has changed."""
         with self._lock:
             before = self._by_host.get(host, UNKNOWN)
             self._by_host[host] = before.heard(why, at=at)
             return self._by_host[host].state is not before.state
 
     def keep(self, hosts: Collection[HostName]) -> None:
-        """Forget all hosts but these."""
+        """Remove all other hosts."""
         with self._lock:
             for name in self._by_host.keys() - hosts:
                 del self._by_host[name]

@@ -1,7 +1,8 @@
-"""Calls that are carried out once: what a caller's key was answered is saved with what the call has changed.
+"""Idempotency keys: the response to a call is saved in the transaction of the call.
 
-A retry gets the same answer, also after a crash, and changes nothing. Answers may hold secrets that are shown
-once, so they are kept sealed by the caller's key, of which the store has a digest alone.
+A retry gets the same response, even after a crash, and changes nothing. Responses may contain secrets that
+are shown only once. They are therefore encrypted with the caller's key, and the store has only a digest of
+the key.
 """
 
 import hashlib
@@ -16,19 +17,19 @@ from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.callers import SavedAnswer
 
 KEPT_FOR = timedelta(hours=24)
-# For each caller; the oldest go. An answer has a few hundred bytes, that of a large rollout some thousands.
+# Per caller; the oldest are removed. Most responses have some hundred bytes.
 MOST_ANSWERS = 10_000
 LARGEST_ANSWER = 64 * 1024  # compressed
-# A few milliseconds of work, for which a use case may have to wait.
+# A few milliseconds of work, for which use cases may have to wait.
 BATCH = 500
 PRUNE_EVERY = timedelta(minutes=1)
-# So many more than the most a caller may have for a moment.
+# How far a caller may exceed the limit until the next pruning.
 PRUNE_AFTER = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotentCall:
-    """A call that its caller may repeat."""
+    """A call with an idempotency key."""
 
     caller: str
     key: str
@@ -38,59 +39,60 @@ class IdempotentCall:
 
     @property
     def saved_as(self) -> tuple[str, str]:
-        """Whose answer it has, and a digest of its key."""
+        """The caller and a digest of the key, by which the response is found."""
         return self.caller, _digest(self.key.encode())
 
     @property
     def request(self) -> str:
-        """A digest of what is asked for."""
+        """A digest of the request."""
         return _digest(self.method.encode(), self.path.encode(), self.body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotentResponse:
-    """An answer as it is sent."""
+    """A response to a call."""
 
     status: int
     body: bytes
-    again: bool = False  # whether it was given before
+    again: bool = False  # whether it repeats an earlier response
 
 
 class IdempotentCalls(UseCase):
-    """Carries out each call once, and answers it as often as it is repeated."""
+    """Executes each call once, and repeats its response to retries."""
 
     def __init__(self, context: Context, *, real_now: Callable[[], datetime]) -> None:
-        """Take a reader of real time: service time may be turned, or run fast."""
+        """Take a real-time clock: service time may run faster, or jump."""
         super().__init__(context)
         self._real_now = real_now
-        # Owner of both: the worker.
+        # Owner of both values: the worker.
         self._prune_at = real_now()
-        self._unpruned: dict[str, int] = {}  # answers saved since old ones were last removed, by caller
+        self._unpruned: dict[str, int] = {}  # responses saved since the last pruning, by caller
 
-    def answer(self, tx: Transaction, call: IdempotentCall, work: Callable[[], IdempotentResponse]) -> IdempotentResponse:
-        """Carry out a call and save its answer in the same transaction, or answer it as before.
+    def answer(
+        self, tx: Transaction, call: IdempotentCall, work: Callable[[], IdempotentResponse]
+    ) -> IdempotentResponse:
+        """Execute a call and save its response in the same transaction, or repeat the saved response.
 
-        Conflict if the key was used for something else. A call that raises is not remembered: it has
-        changed nothing.
+        Conflict if the key was used for a different request. A call that raises is not saved: it has changed
+        nothing.
         """
         now = self._real_now()
-        saved = tx.answers.find(*call.saved_as)
-        if saved is not None and saved.saved_at > now - KEPT_FOR:
-            return _repeated(call, saved)
+        if (repeated := self.find(tx, call)) is not None:
+            return repeated
         answered = work()
         tx.answers.save(self._sealed(call, answered, now))
         tx.after_commit(lambda: self._count(call.caller))
         return answered
 
     def find(self, tx: Transaction, call: IdempotentCall) -> IdempotentResponse | None:
-        """Find what a call was answered; Conflict if the key was used for something else."""
+        """Return the saved response to a call; Conflict if the key was used for a different request."""
         saved = tx.answers.find(*call.saved_as)
         if saved is None or saved.saved_at <= self._real_now() - KEPT_FOR:
             return None
         return _repeated(call, saved)
 
     def prune(self, transact: Transact) -> bool:
-        """Remove a batch of old answers if it is time; return whether there may be more."""
+        """Remove a batch of old responses if it is time; return whether there may be more."""
         now = self._real_now()
         if now < self._prune_at and max(self._unpruned.values(), default=0) < PRUNE_AFTER:
             return False
@@ -131,16 +133,16 @@ def _repeated(call: IdempotentCall, saved: SavedAnswer) -> IdempotentResponse:
     if saved.request != call.request:
         raise Conflict(
             "the Idempotency-Key was used for another request (method, path, query or body) within 24 h: "
-            "use a new one for each thing to be done"
+            "use a new key for each request"
         )
     if saved.body is None:
-        raise Conflict("this was done when it was first sent; the answer was too large to be kept")
+        raise Conflict("the first request with this key succeeded; its response was too large to save")
     body = zlib.decompress(_sealed(saved.body, call.key, saved.salt))
     return IdempotentResponse(status=saved.status, body=body, again=True)
 
 
 def _sealed(data: bytes, key: str, salt: str) -> bytes:
-    """Seal something with a key, or open it: the same salt is never used for two things."""
+    """Encrypt data with a key, or decrypt it. Never use a salt twice."""
     pad = hashlib.shake_256(f"{salt} {key}".encode()).digest(len(data))
     return (int.from_bytes(data) ^ int.from_bytes(pad)).to_bytes(len(data))
 

@@ -1,76 +1,68 @@
-"""What control needs of guests and of external work: the server and the drivers implement it."""
+"""Interfaces that control needs; the server, the guest endpoint and the external driver implement them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from forewarn.core.basic_types import EventId, GroupName, MachineId, OrderId
 from forewarn.core.model.slice import Sent
 
-
-class LastPolls(Protocol):
-    """When machines polled last, as far as that was not saved at some moment."""
-
-    def __call__(self, machines: Sequence[MachineId], /) -> Mapping[MachineId, datetime]:
-        """Return when these machines polled last; those of which nothing is known are left out."""
-        ...
+# Returns when these machines polled last, as far as that was unsaved when the function was made.
+LastPolls: TypeAlias = Callable[[Sequence[MachineId]], Mapping[MachineId, datetime]]
+# Returns when each machine first received an event, as far as that was unsaved when the function was made.
+UntakenNotices: TypeAlias = Callable[[EventId], Mapping[MachineId, datetime]]
 
 
 class Activity(Protocol):
-    """The polls of guests: known in memory first, saved now and then."""
+    """The polls of guests, which are in memory first and saved later."""
 
     def pending(self) -> bool:
-        """Return whether there is anything to hand over."""
+        """Return whether there are new polls to take."""
         ...
 
     def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
-        """Hand over what is new since the last call: groups' and machines' newest polls."""
+        """Remove and return the newest poll of each group and machine since the last call."""
         ...
 
     def fresh(self) -> LastPolls:
-        """Return the polls that are not handed over by now. Any thread may ask."""
-        ...
-
-
-class UntakenNotices(Protocol):
-    """Which machines have been sent an event, as far as that was not handed over at some moment."""
-
-    def __call__(self, event: EventId, /) -> Mapping[MachineId, datetime]:
-        """Return when machines were first sent an event."""
+        """Return the polls that were not taken yet. Any thread may call it."""
         ...
 
 
 class SentNotices(Protocol):
-    """The events that guests are sent: known in memory first, handed over before the rules need them."""
+    """The events that guests have received, which are in memory until the next transaction."""
 
     def untaken_notices(self) -> UntakenNotices:
-        """Return what tells of events that are not handed over yet. Any thread may ask."""
+        """Return the notices that were not taken yet. Any thread may call it."""
         ...
 
     def has_notices(self) -> bool:
-        """Return whether there is anything to hand over."""
+        """Return whether there are new notices to take."""
         ...
 
     def take_notices(self) -> Sent:
-        """Hand over which events machines have been sent since the last call, and when first."""
+        """Remove and return when machines first received each event, since the last call."""
         ...
 
 
 class ExternalReports(Protocol):
-    """How long external orders have gone without a report, in real time."""
+    """The time since the last report of each external order, in real time."""
 
     def heard(self, order: OrderId, limit: timedelta | None, *, silent_for: timedelta = timedelta()) -> None:
-        """Wait for the next report of an order, silent for so long already; None: the usual limit."""
+        """Restart the timeout of an order's next report. `limit` None: the default timeout.
+
+        `silent_for` is how much of the timeout has passed already.
+        """
         ...
 
     def overdue(self) -> Mapping[OrderId, str]:
-        """Return the orders without a report in time, and why that is a failure."""
+        """Return the orders whose report timed out, each with the reason to fail it with."""
         ...
 
     def forget(self, order: OrderId) -> None:
-        """Wait for no more reports of an order."""
+        """Stop the timeout of an order."""
         ...
 
 
 class GuestActivity(Activity, SentNotices, Protocol):
-    """What guests have done and were sent, while it is in memory alone."""
+    """Polls and notices that are in memory only."""

@@ -1,7 +1,4 @@
-"""Names that callers ask by: refused, with what may have been meant, where nothing has them.
-
-An empty list says that there is nothing; it must not be the answer to a slip of the finger.
-"""
+"""Lookup of names that callers give: an unknown name is an error with a spelling hint, not an empty list."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -16,11 +13,11 @@ from forewarn.core.basic_types import (
     HostName,
     MachineName,
     NameKind,
-    OrderId,
     ProjectName,
 )
 from forewarn.core.errors import Conflict, ForewarnError, NotFound, UnknownName
 from forewarn.core.filters import HistoryFilter
+from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.core.text_formats import MOST_NAMES, hint
@@ -31,36 +28,33 @@ from forewarn.store.snapshots import ReadStore, ScopedSnapshot
 
 T = TypeVar("T")
 
-# A hint takes some milliseconds of one processor, which all threads share. People make fewer slips than that.
+# A spelling hint costs some milliseconds of CPU that all threads share. People make fewer typos than this.
 HINTS_A_SECOND, HINTS_AT_ONCE = 10, 20
 
-# As many as a person reads.
-NAMED = 5
+# The longest list of names in a message.
+MOST_SHOWN = 5
 
 
-def known_machine(fleet: FleetQueries, name: str, *, scope: Scope) -> Machine:
-    """Find a machine by its name; NotFound says of which project, if one was asked for."""
+def find_machine(fleet: FleetQueries, name: str, *, scope: Scope) -> Machine:
+    """Return a machine by name. NotFound names the project if the caller asked for one."""
     try:
         return fleet.machine(name)
     except NotFound:
         where = "" if scope.asked is None else f" in project {scope.asked}"
-    raise NotFound(f'machine "{name}" does not exist{where}', unknown=_unknown(NameKind.MACHINE, name, scope))
+    raise _not_found(f'machine "{name}" does not exist{where}', NameKind.MACHINE, name, scope)
 
 
 class HintAllowance:
-    """How often names are looked for that may have been meant, for each project by itself.
-
-    Its lock makes it fit for any thread.
-    """
+    """Limits the rate of spelling hints per project. Thread-safe."""
 
     def __init__(self, *, monotonic: Callable[[], float] = monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        # When all of a project's may be taken again. Lock: self._lock.
+        # When each project's allowance is complete again. Lock: self._lock.
         self._due: dict[ProjectName | None, float] = {}
 
     def take(self, caller: ProjectName | None) -> bool:
-        """Take one of a project's, or of the operators', if there is one left."""
+        """Use one hint of a project, or of the operators; return whether one was left."""
         with self._lock:
             now = self._monotonic()
             due = max(self._due.get(caller, now), now)
@@ -70,12 +64,12 @@ class HintAllowance:
             return True
 
 
-def hinted(
+def with_hint(
     store: ReadStore, error: ForewarnError, *, scope: Scope, allowance: HintAllowance
 ) -> ForewarnError:
-    """Return a refusal with the name that may have been meant, if it refuses a name that nothing has.
+    """Add a spelling hint to an error about an unknown name.
 
-    The worker never does this: others wait for it, and callers choose the names.
+    Never call this on the worker thread: other callers wait for it, and the caller chooses the name.
     """
     unknown = error.unknown
     if unknown is None or not allowance.take(scope.caller):
@@ -88,46 +82,51 @@ def hinted(
 
 
 def existing(found: T | None, what: str, id_: str) -> T:
-    """Return what was found by its id; NotFound if nothing was."""
+    """Return the value that a lookup by id has found; NotFound if it is None."""
     if found is None:
         raise NotFound(f"{what} {id_} does not exist")
     return found
 
 
 def unknown(kind: NameKind, name: str, *, scope: Scope = EVERYTHING) -> NotFound:
-    """Refuse a name that nothing has."""
-    return NotFound(f'{kind} "{name}" does not exist', unknown=_unknown(kind, name, scope))
+    """Return the error for an unknown name."""
+    return _not_found(f'{kind} "{name}" does not exist', kind, name, scope)
 
 
-def _unknown(kind: NameKind, name: str, scope: Scope) -> UnknownName:
-    return UnknownName(kind=kind, name=name, project=scope.asked)
+def _not_found(message: str, kind: NameKind, name: str, scope: Scope) -> NotFound:
+    return NotFound(message, unknown=UnknownName(kind=kind, name=name, project=scope.asked))
 
 
 def check_project(fleet: FleetQueries, project: ProjectName, *, scope: Scope) -> None:
-    """Refuse a project that does not exist in the scope; for operators the default one always does."""
+    """Raise NotFound unless the scope includes a project. For operators the default project always exists."""
     if project != (scope.project or DEFAULT_PROJECT) and fleet.project(project) is None:
         raise unknown(NameKind.PROJECT, project, scope=scope)
 
 
 def narrowed(tx: ScopedTransaction, project: ProjectName | None) -> ScopedTransaction:
-    """Return a transaction for one project alone; NotFound if its scope does not have it."""
+    """Narrow a transaction to one project; NotFound if its scope does not include it."""
     if project is None:
         return tx
     check_project(tx.fleet, project, scope=tx.scope)
     return tx.narrowed(project)
 
 
-def check_group(fleet: FleetQueries, name: GroupName | None, *, scope: Scope) -> None:
-    """Refuse a group that does not exist."""
-    if name is None:
-        return
+def find_group(fleet: FleetQueries, name: GroupName, *, scope: Scope = EVERYTHING) -> Group:
+    """Return a group by name, but not the own group of a standalone machine."""
     group = fleet.group(name)
     if group is None or group.kind is GroupKind.STANDALONE:
         raise unknown(NameKind.GROUP, name, scope=scope)
+    return group
+
+
+def check_group(fleet: FleetQueries, name: GroupName | None, *, scope: Scope) -> None:
+    """Raise NotFound unless a group exists."""
+    if name is not None:
+        find_group(fleet, name, scope=scope)
 
 
 def check_host(fleet: FleetQueries, name: HostName | None, *, scope: Scope) -> None:
-    """Refuse a host that does not exist or, for a project, one that carries nothing of it."""
+    """Raise NotFound unless a host exists and, for a project, carries one of its machines."""
     if name is None or fleet.host(name) is not None:
         return
     if scope.project is not None:
@@ -136,14 +135,19 @@ def check_host(fleet: FleetQueries, name: HostName | None, *, scope: Scope) -> N
 
 
 def check_machine(snapshot: ScopedSnapshot, name: MachineName, *, scope: Scope) -> None:
-    """Refuse a machine that neither is nor was: one that is gone has records."""
-    if _has_records(snapshot.records, HistoryFilter(machine=name)) or _is_there(snapshot.fleet, name):
+    """Raise NotFound unless a machine exists, or existed and has records."""
+    if _has_records(snapshot.records, HistoryFilter(machine=name)):
         return
-    raise unknown(NameKind.MACHINE, name, scope=scope)
+    try:
+        snapshot.fleet.machine(name)
+    except NotFound:
+        raise unknown(NameKind.MACHINE, name, scope=scope) from None
+    except Conflict:  # it exists in several projects
+        return
 
 
 def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter, *, scope: Scope) -> None:
-    """Refuse to list the records of what neither is nor was."""
+    """Raise NotFound if a filter names something that does not exist and has no records."""
     if wanted.group is not None and not _has_records(snapshot.records, HistoryFilter(group=wanted.group)):
         check_group(snapshot.fleet, wanted.group, scope=scope)
     if wanted.host is not None and not _has_records(snapshot.records, HistoryFilter(host=wanted.host)):
@@ -152,31 +156,18 @@ def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter, *, scope: Scop
         check_machine(snapshot, wanted.machine, scope=scope)
     if wanted.event is not None:
         existing(snapshot.work.event(wanted.event), "event", wanted.event)
-    if wanted.order is not None:
-        _check_order(snapshot, wanted.order)
-
-
-def _check_order(snapshot: ScopedSnapshot, order: OrderId) -> None:
-    # A project has records of an order that is not its own: of the events that it gave its machines.
-    if snapshot.work.order(order) is None and not _has_records(snapshot.records, HistoryFilter(order=order)):
-        raise NotFound(f"order {order} does not exist")
+    # A project also has records of other orders: of those whose events name its machines.
+    order = wanted.order
+    if order is None or _has_records(snapshot.records, HistoryFilter(order=order)):
+        return
+    existing(snapshot.work.order(order), "order", order)
 
 
 def _has_records(records: RecordQueries, wanted: HistoryFilter) -> bool:
     return bool(records.history(replace(wanted, limit=1)))
 
 
-def _is_there(fleet: FleetQueries, name: MachineName) -> bool:
-    try:
-        fleet.machine(name)
-    except NotFound:
-        return False
-    except Conflict:  # in several projects
-        return True
-    return True
-
-
-def some(names: Sequence[str]) -> str:
-    """Write as many names as a person reads, and how many more there are."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
+def shortened(names: Sequence[str]) -> str:
+    """Return the first names of a list and the number of the others, for a message."""
+    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    return f"{', '.join(names[:MOST_SHOWN])}{more}"

@@ -1,7 +1,7 @@
-"""Drivers are asked whether the machines of a plan can leave their hosts; it waits some seconds for that.
+"""Prechecks for rollout plans: drivers tell whether the machines of a plan can leave their hosts.
 
-Answers are kept for a minute, for the next plan. Before an order announces a move it asks again
-(`control/engine/driver_calls.py`).
+A plan waits some seconds for the answers. They are cached for a minute, for the next plan. An order asks
+again before it announces a move (`control/engine/driver_calls.py`).
 """
 
 import threading
@@ -19,7 +19,7 @@ Move = tuple[MachineId, HostName, Work, HostName]
 
 
 def move_of(task: DriverTask) -> Move | None:
-    """Return what a task would do; None if it moves no machine from one host to another."""
+    """Return the move of a task; None if it moves no machine from one host to another."""
     if task.machine is None or task.source is None or task.target is None:
         return None
     return task.machine.id, task.source.name, task.work, task.target.name
@@ -27,15 +27,15 @@ def move_of(task: DriverTask) -> Move | None:
 
 @dataclass(slots=True)
 class PlanPrechecks:
-    """What drivers have said of moves that are planned. Any thread may ask."""
+    """Drivers' answers about planned moves. Thread-safe."""
 
-    # None: no driver can be called here. Set before any thread is started.
+    # Calls a driver. None: not possible in this process. Set before any thread starts.
     submit: Callable[[DriverTask], None] | None = None
     _news: threading.Condition = field(default_factory=threading.Condition)
     _said: dict[Move, tuple[MoveAnswer, datetime]] = field(default_factory=dict)  # lock: self._news
 
     def ask(self, tasks: Sequence[DriverTask], *, now: datetime, within: float) -> Mapping[Move, MoveAnswer]:
-        """Return what drivers say of these moves, as far as it is known in time; `now` is real time."""
+        """Return the answers to these moves that arrive within a time, in seconds. `now` is real time."""
         if self.submit is None:
             return {}
         moves = {move: task for task in tasks if (move := move_of(task)) is not None}
@@ -49,10 +49,10 @@ class PlanPrechecks:
             return {move: self._said[move][0] for move in moves if move in self._said}
 
     def heard(self, task: DriverTask, answer: MoveAnswer) -> None:
-        """Take what a driver says of a planned move."""
+        """Save the answer of a driver, and wake the plans that wait for it."""
         if (move := move_of(task)) is None:
             return
-        # What could not be told is asked again by the next plan.
+        # An unknown result counts as expired: the next plan asks again.
         at = task.now - (KEPT_FOR if answer.unknown else timedelta())
         with self._news:
             self._said[move] = answer, at

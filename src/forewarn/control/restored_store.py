@@ -1,12 +1,14 @@
-"""A backup that is served for the first time: nothing new comes of it before somebody has looked.
+"""The first start on a restored backup: a hold keeps new work back until an operator has checked the fleet.
 
-What was open when it was made may be over by now, or done by another server.
+Work that was open in the backup may have finished since, or another server may have done it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
+from forewarn.control.paging import all_pages
 from forewarn.control.use_case import UseCase
 from forewarn.core.admission import holds
 from forewarn.core.basic_types import FOREWARN, OrderState
@@ -25,7 +27,7 @@ _PAGE = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What a backup has everything up to, whether it is held, and what is open in it, oldest first."""
+    """The time of the backup, the hold, and the open work, oldest first."""
 
     up_to: datetime
     hold: Hold | None
@@ -34,10 +36,10 @@ class Restored:
 
 
 class RestoredStore(UseCase):
-    """The use case of a start on what may be a backup."""
+    """The use case for a start on a store that may be a restored backup."""
 
     def begin(self, tx: Transaction, *, hold: bool) -> Restored | None:
-        """Hold the whole fleet, if that is wanted and this is a backup that was not served yet."""
+        """Hold the whole fleet if that is wanted, and if this is a backup that no server has served yet."""
         up_to = tx.time.backup_of()
         if up_to is None:
             return None
@@ -46,29 +48,21 @@ class RestoredStore(UseCase):
         if not hold:
             return found
         with self._saving(tx) as draft:
-            return Restored(
-                up_to=up_to,
-                hold=self._hold(draft, up_to),
-                orders=found.orders,
-                rollouts=found.rollouts,
-            )
+            return replace(found, hold=self._hold(draft, up_to))
 
     def _hold(self, draft: Draft, up_to: datetime) -> Hold:
-        """Hold everything; a hold that the backup has brought along is as good."""
+        """Return a hold of the whole fleet: a new one, unless the backup contains one."""
         for known in draft.holds.values():
             if known.project is None and known.host is None:
                 return known
-        why = f"a backup of {format_time(up_to)} is served: look at what is open in it, then release it"
+        why = f"restored from a backup of {format_time(up_to)}: check the open work, then release this hold"
         return holds.put(draft, Hold(id=self._new_id(), reason=why, by=FOREWARN, at=draft.now))
 
 
 def _open_orders(work: WorkQueries) -> Sequence[Order]:
-    found: list[Order] = []
-    for state in _OPEN:
-        after: str | None = None
-        while True:
-            page, after = work.orders(OrderFilter(state=state), after=after, limit=_PAGE)
-            found += page
-            if after is None:
-                break
+    found = (
+        order
+        for state in _OPEN
+        for order in all_pages(partial(work.orders, OrderFilter(state=state)), limit=_PAGE)
+    )
     return sorted(found, key=lambda order: order.number)

@@ -1,4 +1,4 @@
-"""Tokens, and the sessions that browsers begin with them."""
+"""Tokens, and the browser sessions that begin with a token."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +14,11 @@ from forewarn.core.errors import Conflict
 from forewarn.core.filters import RecordFilter
 from forewarn.core.session_cookies import BrowserSession, Identified, OpenSessions
 from forewarn.store.batch import Transaction
-from forewarn.store.queries.records import RecordQueries
 from forewarn.store.snapshots import Snapshot
 
 LAST_OPERATOR = (
-    "no operator's token is left, so nobody can run the fleet: "
-    "make one on the store with `forewarn token create --role operator --database …`"
+    "no operator token is left, so the fleet cannot be operated: "
+    "create one on the store with `forewarn token create --role operator --database …`"
 )
 
 _OF_TOKENS = RecordFilter(kinds=frozenset({Kind.TOKEN_CREATED.value, Kind.TOKEN_REVOKED.value}))
@@ -27,31 +26,31 @@ _OF_TOKENS = RecordFilter(kinds=frozenset({Kind.TOKEN_CREATED.value, Kind.TOKEN_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revoked:
-    """A token that is no longer good, and what goes on without it."""
+    """A revoked token, and warnings about what keeps working without it."""
 
     token: Token
     warnings: tuple[str, ...]
 
 
 class TokenViews(Reading):
-    """What can be asked about tokens."""
+    """Reads about tokens."""
 
     def list(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
-        """List tokens, the oldest first, revoked ones too."""
+        """List tokens, oldest first, including revoked ones."""
         with self._store.read() as snapshot:
             return snapshot.tokens.page(after=after, limit=limit)
 
 
 class Tokens(UseCase, TokenViews):
-    """The use cases about tokens."""
+    """Use cases that create and revoke tokens."""
 
     def __init__(self, context: Context, *, new_secret: Callable[[], str]) -> None:
-        """Take a maker of random texts that cannot be guessed."""
+        """Take a generator of unguessable secrets."""
         super().__init__(context)
         self._new_secret = new_secret
 
     def create(self, tx: Transaction, wanted: Grant, *, by: str) -> tuple[Token, str]:
-        """Make a token; returns its secret too, which is never to be had again."""
+        """Create a token. Return it with its secret, which cannot be retrieved later."""
         secret = f"{access.PREFIX}{self._new_secret()}"
         access.check_grant(wanted, _keyring(tx), projects=[each.name for each in tx.fleet.projects()])
         with self._saving(tx) as draft:
@@ -62,7 +61,7 @@ class Tokens(UseCase, TokenViews):
         return token, secret
 
     def revoke(self, tx: Transaction, name: str, *, by: str) -> Revoked:
-        """End a token at once."""
+        """Revoke a token immediately."""
         with self._saving(tx) as draft:
             token = access.revoke(name, tx.tokens.in_force(), now=draft.now)
             draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=access.describe(token))
@@ -71,17 +70,16 @@ class Tokens(UseCase, TokenViews):
 
 
 def keyring(snapshot: Snapshot, known: Keyring | None) -> Keyring:
-    """Return all tokens in force, by which callers are known; they are loaded if those known are old."""
-    if known is None or _have_changed(snapshot.records, known):
+    """Return all tokens in force. They are loaded only if the known ones are stale."""
+    records = snapshot.records
+    # Each change of a token, by any process, has a record, unless pruning has removed it.
+    if (
+        known is None
+        or records.pruning().up_to > known.number
+        or records.following(known.number, _OF_TOKENS, limit=1).records
+    ):
         return _keyring(snapshot)
-    return replace(known, number=snapshot.records.newest())
-
-
-def _have_changed(records: RecordQueries, known: Keyring) -> bool:
-    """Return whether a token was made or revoked, by whatever process: each is recorded."""
-    if records.pruning().up_to > known.number:
-        return True
-    return bool(records.following(known.number, _OF_TOKENS, limit=1).records)
+    return replace(known, number=records.newest())
 
 
 def _warnings(snapshot: Snapshot, revoked: Token) -> Iterator[str]:
@@ -90,7 +88,7 @@ def _warnings(snapshot: Snapshot, revoked: Token) -> Iterator[str]:
     every, _ = snapshot.webhooks.page(project=None, after=None, limit=MOST_WEBHOOKS)
     for webhook in every:
         if webhook.by == revoked.name:
-            yield f"{named(webhook)} was added with it and goes on: remove it if nobody else needs it"
+            yield f"{named(webhook)} was added with it and goes on: remove it if it is no longer needed"
 
 
 def _keyring(snapshot: Snapshot) -> Keyring:
@@ -103,27 +101,27 @@ def _keyring(snapshot: Snapshot) -> Keyring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunSession:
-    """A session that was begun; its secret is never to be had again."""
+    """A new session. Its secret cannot be retrieved later."""
 
     session: BrowserSession
     secret: str
-    ended_others: bool  # whether others have ended with that
+    ended_others: bool  # whether it has replaced other sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownCallers:
-    """What callers are known by, as it was loaded."""
+    """The tokens and sessions by which callers are identified."""
 
     keyring: Keyring
     sessions: OpenSessions
-    changes: int  # how often sessions had changed by then
+    changes: int  # the change counter of sessions
 
 
 class SessionViews(Reading):
-    """What can be asked about sessions of browsers."""
+    """Reads about browser sessions."""
 
     def loaded(self, known: KnownCallers | None = None) -> KnownCallers:
-        """Return all sessions, and the tokens they are of; they are loaded if those known are old."""
+        """Return all sessions and tokens. They are loaded only if the known ones are stale."""
         with self._store.read() as snapshot:
             tokens = keyring(snapshot, None if known is None else known.keyring)
             changes = snapshot.sessions.changes()
@@ -134,9 +132,9 @@ class SessionViews(Reading):
 
 
 class BrowserSessions(UseCase, SessionViews):
-    """The use cases about sessions of browsers: each caller's own alone.
+    """Use cases for browser sessions; each caller manages only its own.
 
-    They leave no records: they change nothing in the fleet. The audit tells of them.
+    Sessions leave no records, because they change nothing in the fleet. The audit log contains them.
     """
 
     def __init__(
@@ -147,16 +145,16 @@ class BrowserSessions(UseCase, SessionViews):
         real_now: Callable[[], datetime],
         life: timedelta = rules.USUAL_LIFE,
     ) -> None:
-        """Take a maker of texts that cannot be guessed, and a reader of real time."""
+        """Take a generator of unguessable secrets, and a real-time clock."""
         super().__init__(context)
         self._new_secret = new_secret
         self.real_now = real_now
         self.life = life
 
     def sign_in(self, tx: Transaction, by: Identified, *, instead_of: str | None = None) -> BegunSession:
-        """Begin a session of the token that a call was made with, perhaps instead of one with this digest.
+        """Begin a session with the token of this call. `instead_of` is the digest of a session to replace.
 
-        Sessions that are over are removed meanwhile: so there are never many.
+        It also removes expired sessions, so that there are never many.
         """
         token, now = rules.token_for_session(by), self.real_now()
         secret = f"{rules.SESSION_PREFIX}{self._new_secret()}"
@@ -171,7 +169,7 @@ class BrowserSessions(UseCase, SessionViews):
         return BegunSession(session=session, secret=secret, ended_others=bool(gone))
 
     def check_open(self, tx: Transaction, secret: str) -> None:
-        """Refuse to answer a sign-in again whose session has ended."""
+        """Raise Conflict if a repeated sign-in would return a session that has ended."""
         session = tx.sessions.find(digest_of(secret))
         if session is None or session.expires_at <= self.real_now():
             raise Conflict(
@@ -180,7 +178,7 @@ class BrowserSessions(UseCase, SessionViews):
             )
 
     def sign_out(self, tx: Transaction, by: Identified) -> BrowserSession:
-        """End the session that a call was made with, whoever has a copy of its cookie."""
+        """End the session of this call for all copies of its cookie."""
         session = rules.session_to_end(by)
         tx.sessions.remove([session.digest])
         return session

@@ -1,6 +1,6 @@
-"""Notices and polls of guests, on their way from the boards into the store.
+"""Notices and polls of guests between the boards and the store.
 
-Notices are saved before anything is decided by them; polls a part at a time.
+Notices are saved before any decision that uses them. Polls are saved from time to time, in chunks.
 """
 
 import threading
@@ -18,14 +18,14 @@ from forewarn.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class NoticesNow:
-    """What guests had been sent at some moment, and no transaction had saved yet."""
+class NoticeSnapshot:
+    """The unsaved notices at one moment."""
 
     _unsaved: Sent
-    _sent: UntakenNotices  # after that
+    _sent: UntakenNotices  # newer ones, still on the boards
 
     def notices(self, work: WorkQueries, events: Sequence[EventId]) -> Sent:
-        """Return when machines were first sent these events, saved or not, by a snapshot opened since."""
+        """Return when machines first received these events. The snapshot must be newer than this object."""
         saved = work.notices(events)
         return {
             event: _first(saved.get(event, {}), self._unsaved.get(event, {}), self._sent(event))
@@ -34,7 +34,7 @@ class NoticesNow:
 
 
 def _first(*known: Mapping[MachineId, datetime]) -> Mapping[MachineId, datetime]:
-    """Return what is known first of each machine."""
+    """Merge times by machine; the first mapping that has a machine wins."""
     first: dict[MachineId, datetime] = {}
     for sent in reversed(known):
         first |= sent
@@ -42,41 +42,42 @@ def _first(*known: Mapping[MachineId, datetime]) -> Mapping[MachineId, datetime]
 
 
 class UnsavedNotices:
-    """What guests have been sent and no transaction has saved yet; the worker's, but any thread may look."""
+    """Notices that no transaction has saved yet. The worker saves them; any thread may read them."""
 
     def __init__(self, sent: SentNotices) -> None:
         self._sent = sent
-        self._lock = threading.Lock()  # held while something is on its way from the boards to here
-        # Lock: self._lock, for all but the worker's own reads; replaced, never changed in place.
+        self._lock = threading.Lock()  # held while notices move from the boards to here
+        # Lock: self._lock, except for reads of the worker. Replaced, never changed in place.
         self._unsaved: dict[EventId, dict[MachineId, datetime]] = {}
-        # The same ones, by a transaction. Owner: the worker.
+        # Notices that an open transaction is saving. Owner: the worker.
         self._being_saved: dict[EventId, dict[MachineId, datetime]] = {}
 
     def pending(self) -> bool:
-        """Return whether there is anything to save."""
+        """Return whether there are notices to save."""
         self._collect()
         return bool(self._unsaved)
 
     def save(self, tx: Transaction) -> None:
-        """Save them in a transaction, before it decides anything.
+        """Save the notices in a transaction, before it decides anything.
 
-        So no event starts or ends before it is known which machines were sent it. If the transaction is
-        rolled back, the next one saves them.
+        The decision to start or end an event then knows which machines have received it. After a rollback,
+        the next transaction saves the notices.
         """
         if taken := self._take():
             tx.after_commit(lambda: self._forget(taken), undone=lambda: self._put_back(taken))
             tx.changes.save_notices(taken)
 
-    def now(self) -> NoticesNow:
-        """Return what is not saved by now. Any thread may ask.
+    def now(self) -> NoticeSnapshot:
+        """Return the unsaved notices. Any thread may call it.
 
-        Whoever asks before it opens a snapshot misses none: each is here until the store has it.
+        Call it before opening a snapshot, so that none is missed: each notice stays here until the store has
+        it.
         """
         with self._lock:
-            return NoticesNow(self._unsaved, self._sent.untaken_notices())
+            return NoticeSnapshot(self._unsaved, self._sent.untaken_notices())
 
     def _take(self) -> Sent:
-        """Return what no transaction is saving yet."""
+        """Return the notices that no transaction is saving."""
         self._collect()
         new = {
             event: machines
@@ -104,43 +105,43 @@ class UnsavedNotices:
         if not self._sent.has_notices():
             return
         with self._lock:
-            unsaved = dict(self._unsaved)  # made anew: others may be looking at it
+            unsaved = dict(self._unsaved)  # a copy, because other threads may be reading the old one
             for event, machines in self._sent.take_notices().items():
                 unsaved[event] = dict(_first(unsaved.get(event, {}), machines))
             self._unsaved = unsaved
 
 
-# Groups, and machines, that are saved in one transaction: it takes less time than anybody notices.
+# Groups, and machines, per transaction. More would noticeably delay other callers.
 AT_ONCE = 1_000
 
 
 class UnsavedPolls:
-    """Polls that no transaction has saved yet, whether the boards still have them or not."""
+    """Polls that no transaction has saved yet, including those still on the boards."""
 
     def __init__(self, activity: Activity) -> None:
         self._activity = activity
-        self._lock = threading.Lock()  # held while something is on its way from the boards to here
+        self._lock = threading.Lock()  # held while polls move from the boards to here
         self._groups: dict[GroupName, datetime] = {}  # owner: the worker
-        self._machines: dict[MachineId, datetime] = {}  # lock: self._lock, for all but the worker's own reads
+        self._machines: dict[MachineId, datetime] = {}  # lock: self._lock, except for reads of the worker
 
     def pending(self) -> bool:
-        """Return whether there is anything to hand over."""
+        """Return whether the boards have new polls."""
         return self._activity.pending()
 
     @property
-    def half_saved(self) -> bool:
-        """Whether something was handed over and is not saved yet."""
+    def has_unsaved(self) -> bool:
+        """Whether some collected polls are not saved yet."""
         return bool(self._groups or self._machines)
 
     def collect(self) -> None:
-        """Have the boards hand over what they have."""
+        """Move the new polls from the boards to here."""
         with self._lock:
             groups, machines = self._activity.take()
             self._groups.update(groups)
             self._machines.update(machines)
 
     def save_some(self, store: Store) -> None:
-        """Save a part of what was handed over; one that cannot be saved is kept."""
+        """Save a chunk of the collected polls. They are kept if saving fails."""
         groups = dict(islice(self._groups.items(), AT_ONCE))
         machines = dict(islice(self._machines.items(), AT_ONCE))
         store.save_activity(groups, machines)
@@ -151,15 +152,16 @@ class UnsavedPolls:
                 del self._machines[machine]
 
     def fresh(self) -> LastPolls:
-        """Return the polls that are not saved by now. Any thread may ask.
+        """Return the unsaved polls. Any thread may call it.
 
-        Whoever asks before it opens a snapshot misses none: each is here until the store has it.
+        Call it before opening a snapshot, so that none is missed: each poll stays here until the store has
+        it.
         """
         with self._lock:
-            newest, handed_over = self._activity.fresh(), self._machines.copy()
+            newest, collected = self._activity.fresh(), self._machines.copy()
 
         def find(machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
-            older = {machine: handed_over[machine] for machine in machines if machine in handed_over}
+            older = {machine: collected[machine] for machine in machines if machine in collected}
             return older | dict(newest(machines))
 
         return find

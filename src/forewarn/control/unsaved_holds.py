@@ -1,17 +1,17 @@
-"""Holds that could not be saved: kept in memory, and saved before anything else is decided.
+"""Holds that could not be saved. They are kept in memory, and saved before any other decision.
 
-Nothing can be announced or started while nothing can be saved, so that such a hold is obeyed from the moment
-it is set. It is lost if the process ends first; who sets it is told so. One whose host or project does
-not exist, or is held already, is refused when it is saved: that is recorded, and shown until it is released.
+While the store is unavailable, nothing can be announced or started, so a hold in memory takes effect at once.
+It is lost if the process ends first, and the response says so. When it is saved, it may turn out to be
+invalid: its host or project does not exist, or is held already. A record says so, and the hold is listed as
+refused until an operator releases it.
 """
 
 import logging
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCalls, IdempotentCall
+from forewarn.control.idempotent_calls import IdempotentCall, IdempotentCalls, IdempotentResponse
 from forewarn.control.orders.order_use_cases import HostOrders
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.admission import holds
@@ -25,90 +25,71 @@ from forewarn.store.batch import Transaction
 log = logging.getLogger(__name__)
 
 _ABOUT_HOLDS = frozenset({Kind.HOLD_SET, Kind.HOLD_RELEASED})
-# Nobody sets so many by hand while a database is away.
+# More than operators set by hand during an outage of the database.
 MOST = 1000
-# Of those that were refused, the newest; the history has all.
+# The newest refused holds; the history has all of them.
 REFUSED_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsavedHold:
-    """A hold in memory, and what its caller may repeat to be answered again."""
+    """A hold in memory, and the response to retries of its call."""
 
     hold: Hold
     call: IdempotentCall | None = None
-    answered: IdempotentResponse | None = None  # as it is repeated once it is saved
+    answered: IdempotentResponse | None = None  # the response to retries, once the hold is saved
     released_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedHold:
-    """A hold of memory that could not be kept, and why; it holds nothing."""
+    """A hold that could not be saved, and why. It holds nothing."""
 
     hold: Hold
     why: str
 
 
-class HoldsInMemory(Protocol):
-    """What there is of holds in memory, as any thread may ask."""
-
-    @property
-    def in_force(self) -> Sequence[Hold]:
-        """Holds that are in memory alone."""
-        ...
-
-    @property
-    def known(self) -> Sequence[Hold]:
-        """Holds that are saved, as far as that was known when the store was last read."""
-        ...
-
-    @property
-    def refused(self) -> Sequence[RefusedHold]:
-        """Those that were refused when they were to be saved, until somebody releases them."""
-        ...
-
-
 class UnsavedHolds(UseCase):
-    """Sets and lifts holds while nothing can be saved; any thread may ask, the worker saves."""
+    """Sets and releases holds in memory. Any thread may call it; only the worker saves."""
 
     def __init__(self, context: EngineContext, *, answering: IdempotentCalls) -> None:
         super().__init__(context)
         self._transact = context.transact
         self._answering = answering
         self._hosts = HostOrders(context)
-        self._lock = threading.Lock()  # for writers: each tuple is replaced, and read as it is
+        self._lock = threading.Lock()  # for writers; readers read each immutable tuple without it
         self._unsaved: tuple[UnsavedHold, ...] = ()  # lock: self._lock
-        self._known: tuple[Hold, ...] = ()  # those that are saved, as last read; owner: the worker
-        self._stale = True  # whether those may have changed since; owner: the worker
+        self._known: tuple[Hold, ...] = ()  # the saved holds, as last read; owner: the worker
+        self._stale = True  # whether these may have changed since; owner: the worker
         self._refused: tuple[RefusedHold, ...] = ()  # lock: self._lock
         self.refused_total = 0  # owner: the worker
 
     def new_id(self) -> str:
-        """Make the id of a hold: the same whether it is saved at once or kept in memory first."""
+        """Create the id of a hold, which stays the same if the hold is in memory first."""
         return self._new_id()
 
     @property
     def in_force(self) -> Sequence[Hold]:
-        """Holds that are in memory alone."""
+        """The holds that are in memory only. Read this before `known`, so that no hold is missed."""
         return [each.hold for each in self._unsaved if each.released_by is None]
 
     @property
     def known(self) -> Sequence[Hold]:
-        """Holds that are saved, as far as that was known when the store was last read."""
+        """The saved holds, as of the last read of the store."""
         lifted = {each.hold.id for each in self._unsaved}
         return [hold for hold in self._known if hold.id not in lifted]
 
     @property
     def refused(self) -> Sequence[RefusedHold]:
-        """Those that were refused when they were to be saved, until somebody releases them."""
+        """The holds that could not be saved, until an operator releases them."""
         return self._refused
 
     def find_refused(self, id_: str) -> Hold | None:
-        """Return a hold that was refused."""
+        """Return a refused hold by id."""
         return next((each.hold for each in self._refused if each.hold.id == id_.upper()), None)
 
     def dismiss(self, refused: Hold) -> None:
-        """Show a hold that was refused no longer."""
+        """Remove a hold from the refused ones."""
         with self._lock:
             self._refused = tuple(each for each in self._refused if each.hold.id != refused.id)
 
@@ -122,32 +103,24 @@ class UnsavedHolds(UseCase):
         abort: bool = False,
         call: IdempotentCall | None = None,
     ) -> Hold:
-        """Set a hold in memory; Conflict if the same thing is held already.
+        """Set a hold in memory; Conflict if the same scope is held already.
 
-        Whether the project or the host exists is found out when it is saved.
+        Whether the project or host exists is checked when the hold is saved.
         """
         with self._lock:
             for each in self._unsaved:
                 if call is not None and each.call == call:
                     return each.hold
-            hold = Hold(
-                id=id_,
-                reason=request.reason,
-                by=request.by,
-                at=self._clock.now(),
-                project=project,
-                host=host,
-                abort=abort,
-            )
+            hold = self._hosts.new_hold(request, id_=id_, project=project, host=host, abort=abort)
             holds.check_free(hold, [*self.known, *self.in_force])
             if len(self._unsaved) >= MOST:
-                raise Unavailable("more holds cannot be kept in memory: hold the whole fleet")
+                raise Unavailable("too many holds in memory: hold the whole fleet instead")
             self._unsaved += (UnsavedHold(hold=hold, call=call),)
         log.warning("%s is held by %s, in memory only", holds.reach(hold), hold.by)
         return hold
 
     def set_response(self, hold: Hold, answered: IdempotentResponse) -> None:
-        """Take what a repeated call is answered once the hold is saved."""
+        """Set the response to retries of the call, to be saved with the hold."""
         with self._lock:
             self._unsaved = tuple(
                 replace(each, answered=answered) if each.hold.id == hold.id else each
@@ -155,7 +128,7 @@ class UnsavedHolds(UseCase):
             )
 
     def release(self, id_: str, *, by: str) -> Hold | None:
-        """Lift a hold that is in memory alone; None if it is not."""
+        """Release a hold that is in memory only; None if there is none."""
         with self._lock:
             found = next((hold for hold in self.in_force if hold.id == id_.upper()), None)
             if found is not None:
@@ -165,34 +138,38 @@ class UnsavedHolds(UseCase):
         return found
 
     def heard(self, records: Iterable[Record] | None) -> None:
-        """Take note of what was saved; None: that is not known."""
+        """Note saved records, which may change the known holds. None: the outcome of a commit is unknown."""
         if records is None or any(record.kind in _ABOUT_HOLDS for record in records):
             self._stale = True
 
     def save(self) -> None:
-        """Save what is in memory alone; Unavailable if it cannot be: then nothing else must be decided."""
+        """Save the holds in memory. Unavailable if that fails: then make no other decision."""
         if unsaved := self._unsaved:
-            refused = self._transact(lambda tx: self._save_all(tx, unsaved))
+            refused, known = self._transact(lambda tx: self._save_all(tx, unsaved))
             with self._lock:
-                saved = {id(each) for each in unsaved}  # one that was lifted meanwhile is another
+                # First: a reader without the lock finds each hold in one of the two.
+                self._known = known
+                saved = {id(each) for each in unsaved}  # `release` has replaced a hold that it released since
                 self._unsaved = tuple(each for each in self._unsaved if id(each) not in saved)
                 self._refused = (*self._refused, *refused)[-REFUSED_SHOWN:]
                 self.refused_total += len(refused)
-            self._stale = True
         if self._stale:
             with self._store.read() as snapshot:
                 self._known = tuple(snapshot.rules.around().holds.values())
             self._stale = False
 
-    def _save_all(self, tx: Transaction, unsaved: Sequence[UnsavedHold]) -> list[RefusedHold]:
-        """Save holds; return those that cannot be kept, with the reasons."""
-        return [refused for each in unsaved if (refused := self._save(tx, each)) is not None]
+    def _save_all(
+        self, tx: Transaction, unsaved: Sequence[UnsavedHold]
+    ) -> tuple[list[RefusedHold], tuple[Hold, ...]]:
+        """Save holds; return the refused ones, and all holds that are saved then."""
+        refused = [refused for each in unsaved if (refused := self._save(tx, each)) is not None]
+        return refused, tuple(tx.rules.around().holds.values())
 
     def _save(self, tx: Transaction, unsaved: UnsavedHold) -> RefusedHold | None:
-        """Save a hold once, though the database may not have answered the commit of an earlier try.
+        """Save a hold once, even if an earlier commit of it is uncertain.
 
-        What became of it is saved beside it: that the hold is not there says nothing, because it may have
-        been lifted in the same transaction.
+        Its outcome is saved beside it, under the id of the hold as idempotency key. That the hold is absent
+        proves nothing, because the same transaction may have released it.
         """
         hold = unsaved.hold
         once = IdempotentCall(caller=FOREWARN, key=hold.id, method="", path="", body=b"")
@@ -200,28 +177,25 @@ class UnsavedHolds(UseCase):
         if why:
             return None if unsaved.released_by is not None else RefusedHold(hold=hold, why=why)
         if unsaved.released_by is not None:
-            self._release(tx, hold, by=unsaved.released_by)
+            try:
+                with tx.savepoint() as own:
+                    self._hosts.release(own, hold.id, by=unsaved.released_by)
+            except (Conflict, NotFound) as error:
+                log.warning("the hold of %s by %s is not released: %s", holds.reach(hold), hold.by, error)
         return None
 
     def _kept(self, tx: Transaction, unsaved: UnsavedHold) -> IdempotentResponse:
-        """Keep a hold; the body of the answer says why it cannot be kept, or nothing."""
+        """Save a hold; the body of the result is the reason for a refusal, or empty."""
         hold = unsaved.hold
         try:
-            with tx.savepoint() as own:  # if the hold is refused, its call has no answer saved
+            with tx.savepoint() as own:  # if the hold is refused, the response is not saved either
                 if unsaved.call is not None and unsaved.answered is not None:
                     answered = unsaved.answered
                     self._answering.answer(own, unsaved.call, lambda: answered)
                 self._hosts.keep(own, hold, late=True)
         except (Conflict, NotFound) as error:
-            log.warning("the hold of %s by %s is not kept: %s", holds.reach(hold), hold.by, error)
+            log.warning("the hold of %s by %s is not saved: %s", holds.reach(hold), hold.by, error)
             with self._saving(tx) as draft:
                 holds.refuse(draft, hold, str(error))
             return IdempotentResponse(status=409, body=str(error).encode())
         return IdempotentResponse(status=0, body=b"")
-
-    def _release(self, tx: Transaction, hold: Hold, *, by: str) -> None:
-        try:
-            with tx.savepoint() as own:
-                self._hosts.release(own, hold.id, by=by)
-        except (Conflict, NotFound) as error:
-            log.warning("the hold of %s by %s is not lifted: %s", holds.reach(hold), hold.by, error)

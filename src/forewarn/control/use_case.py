@@ -1,4 +1,4 @@
-"""How a use case loads and saves, what its scope sees or everything, and how the worker is given one."""
+"""Base classes of use cases, and the context that they share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 from forewarn.clock import Clock
 from forewarn.control.disclosing import V, disclosed
 from forewarn.control.driver import KnownDrivers
-from forewarn.control.plan_prechecks import PlanPrechecks
+from forewarn.control.driver_outbox import DriverOutbox, changed_steps, new_prechecks, reconnected_hosts
 from forewarn.control.host_reachability import HostReachability
-from forewarn.control.steps_under_way import StepsUnderWay, changed, reached_anew, to_precheck
+from forewarn.control.plan_prechecks import PlanPrechecks
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice
@@ -26,40 +26,38 @@ from forewarn.store.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What every use case works with."""
+    """The dependencies of every use case."""
 
     store: ReadStore
     clock: Clock
     policy: Policy
     new_id: Callable[[], str]
-    real_now: Callable[[], datetime]  # the world's own time, for what the service's clock does not govern
+    real_now: Callable[[], datetime]  # real time, for everything that the service clock does not govern
     drivers: KnownDrivers = field(default_factory=KnownDrivers)
     reached: HostReachability = field(default_factory=HostReachability)  # by their drivers
     plan_prechecks: PlanPrechecks = field(default_factory=PlanPrechecks)
-    preview: bool = False  # whether guests are offered versions that are not generally available
-    under_way: StepsUnderWay = field(default_factory=StepsUnderWay)  # what drivers are to be told
+    preview: bool = False  # whether guests may use preview api-versions
+    outbox: DriverOutbox = field(default_factory=DriverOutbox)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineContext(Context):
-    """What the engine works with: it opens transactions of its own, one after the other."""
+    """The dependencies of the engine, which opens its own transactions."""
 
     store: Store
     transact: Transact
-    keep_history: timedelta | None = None  # how long records are kept; None: for ever
+    keep_history: timedelta | None = None  # how long to keep records; None: forever
 
     @classmethod
     def of(
         cls, context: Context, *, store: Store, transact: Transact, keep_history: timedelta | None = None
     ) -> "EngineContext":
-        """Add what commits to a context."""
-        mine = {each.name: getattr(context, each.name) for each in fields(Context)}
-        return cls(**{**mine, "store": store, "transact": transact}, keep_history=keep_history)
+        """Extend a context by the means to commit."""
+        shared = {each.name: getattr(context, each.name) for each in fields(Context)}
+        return cls(**{**shared, "store": store, "transact": transact}, keep_history=keep_history)
 
 
 class _Base:
-    """What every use case takes from its context."""
-
     def __init__(self, context: Context) -> None:
         self._clock = context.clock
         self._policy = context.policy
@@ -73,7 +71,7 @@ class _Base:
 
 
 class Reading(_Base):
-    """Reads everything, and saves nothing."""
+    """A use case that reads the whole fleet and saves nothing."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -81,7 +79,7 @@ class Reading(_Base):
 
 
 class ScopedReading(_Base):
-    """Reads what its scope sees, and nothing else."""
+    """A use case that reads only what its scope may see."""
 
     def __init__(self, context: Context, scope: Scope) -> None:
         super().__init__(context)
@@ -89,16 +87,15 @@ class ScopedReading(_Base):
         self._store: ScopedReadStore = context.store.scoped(scope)
 
     def _disclosed(self, fleet: FleetQueries, values: Iterable[V]) -> Sequence[V]:
-        """Return what was found as the caller may see it."""
         return disclosed(fleet, values, scope=self.scope)
 
 
 class UseCase(Reading):
-    """Decides on drafts, and saves them in the transaction that it is given."""
+    """A use case that decides on a draft and saves it in a given transaction."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._under_way = context.under_way
+        self._outbox = context.outbox
 
     @contextmanager
     def _saving(
@@ -109,19 +106,24 @@ class UseCase(Reading):
         now: datetime | None = None,
         rollout: Rollout | None = None,
     ) -> Iterator[Draft]:
-        """Save what is decided on a part of the fleet, with a rollout that was; None: only records."""
+        """Save the draft at the end of the block, together with a rollout if one is given.
+
+        `around` is the part of the fleet that the decision needs. Default: none, which is enough for records.
+        """
         draft = self._draft(tx.rules.around() if around is None else around, now=now)
         yield draft
         changes = draft.changes()
         draft.take_saved(
             tx.changes.save(changes if rollout is None else replace(changes, rollouts=(rollout,)))
         )
-        running, ended = changed(draft)
-        hosts = reached_anew(draft) if changes.hosts else []
-        prechecks = to_precheck(draft) if self._policy.prechecking else []
+        running, ended = changed_steps(draft)
+        hosts = reconnected_hosts(draft) if changes.hosts else []
+        prechecks = new_prechecks(draft) if self._policy.prechecking else []
         if running or ended or hosts or prechecks:
-            noted = self._under_way
-            tx.after_commit(lambda: noted.note(running, ended, hosts, prechecks), undone=noted.lose)
+            outbox = self._outbox
+            tx.after_commit(
+                lambda: outbox.add(running, ended, hosts, prechecks), undone=outbox.mark_incomplete
+            )
 
 
 T = TypeVar("T")
@@ -129,18 +131,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Alone(Generic[T]):
-    """A use case that does more than save: it is given what commits, not an open transaction."""
+    """A use case that commits by itself: it gets a function that runs transactions, not an open one."""
 
     work: Callable[[Transact], T]
 
 
 @dataclass(frozen=True, slots=True)
 class ForeseenUseCase(Generic[T]):
-    """A use case whose reads are known in part: those that wait together are loaded together."""
+    """A use case whose reads are partly known in advance, so that a batch loads them together."""
 
     work: Callable[[Transaction], T]
     foreseen: Prefetch
 
     def __call__(self, tx: Transaction) -> T:
-        """Run it in its transaction."""
+        """Run it in a transaction."""
         return self.work(tx)

@@ -1,6 +1,6 @@
-"""What can be asked of forewarn that changes nothing."""
+"""Use cases that only read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -8,13 +8,11 @@ from forewarn.control import naming
 from forewarn.control.disclosing import check_sees_hosts, sees_hosts
 from forewarn.control.history_search import BATCH, PROJECT_BATCH, FoundRecords, RecordSearch
 from forewarn.control.interfaces import LastPolls
-from forewarn.control.unsaved_activity import NoticesNow, UnsavedNotices, UnsavedPolls
+from forewarn.control.unsaved_activity import NoticeSnapshot, UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, ScopedReading
 from forewarn.core.basic_types import (
     EventId,
-    GroupKind,
     GroupName,
-    MachineId,
     MachineName,
     NameKind,
     OrderId,
@@ -31,7 +29,6 @@ from forewarn.core.filters import (
 )
 from forewarn.core.guests import notice
 from forewarn.core.guests.notice import MachineNotice
-from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.event import Event, NoticeSummary
 from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
@@ -39,14 +36,13 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import MonthlyPromises, Record
-from forewarn.core.model.slice import Sent
 from forewarn.core.scope import Scope
 from forewarn.store.snapshots import ScopedSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineView:
-    """A machine, its group, and when it was last seen."""
+    """A machine, its group, and its last poll."""
 
     machine: Machine
     group: Group
@@ -55,17 +51,17 @@ class MachineView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedEvent:
-    """An event, whose machines it names (None if nothing tells any more), and whether it is simulated."""
+    """An event, the project of its machines if known, and whether it is simulated."""
 
     event: Event
     project: ProjectName | None
     simulated: bool
-    notice: NoticeSummary | None = None  # that its machines got, if it is judged and somebody has looked
+    notice: NoticeSummary | None = None  # that its machines got, if the caller asked for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView(OwnedEvent):
-    """An event, what notice its machines got, and how long it disturbed them."""
+    """An event, the notice that each machine got, and how long it disturbed them."""
 
     notices: tuple[MachineNotice, ...]
     impact: timedelta | None
@@ -73,7 +69,7 @@ class EventView(OwnedEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComingEvent:
-    """An event that is announced, and when it was deferred."""
+    """An announced event, and when it was deferred."""
 
     event: Event
     deferrals: tuple[datetime, ...]
@@ -81,7 +77,7 @@ class ComingEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderView:
-    """An order with all its events, over ones too, and what notice their machines got."""
+    """An order, all its events including past ones, and the notice that their machines got."""
 
     order: Order
     events: Sequence[EventView]
@@ -89,9 +85,10 @@ class OrderView:
 
 
 class Views(ScopedReading):
-    """The use cases that only read.
+    """Use cases that only read.
 
-    What is not saved yet is looked at before the store is: so what is being saved meanwhile is not missed.
+    They read unsaved values before they open a snapshot, so that a value that is being saved meanwhile is not
+    missed.
     """
 
     def __init__(
@@ -102,16 +99,16 @@ class Views(ScopedReading):
         self._unsaved = unsaved
 
     def machine(self, name: str) -> MachineView:
-        """Show one machine."""
+        """Return one machine."""
         fresh = self._polls.fresh()
         with self._store.read() as snapshot:
-            found = naming.known_machine(snapshot.fleet, name, scope=self.scope)
+            found = naming.find_machine(snapshot.fleet, name, scope=self.scope)
             return self._seen(snapshot, [found], fresh)[0]
 
     def machines(
         self, wanted: MachineFilter = ANY_MACHINE, *, after: str | None, limit: int
     ) -> tuple[Sequence[MachineView], str | None]:
-        """List machines; NotFound if there is no such group or host."""
+        """List machines; NotFound if a group or host in the filter does not exist."""
         fresh = self._polls.fresh()
         with self._store.read() as snapshot:
             if wanted.host is not None or wanted.bound_for is not None:
@@ -124,7 +121,7 @@ class Views(ScopedReading):
             return self._seen(snapshot, page, fresh), more
 
     def summary(self) -> FleetSummary:
-        """Count the machines by group, update domain and state, and all else by its state."""
+        """Count machines by group, update domain and state, and everything else by state."""
         with self._store.read() as snapshot:
             counted = snapshot.fleet.summary()
             seen = sees_hosts(snapshot.fleet, scope=self.scope)
@@ -137,11 +134,9 @@ class Views(ScopedReading):
             return self._disclosed(snapshot.fleet, found), more
 
     def group(self, name: str) -> Group:
-        """Show one group."""
+        """Return one group."""
         with self._store.read() as snapshot:
-            group = snapshot.fleet.group(GroupName(name))
-            if group is None or group.kind is GroupKind.STANDALONE:
-                raise naming.unknown(NameKind.GROUP, name, scope=self.scope)
+            group = naming.find_group(snapshot.fleet, GroupName(name), scope=self.scope)
             return self._disclosed(snapshot.fleet, [group])[0]
 
     def projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
@@ -150,7 +145,7 @@ class Views(ScopedReading):
             return snapshot.fleet.page_of_projects(after=after, limit=limit)
 
     def project(self, name: str) -> Project:
-        """Show one project."""
+        """Return one project."""
         with self._store.read() as snapshot:
             project = snapshot.fleet.project(ProjectName(name))
             if project is None:
@@ -160,7 +155,7 @@ class Views(ScopedReading):
     def orders(
         self, wanted: OrderFilter = ANY_ORDER, *, after: str | None, limit: int
     ) -> tuple[Sequence[Order], str | None]:
-        """List orders, newest first; NotFound if there is no such host or machine."""
+        """List orders, newest first; NotFound if a host or machine in the filter does not exist."""
         with self._store.read() as snapshot:
             if wanted.host is not None:
                 check_sees_hosts(snapshot.fleet, scope=self.scope)
@@ -169,7 +164,7 @@ class Views(ScopedReading):
             return self._disclosed(snapshot.fleet, page), more
 
     def order(self, order: OrderId) -> OrderView:
-        """Show one order."""
+        """Return one order."""
         unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
             found = naming.existing(snapshot.work.order(order), "order", order)
@@ -186,9 +181,9 @@ class Views(ScopedReading):
         limit: int,
         with_notice: bool = False,
     ) -> tuple[Sequence[OwnedEvent], str | None]:
-        """List the events that are announced, or past ones too; NotFound if there is no such host or machine.
+        """List present or past events; NotFound if a host or machine in the filter does not exist.
 
-        What notice their machines got is added where it is wanted: that takes longer.
+        `with_notice` adds the notice that their machines got, which takes longer.
         """
         unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
@@ -206,7 +201,9 @@ class Views(ScopedReading):
                 event=event,
                 project=owners.get(event.id),
                 simulated=event.id in simulated,
-                notice=_summed(event, sent, absences) if sent else None,
+                notice=notice.summary_of(event, notice.by_machine(event, sent[event.id], absences=absences))
+                if sent
+                else None,
             )
             for event in shown
         ]
@@ -215,14 +212,14 @@ class Views(ScopedReading):
     def _check_named(
         self, snapshot: ScopedSnapshot, page: Sequence[object], wanted: OrderFilter | EventFilter
     ) -> None:
-        """Refuse to list nothing because of a name that nothing has or had."""
+        """Raise NotFound if a list is empty because of an unknown name."""
         if not page:
             naming.check_host(snapshot.fleet, wanted.host, scope=self.scope)
             if wanted.machine is not None:
                 naming.check_machine(snapshot, wanted.machine, scope=self.scope)
 
     def coming(self) -> Sequence[ComingEvent]:
-        """List all events that are announced and will come, and when each was deferred."""
+        """List all announced events, and when each was deferred."""
         with self._store.read() as snapshot:
             listed = [event for event in snapshot.work.listed_events() if not event.hint]
             events = self._disclosed(snapshot.fleet, listed)
@@ -230,14 +227,14 @@ class Views(ScopedReading):
         return [ComingEvent(event=event, deferrals=tuple(deferrals.get(event.id, ()))) for event in events]
 
     def event(self, event: EventId) -> EventView:
-        """Show one event, listed or over."""
+        """Return one event, present or past."""
         unsaved = self._unsaved.now()
         with self._store.read() as snapshot:
             known = naming.existing(snapshot.work.event(event), "event", event)
             return self._noted(snapshot, snapshot.work.order(known.order), [known], unsaved)[0]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
-        """List records, newest first, or above a number oldest first; NotFound of what never was."""
+        """List records, newest first, or oldest first above a number; NotFound for names without records."""
         with self._store.read() as snapshot:
             if wanted.host is not None:
                 check_sees_hosts(snapshot.fleet, scope=self.scope)
@@ -247,7 +244,7 @@ class Views(ScopedReading):
             return self._disclosed(snapshot.fleet, found)
 
     def search(self, wanted: HistoryFilter, search: RecordSearch) -> FoundRecords:
-        """Look for something in what is shown of the next records, no further than a batch of them."""
+        """Search one batch of records, in the text that the caller may see."""
         batch = BATCH if self.scope.caller is None else PROJECT_BATCH
         shown = self.history(replace(wanted, limit=batch))
         return FoundRecords(
@@ -259,19 +256,19 @@ class Views(ScopedReading):
     def promises(
         self, *, month: str | None, after: str | None, limit: int
     ) -> tuple[Sequence[MonthlyPromises], str | None]:
-        """List what became of promises by project and month."""
+        """Count kept and broken promises by project and month."""
         with self._store.read() as snapshot:
             return snapshot.work.promises(month=month, after=after, limit=limit)
 
     def check_machine(self, name: MachineName) -> None:
-        """Refuse a machine that neither is nor was."""
+        """Raise NotFound unless a machine exists, or existed and has records."""
         with self._store.read() as snapshot:
             naming.check_machine(snapshot, name, scope=self.scope)
 
     def _noted(
-        self, snapshot: ScopedSnapshot, order: Order | None, events: Sequence[Event], unsaved: NoticesNow
+        self, snapshot: ScopedSnapshot, order: Order | None, events: Sequence[Event], unsaved: NoticeSnapshot
     ) -> Sequence[EventView]:
-        """Add to events of an order what notice their machines got, and what they went through."""
+        """Return events of an order with the notice that their machines got."""
         ids = [event.id for event in events]
         sent, owners = unsaved.notices(snapshot.work, ids), snapshot.work.projects_of_events(ids)
         simulated, absences = snapshot.work.simulated_events(ids), snapshot.work.absences()
@@ -298,17 +295,9 @@ class Views(ScopedReading):
             MachineView(
                 machine=machine,
                 group=groups[machine.group],
-                last_seen=_newest(machine.id, saved, unsaved),
+                last_seen=max(
+                    (seen[machine.id] for seen in (saved, unsaved) if machine.id in seen), default=None
+                ),
             )
             for machine in page
         ]
-
-
-def _newest(
-    machine: MachineId, saved: Mapping[MachineId, datetime], unsaved: Mapping[MachineId, datetime]
-) -> datetime | None:
-    return max((seen[machine] for seen in (saved, unsaved) if machine in seen), default=None)
-
-
-def _summed(event: Event, sent: Sent, absences: Sequence[Absence]) -> NoticeSummary | None:
-    return notice.summary_of(event, notice.by_machine(event, sent[event.id], absences=absences))

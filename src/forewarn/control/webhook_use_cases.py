@@ -1,4 +1,4 @@
-"""Webhooks: adding, listing and removing them, and what is kept of how they are served."""
+"""Webhooks: use cases to add, list and remove them, and the state of their deliveries."""
 
 import base64
 import binascii
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from forewarn.control.naming import check_project, existing
 from forewarn.control.use_case import Context, ScopedReading, UseCase
-from forewarn.core import push as rules
+from forewarn.core import webhook_rules as rules
 from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.filters import RecordFilter
@@ -18,45 +18,45 @@ from forewarn.signals import Signal
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ScopedSnapshot
 
-# Each has a task and a connection of its own.
+# Each has its own task and connection.
 MOST_WEBHOOKS = 1000
-# So that the people of one project cannot use up what there is for all.
+# Lower, so that one project cannot use up the limit of all.
 MOST_OF_A_PROJECT = 20
 LONGEST_URL = 2000
 HOW_TO_ALLOW = "an operator may allow others ([webhooks] project-targets)"
-# As Standard Webhooks asks: https://github.com/standard-webhooks/standard-webhooks
-SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
+# Required by Standard Webhooks: https://github.com/standard-webhooks/standard-webhooks
+SECRET_PREFIX = "whsec_"  # noqa: S105 - a prefix, not a secret
 SECRET_BYTES = range(24, 65)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookView:
-    """A webhook, how many records it is behind, and in how many real seconds it is tried again."""
+    """A webhook, its backlog in records, and the real seconds until the next retry."""
 
     webhook: Webhook
     behind: int
-    next_try: float | None = None  # None: it does not fail
+    next_try: float | None = None  # None: it is not failing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookTerms:
-    """What holds for all webhooks."""
+    """Settings for all webhooks."""
 
-    only_public: bool = True  # whether those of projects may lead to public addresses only
+    only_public: bool = True  # whether the webhooks of projects are limited to public addresses
     new_secret: Callable[[], str]
-    changed: Signal  # that there is another webhook, or one less
+    changed: Signal  # a webhook was added or removed
 
 
 def record_filter(webhook: Webhook) -> RecordFilter:
-    """Return which records a webhook is sent."""
+    """Return the filter for the records that a webhook receives."""
     return RecordFilter(project=webhook.project, kinds=webhook.kinds, without=NEVER_PUSHED)
 
 
 class WebhookViews(ScopedReading):
-    """What can be asked about webhooks: a project's people see their own."""
+    """Reads about webhooks. A project sees only its own."""
 
     def webhook(self, id_: WebhookId) -> WebhookView:
-        """Show one webhook."""
+        """Return one webhook."""
         with self._store.read() as snapshot:
             return self._view(snapshot, existing(snapshot.webhooks.find(id_), "webhook", id_))
 
@@ -78,7 +78,7 @@ class WebhookViews(ScopedReading):
 
 
 class Webhooks(UseCase):
-    """The use cases of webhooks: a project's people keep their own."""
+    """Use cases that change webhooks. A project manages only its own."""
 
     def __init__(self, context: Context, *, terms: WebhookTerms) -> None:
         super().__init__(context)
@@ -94,7 +94,7 @@ class Webhooks(UseCase):
         secret: str | None,
         by: str,
     ) -> Webhook:
-        """Push records to an address from now on: a project's, or all that the caller sees."""
+        """Push new records to a URL: those of one project, or all that the caller sees."""
         checked, only = self._checked_target(tx, url), rules.pushable(kinds)
         key = self._terms.new_secret() if secret is None else _checked_secret(secret)
         if project is not None:
@@ -121,7 +121,7 @@ class Webhooks(UseCase):
         return webhook
 
     def remove(self, tx: ScopedTransaction, id_: WebhookId, *, by: str) -> Webhook:
-        """Push nothing to an address any more; what it has not been sent is dropped."""
+        """Remove a webhook. Undelivered records are dropped."""
         webhook = existing(tx.webhooks.find(id_), "webhook", id_)
         with self._saving(tx) as draft:
             draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=named(webhook))
@@ -130,13 +130,16 @@ class Webhooks(UseCase):
         return webhook
 
     def _checked_target(self, tx: ScopedTransaction, url: str) -> str:
-        checked = _checked_url(url)
-        guarded = tx.scope.caller is not None and self._terms.only_public
-        host = urlsplit(checked).hostname or ""
-        # A name is looked up, and what it leads to judged, whenever it is called.
+        if not _is_address(url):
+            raise Invalid(f"url: expected http://… or https://…, got {url[:100]!r}")
+        parts = urlsplit(url)
+        if parts.username is not None or parts.fragment:
+            raise Invalid("url: expected no user and no fragment: verify the signature of a delivery instead")
+        guarded, host = tx.scope.caller is not None and self._terms.only_public, parts.hostname or ""
+        # A host name is resolved, and its address checked, on each delivery.
         if guarded and is_internal_host(host):
             raise Invalid(f"url: expected a public address, got {host}: {HOW_TO_ALLOW}")
-        return checked
+        return url
 
 
 def _check_room(tx: ScopedTransaction) -> None:
@@ -148,17 +151,8 @@ def _check_room(tx: ScopedTransaction) -> None:
 
 
 def named(webhook: Webhook) -> str:
-    """Name a webhook without the path of its address, which may be a secret."""
+    """Describe a webhook without the path of its URL, which may be a secret."""
     return f"webhook {webhook.id} to {urlsplit(webhook.url).hostname}"
-
-
-def _checked_url(url: str) -> str:
-    if not _is_address(url):
-        raise Invalid(f"url: expected http://… or https://…, got {url[:100]!r}")
-    parts = urlsplit(url)
-    if parts.username is not None or parts.fragment:
-        raise Invalid("url: expected no user and no fragment: calls are signed, that is how they are known")
-    return url
 
 
 def _is_address(url: str) -> bool:
@@ -177,7 +171,7 @@ def _checked_secret(secret: str) -> str:
     except (binascii.Error, ValueError):
         key = b""
     if not secret.startswith(SECRET_PREFIX) or len(key) not in SECRET_BYTES:
-        # It is not repeated: it is a secret.
+        # The message must not repeat the secret.
         raise Invalid(
             f"secret: expected {SECRET_PREFIX} and {SECRET_BYTES[0]} to {SECRET_BYTES[-1]} bytes in base64"
         )
@@ -185,7 +179,7 @@ def _checked_secret(secret: str) -> str:
 
 
 class DeliveryState(UseCase):
-    """The use cases of the pusher, which serves all webhooks."""
+    """Use cases of the pusher, which serves all webhooks."""
 
     def every(self) -> Sequence[Webhook]:
         """List all webhooks."""
@@ -193,7 +187,7 @@ class DeliveryState(UseCase):
             return snapshot.webhooks.page(project=None, after=None, limit=MOST_WEBHOOKS)[0]
 
     def delivered(self, tx: Transaction, id_: WebhookId, number: int) -> None:
-        """Save that everything up to a number was delivered."""
+        """Save that a webhook has received all records up to a number."""
         before = tx.webhooks.find(id_)
         if before is None:
             return
@@ -203,13 +197,13 @@ class DeliveryState(UseCase):
         tx.webhooks.save(after)
 
     def retry_delay(self, webhook: Webhook) -> float | None:
-        """Return for how many real seconds a webhook that fails is not called; None if it is not failing."""
+        """Return the real seconds until a failing webhook is retried; None if it is not failing."""
         return rules.retry_delay(webhook, real_now=self._real_now())
 
     def failed(self, tx: Transaction, id_: WebhookId, error: str, *, number: int, wait: float) -> None:
-        """Save that a try failed, and that the next one comes in so many real seconds.
+        """Save that a delivery failed, and retry it after some real seconds.
 
-        Of a webhook that goes on failing there is one record.
+        A webhook that keeps failing gets one record.
         """
         next_try = self._real_now() + timedelta(seconds=wait)
         before = tx.webhooks.find(id_)

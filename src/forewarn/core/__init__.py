@@ -1,4 +1,4 @@
-"""The rules. Pure: no I/O, no clock, no randomness.
+"""The rules of forewarn. Pure: no I/O, no clock, no randomness.
 
-What needs the time takes `now`, what needs an id takes a maker of ids.
+A function that needs the time takes `now`. A function that needs an id takes a callable that makes ids.
 """

@@ -1,8 +1,8 @@
-"""Who asks, what they may do, and whose things they see.
+"""Callers, their roles and tokens, and the project that they see.
 
-Two questions decide every call. Its right: may a caller of this role make such a call at all? And its scope:
-does what it names belong to the caller's project? Who lacks the right is refused; what is out of scope does
-not exist for the caller.
+Two questions decide every call. The right: may a caller of this role make such a call? The scope: does the
+named thing belong to the caller's project? A call without the right is refused. A thing out of scope does not
+exist for the caller.
 """
 
 import hashlib
@@ -13,22 +13,22 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from forewarn.core.basic_types import DEFAULT_PROJECT, ProjectName, Source
-from forewarn.core.errors import Unauthenticated, Conflict, Invalid, NotFound, Refused
+from forewarn.core.errors import Conflict, Invalid, NotFound, Refused, Unauthenticated
 from forewarn.core.model.order import Order
 from forewarn.core.text_formats import hint
 
-# What every secret begins with, so that a scanner of repositories can find one that leaked.
+# The prefix of every secret, so that a scanner of repositories can find a leaked one.
 PREFIX = "fw_"
-# Longer is more likely a slip of the finger than a wish.
+# Longer lives are typing errors.
 LONGEST_LIFE = timedelta(days=3650)
 
 NEEDED = "this needs a token: send it as `Authorization: Bearer …` (the command takes FOREWARN_TOKEN)"
-# One message for all three: a guess teaches nothing.
+# One message for all three cases, so that a guess reveals nothing.
 NOT_GOOD = "the token is not known, has expired or was revoked"
 
 
 class Role(StrEnum):
-    """What a token is for."""
+    """The role of a token."""
 
     VIEWER = "viewer"
     USER = "user"
@@ -36,11 +36,11 @@ class Role(StrEnum):
 
 
 class Right(StrEnum):
-    """What a call needs."""
+    """The right that a call needs."""
 
-    SEE = "see"  # read what belongs to a project
-    SURVEY = "survey"  # read what belongs to no project: hosts, the fleet, the metrics
-    USE = "use"  # order something for one's own machines, approve and cancel what was ordered
+    SEE = "see"  # read a project's things
+    SURVEY = "survey"  # read things of no project: hosts, the fleet, the metrics
+    USE = "use"  # order work on a project's machines; approve and cancel it
     RUN = "run"  # everything else
 
 
@@ -53,22 +53,22 @@ RIGHTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks."""
+    """The author of a call."""
 
     name: str
     role: Role
     project: ProjectName | None = None  # None: the whole fleet
 
 
-# The caller while there are no tokens: the service is then reached from the same machine only.
+# The caller before the first token exists: the server then listens on loopback addresses only.
 LOCAL_OPERATOR = Caller(name="operator", role=Role.OPERATOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What is kept of a token: never its secret."""
+    """A saved token, without its secret."""
 
-    number: int  # the record that says it was made; tokens are listed by it
+    number: int  # of the record that announced it; lists of tokens are in this order
     name: str
     role: Role
     project: ProjectName | None
@@ -95,23 +95,19 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyring:
-    """All tokens that were not revoked."""
+    """All tokens that are not revoked."""
 
     tokens: tuple[Token, ...] = ()
-    # No token was ever made. Revoking the last one must not open the door to everybody.
+    # No token was ever created. After the last one is revoked, calls still need a token.
     unused: bool = True
-    number: int = 0  # the newest record when they were loaded
+    number: int = 0  # of the newest record when they were loaded
     _by_digest: dict[str, Token] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_digest", {token.digest: token for token in self.tokens})
 
-    def caller(self, secret: str | None, *, now: datetime) -> Caller:
-        """Return the caller that a secret belongs to; raise Unauthenticated if it belongs to none."""
-        return LOCAL_OPERATOR if self.unused else caller_of(self.token(secret, now=now))
-
     def token(self, secret: str | None, *, now: datetime) -> Token:
-        """Return the token that a secret belongs to; raise Unauthenticated if it belongs to none that is good."""
+        """Return the valid token of a secret; raise Unauthenticated if there is none."""
         if secret is None:
             raise Unauthenticated(NEEDED)
         found = self.find(digest_of(secret), now=now)
@@ -120,8 +116,8 @@ class Keyring:
         return found
 
     def find(self, digest: str, *, now: datetime) -> Token | None:
-        """Find a good token by the digest of its secret."""
-        # However long the look-up takes: the digest of a guess tells nothing about that of a secret.
+        """Find a valid token by the digest of its secret."""
+        # Its timing may vary: the digest of a guess reveals nothing about the digest of a secret.
         token = self._by_digest.get(digest)
         if token is None or not hmac.compare_digest(token.digest, digest) or not token.valid(now):
             return None
@@ -129,27 +125,27 @@ class Keyring:
 
 
 def caller_of(token: Token) -> Caller:
-    """Return who asks with a token."""
+    """Return the caller that a token authenticates."""
     return Caller(name=token.name, role=token.role, project=token.project)
 
 
 def digest_of(secret: str) -> str:
-    """Give the form in which a secret is kept.
+    """Hash a secret for storage.
 
-    A secret is random and long, so that no slow hash is needed: they cannot all be tried.
+    A secret is long and random, so a fast hash is enough.
     """
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def may(caller: Caller, right: Right) -> bool:
-    """Return whether a caller may make calls of a kind."""
+    """Whether a caller has a right."""
     if right is Right.SURVEY and caller.project is not None:
         return False
     return right in RIGHTS[caller.role]
 
 
 def check(caller: Caller, right: Right) -> None:
-    """Refuse a call that the caller has no right to."""
+    """Refuse a call if the caller lacks the right."""
     if may(caller, right):
         return
     if right is Right.SURVEY:
@@ -159,10 +155,10 @@ def check(caller: Caller, right: Right) -> None:
 
 
 def check_change(order: Order | None, *, project: ProjectName | None) -> None:
-    """Refuse that the users of a project cancel, retry or abandon what is not a user's own order.
+    """Refuse a project's request to cancel, retry or abandon an order of the platform.
 
-    They see the events of a host's maintenance, but its order is not theirs, and concerns others too; nor may
-    they keep a machine from being evicted.
+    A project sees the events of a host's maintenance. The order concerns other projects too, and a project
+    must not prevent an eviction.
     """
     if project is None or (order is not None and order.source is Source.USER):
         return
@@ -171,7 +167,7 @@ def check_change(order: Order | None, *, project: ProjectName | None) -> None:
 
 
 def check_grant(wanted: Grant, known: Keyring, *, projects: Collection[ProjectName]) -> None:
-    """Refuse a token that must not be made."""
+    """Refuse a token that must not be created."""
     if known.unused and wanted.role is not Role.OPERATOR:
         raise Conflict("the first token must be an operator's: from then on every call needs one")
     if any(token.name == wanted.name for token in known.tokens):
@@ -180,7 +176,7 @@ def check_grant(wanted: Grant, known: Keyring, *, projects: Collection[ProjectNa
 
 
 def granted(wanted: Grant, *, secret: str, by: str, now: datetime, number: int) -> Token:
-    """Make a token."""
+    """Create a token."""
     return Token(
         number=number,
         name=wanted.name,
@@ -194,7 +190,7 @@ def granted(wanted: Grant, *, secret: str, by: str, now: datetime, number: int) 
 
 
 def revoke(name: str, known: Iterable[Token], *, now: datetime) -> Token:
-    """End a token."""
+    """Revoke a token by its name."""
     names = []
     for token in known:
         if token.name == name:
@@ -204,12 +200,12 @@ def revoke(name: str, known: Iterable[Token], *, now: datetime) -> Token:
 
 
 def operators(tokens: Iterable[Token], *, now: datetime) -> list[Token]:
-    """List the operators' tokens that are good."""
+    """List the valid tokens of operators."""
     return [token for token in tokens if token.role is Role.OPERATOR and token.valid(now)]
 
 
 def describe(caller: Caller | Token) -> str:
-    """Name a caller with its role: `alice (user of shop)`."""
+    """Format a caller with its role: `alice (user of shop)`."""
     of = f" of {caller.project}" if caller.project else ""
     return f"{caller.name} ({caller.role}{of})"
 
@@ -217,10 +213,10 @@ def describe(caller: Caller | Token) -> str:
 def _check_project(wanted: Grant, projects: Collection[ProjectName]) -> None:
     if wanted.project is None:
         if wanted.role is Role.USER:
-            raise Invalid("project: a user is of one project: say which")
+            raise Invalid("project: a user's token belongs to one project: name it")
         return
     if wanted.role is Role.OPERATOR:
-        raise Invalid("project: an operator's token is for the whole fleet: leave it out")
+        raise Invalid("project: an operator's token covers the whole fleet: omit the project")
     if wanted.project not in (*projects, DEFAULT_PROJECT):
         raise Invalid(
             f'project: expected one of the projects, got "{wanted.project}"'
@@ -237,10 +233,10 @@ def _expiry(life: timedelta | None, now: datetime) -> datetime | None:
 
 
 def check_terms(*, emergency: str, driver: str | None, heartbeat: timedelta | None = None) -> None:
-    """Refuse a project's user what only an operator may ask for: broken promises, and who does the work."""
+    """Refuse what only an operator may request: an emergency, a driver, or a heartbeat."""
     if emergency:
         raise Refused("only an operator may declare an emergency")
     if driver is not None:
-        raise Refused("driver: only an operator may say who does the work: leave it out, its host says so")
+        raise Refused("driver: only an operator may choose the driver: omit it to use the host's driver")
     if heartbeat is not None:
-        raise Refused("heartbeat_seconds: only an operator may say how long who does the work may be silent")
+        raise Refused("heartbeat_seconds: only an operator may set the heartbeat of a driver")

@@ -1,4 +1,4 @@
-"""Basic types: ids, and the choices that things are made of."""
+"""Basic types: ids, and the enums that the other modules share."""
 
 from enum import StrEnum
 from typing import Final, Literal, NewType, TypeAlias
@@ -7,25 +7,25 @@ ProjectName = NewType("ProjectName", str)
 GroupName = NewType("GroupName", str)
 HostName = NewType("HostName", str)
 MachineName = NewType("MachineName", str)
-MachineId = NewType("MachineId", str)  # the machine's vm_id: a lower-case GUID, made once and kept
+MachineId = NewType("MachineId", str)  # the machine's vm_id: a lower-case GUID that never changes
 OrderId = NewType("OrderId", str)  # an upper-case GUID
 EventId = NewType("EventId", str)  # an upper-case GUID
 
 DEFAULT_PROJECT = ProjectName("default")
-# Who speaks for a project, group, host or machine; else the driver that it was imported by.
-DECLARED: Final = "declared"  # a whole fleet, as a file declares it
-PUT: Final = "put"  # a person, one thing at a time
+# The source of a project, group, host or machine: one of these, or the driver that imported it.
+DECLARED: Final = "declared"  # a fleet file
+PUT: Final = "put"  # a person, through the API or a command
 HUMAN_SOURCES = frozenset({DECLARED, PUT})
-# By whom what the service does by itself is said to be done.
+# The author of records about work that the server does on its own.
 FOREWARN = "forewarn"
-# How a record ends of what was done to a machine outside forewarn, as an import found it.
-OUTSIDE_FOREWARN: Final = "by other hands"
-# What precedes the id of a standalone machine in the name of its own group; no declared name has a slash.
+# The end of a record's reason if an import found that a machine was changed outside forewarn.
+OUTSIDE_FOREWARN: Final = "outside forewarn"
+# The group of a standalone machine is named with this prefix and its id. Declared names have no slash.
 STANDALONE = "standalone/"
 
 
 class NameKind(StrEnum):
-    """What a name is the name of."""
+    """The kind of thing that a name belongs to."""
 
     MACHINE = "machine"
     GROUP = "group"
@@ -34,26 +34,26 @@ class NameKind(StrEnum):
 
 
 class GroupKind(StrEnum):
-    """What kind of group events are delivered to."""
+    """The kind of group that receives events."""
 
     CLOUD_SERVICE = "cloud-service"
     AVAILABILITY_SET = "availability-set"
     SCALE_SET = "scale-set"
-    STANDALONE = "standalone"  # one machine that is its own group; never listed among groups
+    STANDALONE = "standalone"  # the group of one standalone machine; lists of groups omit it
 
 
 class HostState(StrEnum):
-    """Whether a host may carry machines."""
+    """The state of a host; it decides whether machines may run there."""
 
     OK = "ok"
     CORDONED = "cordoned"
     DEGRADED = "degraded"
     FAILED = "failed"
-    LOST = "lost"  # it did not come back from work on it in time, and nobody knows what became of it
+    LOST = "lost"  # it did not come back from work on it in time, and its state is unknown
 
 
 class MachineState(StrEnum):
-    """What a machine is going through."""
+    """The state of a machine."""
 
     RUNNING = "running"
     FROZEN = "frozen"
@@ -63,23 +63,23 @@ class MachineState(StrEnum):
 
 
 class Priority(StrEnum):
-    """Whether a machine may be evicted."""
+    """Whether the platform may evict a machine."""
 
     REGULAR = "regular"
     SPOT = "spot"
 
 
 class Mobility(StrEnum):
-    """How a machine can leave its host when that is evacuated."""
+    """How a machine can leave its host during an evacuation."""
 
-    LIVE = "live"  # a live migration: it freezes for a moment; a redeploy if that fails
-    LIVE_ONLY = "live-only"  # a live migration, and never a redeploy instead
-    COLD = "cold"  # it is redeployed on another host
-    NONE = "none"  # it stays, and restarts with its host
+    LIVE = "live"  # a live migration (a short freeze); a redeploy if that fails
+    LIVE_ONLY = "live-only"  # a live migration, never a redeploy
+    COLD = "cold"  # a redeploy on another host
+    NONE = "none"  # it stays and restarts with its host
 
 
 class Action(StrEnum):
-    """What an order asks for, as its caller names it."""
+    """The action of an order, as the caller names it."""
 
     RESTART = "restart"
     REDEPLOY = "redeploy"
@@ -99,7 +99,7 @@ class Action(StrEnum):
 
 
 class Work(StrEnum):
-    """What one step does to one machine."""
+    """The effect of one step on one machine."""
 
     FREEZE = "freeze"
     REBOOT = "reboot"
@@ -107,18 +107,18 @@ class Work(StrEnum):
     EVICT = "evict"
     TERMINATE = "terminate"
     START = "start"
-    RECOMMEND = "recommend"  # nothing: guests are told, and no more
-    RECOVER = "recover"  # bring a machine of a failed host back on another one
-    HOST = "host"  # work on the host itself: what it does to machines, their own steps say
+    RECOMMEND = "recommend"  # announce a recommendation to guests; the machine is not touched
+    RECOVER = "recover"  # start a machine of a failed host on another host
+    HOST = "host"  # work on the host itself; the machines have steps of their own
 
     @property
     def touches_machines(self) -> bool:
-        """Whether something is done to machines, by whoever does the work."""
+        """Whether the work changes machines."""
         return self is not Work.RECOMMEND
 
 
 class EventType(StrEnum):
-    """What an event says will happen to a machine."""
+    """The impact that an event announces for a machine."""
 
     FREEZE = "Freeze"
     REBOOT = "Reboot"
@@ -128,26 +128,26 @@ class EventType(StrEnum):
     SPOT_REBALANCE_RECOMMENDATION = "SpotRebalanceRecommendation"
 
 
-# Types that only recommend something: nothing is started, nothing waits for it, and no rule counts it.
+# Types that only recommend: they start nothing, nothing waits for them, and no rule counts them.
 HINTS = frozenset({EventType.SPOT_REBALANCE_RECOMMENDATION})
 
 
 class EventStatus(StrEnum):
-    """How far a listed event is; one that is over is not listed."""
+    """The status of a listed event; a finished event is not listed."""
 
     SCHEDULED = "Scheduled"
     STARTED = "Started"
 
 
 class Source(StrEnum):
-    """Who wanted the event."""
+    """The party that requested an event."""
 
     PLATFORM = "Platform"
     USER = "User"
 
 
 class OrderState(StrEnum):
-    """How far an order is."""
+    """The state of an order."""
 
     QUEUED = "queued"
     ANNOUNCED = "announced"
@@ -158,7 +158,7 @@ class OrderState(StrEnum):
 
 
 class StageState(StrEnum):
-    """How far a stage is."""
+    """The state of a stage."""
 
     QUEUED = "queued"
     ANNOUNCED = "announced"
@@ -167,37 +167,37 @@ class StageState(StrEnum):
 
 
 class StageKind(StrEnum):
-    """What a stage is for."""
+    """The purpose of a stage."""
 
-    MACHINES = "machines"  # every machine is treated
+    MACHINES = "machines"  # work on every machine
     EVACUATE = "evacuate"  # machines leave the host, a few at a time
-    HOST = "host"  # the host itself is worked on, and what is still on it restarts with it
-    RETURN = "return"  # those that left come back
+    HOST = "host"  # work on the host itself; the machines still on it restart with it
+    RETURN = "return"  # the machines that left come back
 
 
 class ServiceMode(StrEnum):
-    """What becomes of the machines of a host that is worked on."""
+    """How work on a host treats its machines."""
 
-    EVACUATE = "evacuate"  # those that can leave do so first
-    IN_PLACE = "in-place"  # all restart with it
+    EVACUATE = "evacuate"  # the machines that can leave do so first
+    IN_PLACE = "in-place"  # all machines restart with the host
 
 
 class RolloutAction(StrEnum):
-    """What a rollout does to its hosts, as its caller names it."""
+    """The action of a rollout on its hosts, as the caller names it."""
 
     FREEZE = "freeze"
     REBOOT = "reboot"
     REDEPLOY = "redeploy"
-    SERVICE = "service"  # the hosts themselves are worked on
+    SERVICE = "service"  # work on the hosts themselves
 
     @property
     def work(self) -> Work:
-        """What its orders do."""
+        """The work of the rollout's orders."""
         return Work.HOST if self is RolloutAction.SERVICE else Work(self.value)
 
 
 class HostTask(StrEnum):
-    """What one step does to a host."""
+    """The effect of one step on a host."""
 
     CORDON = "cordon"
     BEFORE = "before"
@@ -209,17 +209,17 @@ class HostTask(StrEnum):
 
 
 class StepState(StrEnum):
-    """How far one machine's share of a stage is."""
+    """The state of one machine's step in a stage."""
 
     WAITING = "waiting"
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
-    MOOT = "moot"  # the machine left before its turn, or the work was abandoned
+    MOOT = "moot"  # the machine left before the step began, or the order was abandoned
 
 
 class ApprovedBy(StrEnum):
-    """What kind of party gave an approval."""
+    """The kind of party that gave an approval."""
 
     GUEST = "guest"
     PERSON = "person"
@@ -227,7 +227,7 @@ class ApprovedBy(StrEnum):
 
 
 class ApprovalRule(StrEnum):
-    """Whose word a group's events need to start early."""
+    """The machines of a group that must approve an event before it may start early."""
 
     ANY = "any"  # any machine of the group, as on Azure
     ALL = "all"  # every machine named in the event
@@ -235,14 +235,14 @@ class ApprovalRule(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a record says has happened."""
+    """The kind of a history record."""
 
     ORDER_PLACED = "order-placed"
     ORDER_DONE = "order-done"
     ORDER_FAILED = "order-failed"
     ORDER_CANCELLED = "order-cancelled"
     ORDER_RETRIED = "order-retried"
-    ORDER_ABANDONING = "order-abandoning"  # steps of it still run
+    ORDER_ABANDONING = "order-abandoning"  # abandoned, but some steps still run
     ORDER_ABANDONED = "order-abandoned"
     EVENT_SCHEDULED = "event-scheduled"
     EVENT_APPROVED = "event-approved"
@@ -250,23 +250,23 @@ class Kind(StrEnum):
     EVENT_FINISHED = "event-finished"
     EVENT_CANCELLED = "event-cancelled"
     EVENT_WITHDRAWN = "event-withdrawn"
-    EVENT_LEFT = "event-left"  # a machine's name was taken out of an event
+    EVENT_LEFT = "event-left"  # a machine was removed from an event
     EVENT_DEFERRED = "event-deferred"  # a guest asked for more time
-    EVENT_POSTPONED = "event-postponed"  # its NotBefore moved: another update domain was armed
+    EVENT_POSTPONED = "event-postponed"  # NotBefore moved because another update domain was armed
     PROMISE_BROKEN = "promise-broken"  # an operator's emergency shortened the notice
     HOLD_SET = "hold-set"
     HOLD_RELEASED = "hold-released"
-    HOLD_REFUSED = "hold-refused"  # it was in memory, and could not be kept
+    HOLD_REFUSED = "hold-refused"  # it was in memory and could not be saved
     ROLLOUT_BEGUN = "rollout-begun"
     ROLLOUT_PAUSED = "rollout-paused"
     ROLLOUT_RESUMED = "rollout-resumed"
     ROLLOUT_ABORTED = "rollout-aborted"
     ROLLOUT_DONE = "rollout-done"
     REHEARSAL_BEGUN = "rehearsal-begun"
-    REHEARSAL_FAULTS = "rehearsal-faults"  # that guests meet from then on
+    REHEARSAL_FAULTS = "rehearsal-faults"  # the faults that guests see changed
     REHEARSAL_ENDED = "rehearsal-ended"
     STEP_BEGUN = "step-begun"
-    STEP_UNKNOWN = "step-unknown"  # its driver cannot tell how it is doing
+    STEP_UNKNOWN = "step-unknown"  # its driver cannot tell its state
     STEP_DONE = "step-done"
     STEP_FAILED = "step-failed"
     MACHINE_ADDED = "machine-added"
@@ -283,37 +283,36 @@ class Kind(StrEnum):
     HOST_REMOVED = "host-removed"
     HOST_LOST = "host-lost"  # it did not come back from the work on it in time
     HOST_UNREACHABLE = "host-unreachable"  # its driver cannot reach it
-    HOST_REACHABLE = "host-reachable"  # its driver reaches it again
-    HOST_FENCED = "host-fenced"  # somebody vouches that it touches its machines no more
+    HOST_REACHABLE = "host-reachable"  # its driver can reach it again
+    HOST_FENCED = "host-fenced"  # a person confirmed that it is powered off or isolated
     PROJECT_ADDED = "project-added"
     PROJECT_CHANGED = "project-changed"
     PROJECT_REMOVED = "project-removed"
     FLEET_APPLIED = "fleet-applied"
-    UNANNOUNCED_IMPACT = "unannounced-impact"  # other hands were at a machine, and no event told of it
+    UNANNOUNCED_IMPACT = "unannounced-impact"  # a machine changed outside forewarn, without an event
     CLOCK_JUMPED = "clock-jumped"
-    SERVICE_AWAY = "service-away"  # it was down or frozen, and guests could not be heard
-    CLOCK_ADVANCED = "clock-advanced"  # a manual clock was turned
-    HISTORY_PRUNED = "history-pruned"  # old records have gone
+    SERVICE_AWAY = "service-away"  # the server was down or frozen, and could not receive polls
+    CLOCK_ADVANCED = "clock-advanced"  # a person advanced the manual clock
+    HISTORY_PRUNED = "history-pruned"  # old records were deleted
     WEBHOOK_ADDED = "webhook-added"
     WEBHOOK_REMOVED = "webhook-removed"
     WEBHOOK_FAILING = "webhook-failing"
     WEBHOOK_RECOVERED = "webhook-recovered"
-    IMPOSTOR_REFUSED = "impostor-refused"  # somebody used a machine's address from another MAC
+    IMPOSTOR_REFUSED = "impostor-refused"  # a request used a machine's address from another MAC
     NOTICE_LATE = "notice-late"  # machines that could not see an event in time
-    NOTICE_NEVER = "notice-never"  # machines that were not sent an event as long as it was listed
+    NOTICE_NEVER = "notice-never"  # machines that never received an event while it was listed
     TOKEN_CREATED = "token-created"  # noqa: S105 - no password
     TOKEN_REVOKED = "token-revoked"  # noqa: S105 - no password
 
 
-# What maintenance may do to machines, for those who must have it spelled out; `core/catalogue.py` decides.
+# The work of maintenance, for annotations that need literals; `core/catalogue.py` decides.
 MaintenanceWord: TypeAlias = Literal["freeze", "reboot", "redeploy"]
 RolloutWord: TypeAlias = Literal["freeze", "reboot", "redeploy", "service"]  # as RolloutAction
 
-# The drivers that are always there; which others are is known to `forewarn.drivers`.
+# The built-in drivers; `forewarn.drivers` knows the others.
 SIMULATED: Final = "simulated"
-EXTERNAL: Final = "external"  # work is done outside forewarn, and reported when it is done
-HOOK: Final = (
-    "hook"  # a command of the settings, for steps on hosts themselves; no host names it as its driver
-)
-# They are asked where the engine runs, and what they say of time is service time.
+EXTERNAL: Final = "external"  # another program does the work and reports it
+# A command of the settings that carries out steps on hosts; no host names it as its driver.
+HOOK: Final = "hook"
+# The engine calls these drivers on its own thread, and they answer in service time.
 SYNCHRONOUS_DRIVERS: frozenset[str] = frozenset({SIMULATED, EXTERNAL})

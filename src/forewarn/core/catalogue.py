@@ -1,4 +1,4 @@
-"""The actions that can be ordered and the work they do: all that is known of each, in one place."""
+"""All facts about the actions of orders and the work that they do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,29 +8,29 @@ from forewarn.core.basic_types import Action, EventType, MachineState, Source, W
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkFacts:
-    """What work does to a machine, and as what it is announced."""
+    """The effect of work on a machine, and its event."""
 
     event: EventType | None  # None: it is never announced
-    during: MachineState | None = None  # None: the machine stays as it is until the work is done
+    during: MachineState | None = None  # None: the state does not change until the work is done
     after: MachineState = MachineState.RUNNING
     moves: bool = False  # the machine is on another host afterwards
-    unloads: bool = False  # it is on no host afterwards
+    unloads: bool = False  # the machine is on no host afterwards
     maintains: bool = False  # maintenance of a host may do it
-    hint: bool = False  # guests are told, and nothing is done to the machine
+    hint: bool = False  # only announced; the machine is not touched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionFacts:
-    """What an action does, and how guests learn of it."""
+    """The work of an action, and its event."""
 
-    about: str = ""  # of an order on a machine, for people who choose one
-    work: Work | None = None  # None: nothing is done to machines, or the order says what
+    about: str = ""  # help text of an order on a machine
+    work: Work | None = None  # None: no work on machines, or the order names it
     source: Source = Source.PLATFORM
-    description: str = ""  # a text of real responses: some clients tell causes apart by it
-    can_wait: bool = False  # not even announced while the group has another update domain listed
-    only_if_enabled: bool = False  # makes an event only for guests that listen
+    description: str = ""  # as in Azure's responses: some clients tell causes apart by it
+    can_wait: bool = False  # not announced while another update domain of the group is listed
+    only_if_enabled: bool = False  # announced only to guests that listen
     spot_only: bool = False
-    leaves: bool = False  # the machine is gone afterwards: nothing else is worth announcing for it
+    leaves: bool = False  # the machine is gone afterwards, so its other events are withdrawn
 
 
 WORKS: Mapping[Work, WorkFacts] = {
@@ -62,7 +62,7 @@ ON_MACHINES: Mapping[Action, ActionFacts] = {
         description="Virtual machine is going to be redeployed as requested by authorized user.",
         only_if_enabled=True,
     ),
-    # What is done, the order says: a live move is a Freeze.
+    # The order names its work: a live move is a Freeze.
     Action.MOVE: ActionFacts(
         about="Move a machine with notice, to a host of your choice or while it runs",
         work=Work.REDEPLOY,

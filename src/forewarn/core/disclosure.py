@@ -1,10 +1,10 @@
-"""What the people of a project are shown: not which host, not which operator, and nothing of others.
+"""Redaction for projects: a project sees no hosts, no operators' names, and nothing of other projects.
 
-What operators and drivers write may name anything: people, addresses, users and paths of hypervisors, other
-projects' machines. It is marked when it comes in (`mark_operator_text`, `mark_driver_text`), and a project reads
-only that it was said. The rest of a reason is forewarn's own. It is looked through for names, as forewarn
-writes them. What a project's own people have said is shown as they said it, or an answer would tell which
-words are names. Operators allow a project to see hosts and operators with `sees-hosts`, but no more.
+Texts of operators and drivers may name anything: people, addresses, users and paths of hypervisors, other
+projects' machines. They are marked at the point of entry (`mark_operator_text`, `mark_driver_text`), and a
+project reads a placeholder. The rest of a reason is forewarn's own text; names in it are found by their
+syntax. Texts of a project's own people stay as they are: otherwise the answer would reveal which words are
+names. With `sees-hosts`, a project also sees hosts and operators.
 """
 
 import re
@@ -20,44 +20,37 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.webhook_rules import Webhook
-from forewarn.core.redaction import (
-    DRIVER,
-    END,
-    without_drivers,
-    without_operators_words,
-    without_other_machines,
-    without_other_projects,
-)
+from forewarn.core.redaction import DRIVER, END, redact_names, redact_operator_texts
+from forewarn.core.webhook_rules import NEVER_PUSHED, Webhook
 
 V = TypeVar("V", Machine, Group, Order, Event, Record, Webhook)
 
-# What stands in the place of the names.
+# The placeholders for names.
 OPERATOR = "operator"
 A_HOST = "a host"
 A_MACHINE = "another machine"
 A_GROUP = "another group"
 A_PROJECT = "another project"
-# What is shown for the name of a driver; that nothing is really done is known from elsewhere, too.
+# The placeholder for the name of a driver. `simulated` is shown, because projects may know it anyway.
 A_DRIVER = "platform"
 ANOTHER_GUEST = "another project's guest"
-# What a project sees of that for which an order waits and which is not its own.
-OTHER_PROJECTS_REASON = Waiting(what="the platform", reason="waits for something that is not of your project")
-# Of work that is not the server's own.
-DONE_OUTSIDE = "waits for those who run the hosts to do it"
+# The placeholder for a reason to wait that concerns other projects only.
+OTHER_PROJECTS_REASON = Waiting(what="the platform", reason="waits for something outside your project")
+# The placeholder for work outside forewarn.
+DONE_OUTSIDE = "waits for the operators of the hosts to do the work"
 
-# Of what a driver said.
+# The placeholder for a driver's text.
 TOLD_OPERATORS = "its driver has told the operators why"
 
 _DRIVER_SAYS = "its driver says: "
 _HOOK_SAYS = "its hook says: "
-# How texts go on that have words of a driver in them, to their ends.
+# A driver's text, from its mark to the end.
 _DRIVERS_WORDS = re.compile(
     rf"(?:{_DRIVER_SAYS}|{_HOOK_SAYS}).*|{DRIVER}[^{END}]*{END} (?P<fault>broke|cannot be used): .*",
     re.DOTALL,
 )
 ITS_DRIVER = "its driver"
-# Where hypervisors are reached. Links of the web are for people, and stay.
+# Addresses of hypervisors. Web links are for people, so they stay.
 _ADDRESS = re.compile(r"\b(?!https?:)[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 AN_ADDRESS = "an address"
 
@@ -65,82 +58,77 @@ _WORD = re.compile(r"[A-Za-z0-9._-]+")
 _PART = re.compile(r"[A-Za-z0-9]+")
 _SEPARATORS = "._-"
 _LONGEST_NAME = 64
-# As machines are called, not as sentences go on: `db-3`, but neither `failed` nor `2026`.
+# The syntax of machine names rather than of words in a sentence: `db-3`, but neither `failed` nor `2026`.
 _LIKE_A_NAME = re.compile(r"(?=.*[a-z])(?=.*[0-9._-])")
-# A name as sentences have it: `host kvm-1`, `"kvm-1"`.
+# A name in a sentence: `host kvm-1`, `"kvm-1"`.
 _NAMED = re.compile(rf"(?:\b[Hh]ost )?(?P<quote>[\"']?)(?P<word>{_WORD.pattern})(?P=quote)")
-# What only the people of a project say, if they say it; of a project's webhooks, its addresses.
+# Records whose reason a project's own people wrote, if they are the author.
 _SAID = frozenset({Kind.ORDER_PLACED, Kind.REHEARSAL_BEGUN, Kind.REHEARSAL_FAULTS, Kind.REHEARSAL_ENDED})
-_OF_WEBHOOKS = frozenset(
-    {Kind.WEBHOOK_ADDED, Kind.WEBHOOK_REMOVED, Kind.WEBHOOK_FAILING, Kind.WEBHOOK_RECOVERED}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Which of some words are names.
+    """The words of some texts that are names.
 
-    The first three are of what a project must not read, in lower case; the others are of its own things.
+    The first three sets are hidden names in lower case. The next two are hidden names as they are written.
+    The others are names of the project's own.
     """
 
-    hosts: frozenset[str] = frozenset()  # those that were removed too
-    others: frozenset[str] = frozenset()  # people of no project, or of another one
+    hosts: frozenset[str] = frozenset()  # including removed ones
+    others: frozenset[str] = frozenset()  # operators, and people of other projects
     strangers: frozenset[str] = frozenset()  # machines of other projects
-    other_groups: frozenset[str] = frozenset()  # these two as they are written
+    other_groups: frozenset[str] = frozenset()
     other_projects: frozenset[str] = frozenset()
     people: frozenset[str] = frozenset()
     machines: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
-    events: frozenset[str] = frozenset()  # listed ones, by their ids
+    events: frozenset[str] = frozenset()  # ids of listed events
 
 
 def mark_driver_text(text: str, driver: str = "") -> str:
-    """Mark a text as a driver's own, or a hook's, which operators alone read; once is enough."""
+    """Mark a text of a driver or a hook, which operators alone read. Idempotent."""
     if text.startswith((_DRIVER_SAYS, _HOOK_SAYS)):
         return text
     return f"{_HOOK_SAYS if driver == HOOK else _DRIVER_SAYS}{text}"
 
 
 def unmark_driver_text(text: str) -> str:
-    """Return a text without its mark, for operators alone."""
+    """Remove the mark of a driver's text, for operators."""
     return text.removeprefix(_DRIVER_SAYS).removeprefix(_HOOK_SAYS)
 
 
 def _without_drivers_words(said: str) -> str:
-    said = _DRIVERS_WORDS.sub(
+    return _DRIVERS_WORDS.sub(
         lambda found: f"{ITS_DRIVER} {found['fault']}" if found["fault"] else TOLD_OPERATORS, said
     )
-    return without_drivers(said, other=ITS_DRIVER)
 
 
 def words(values: Iterable[object]) -> frozenset[str]:
-    """Return all words of some values that may be names."""
+    """Return all words in the texts of some values that may be names."""
     return frozenset(chain.from_iterable(map(_words_of, values)))
 
 
-def words_in(text: str) -> Iterator[str]:
-    """Give the words of a text that may be names, and what in them may be one."""
+def candidate_words(text: str) -> Iterator[str]:
+    """Yield the words of a text, and their parts, that may be names."""
     for word in _WORD.findall(text):
         yield from _candidates(word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disclosure:
-    """What the people of a project are shown of values that they may find."""
+    """The view of one project."""
 
     project: ProjectName
     names: Names
     sees_hosts: bool = False
 
     def shown(self, value: V) -> V:
-        """Return a value as the project's people see it."""
-        if isinstance(value, Machine):
-            source = self._source(value.source)
-            if self.sees_hosts:
-                return replace(value, source=source)
-            return replace(value, source=source, host=None, last_host=None, bound_for=None)
-        if isinstance(value, Group):
-            return replace(value, source=self._source(value.source))
+        """Return a value as the project's people may see it."""
+        if isinstance(value, Machine | Group):
+            value = replace(value, source=value.source if value.source == DECLARED else A_DRIVER)
+            if isinstance(value, Machine) and not self.sees_hosts:
+                return replace(value, host=None, last_host=None, bound_for=None)
+            return value
         if isinstance(value, Order):
             return self._order(value)
         if isinstance(value, Event):
@@ -150,23 +138,25 @@ class Disclosure:
         return replace(value, by=self.person(value.by))
 
     def person(self, name: str) -> str:
-        """Return the name of one of the project's people, or the service's; else that it is an operator."""
+        """Return a person's name if the project may see it, otherwise a placeholder."""
         if self.sees_hosts or name in ("", FOREWARN) or name in self.names.people:
             return name
         return OPERATOR
 
-    def _source(self, source: str) -> str:
-        return source if source == DECLARED else A_DRIVER
-
     def text(self, said: str) -> str:
-        """Return a text without names of others, and without a driver's or an operator's words."""
-        said = without_operators_words(_without_drivers_words(said))
-        said = without_other_machines(said, self.names.machines, other=A_MACHINE)
-        said = without_other_projects(said, self.project, other=A_PROJECT)
+        """Return a text without hidden names, and without texts of drivers and operators."""
+        said = redact_names(
+            redact_operator_texts(_without_drivers_words(said)),
+            machines=self.names.machines,
+            project=self.project,
+            other_machine=A_MACHINE,
+            other_project=A_PROJECT,
+            driver=ITS_DRIVER,
+        )
         return _NAMED.sub(self._put, said if self.sees_hosts else _ADDRESS.sub(AN_ADDRESS, said))
 
     def _put(self, found: re.Match[str]) -> str:
-        """Return what is shown for a word: another one in place of all of it if a name is in it."""
+        """Return the replacement of a word: a placeholder if the word contains a hidden name."""
         word, names = found["word"], self.names
         bare = word.rstrip(_SEPARATORS)
         if self._is_own(word) or self._is_own(bare):
@@ -177,11 +167,12 @@ class Disclosure:
             return f"{A_HOST}{rest}"
         if candidates & names.others and not self.sees_hosts:
             return f"{OPERATOR}{rest}"
-        if bare in names.other_groups and (found["quote"] or _LIKE_A_NAME.match(bare)):
+        is_name = bool(found["quote"] or _LIKE_A_NAME.match(bare))
+        if is_name and bare in names.other_groups:
             return f"{A_GROUP}{rest}"
-        if bare in names.other_projects and (found["quote"] or _LIKE_A_NAME.match(bare)):
+        if is_name and bare in names.other_projects:
             return f"{A_PROJECT}{rest}"
-        # Machines often have the names of common things: only what is marked as a name, or looks like one.
+        # Machines often share their names with common words, so a match must be quoted or look like a name.
         if any(found["quote"] or _LIKE_A_NAME.match(each) for each in candidates & names.strangers):
             return f"{A_MACHINE}{rest}"
         return found[0]
@@ -212,8 +203,8 @@ class Disclosure:
         return replace(step, why=self.text(step.why), driver=_shown_driver(step.driver))
 
     def _waiting(self, waiting: Waiting) -> Waiting:
-        shown = _without_report(waiting)
-        return replace(shown, what=self.text(shown.what), reason=self.text(shown.reason))
+        reason = DONE_OUTSIDE if waiting.outside else waiting.reason  # only operators can report the work
+        return replace(waiting, what=self.text(waiting.what), reason=self.text(reason))
 
     def _terms(self, terms: OrderTerms, *, said_by_own: bool) -> OrderTerms:
         texts = {} if said_by_own else _texts(terms)
@@ -226,12 +217,12 @@ class Disclosure:
         return replace(terms, **shown)
 
     def _share(self, order: Order) -> Order:
-        """Return what of a host's order concerns the project; its stages keep their places."""
+        """Return the project's part of a host's order; all stages stay, so that their indexes do too."""
         stages = tuple(
             _with_steps(stage, (step for step in stage.steps if step.group in self.names.groups))
             for stage in order.stages
         )
-        reached = {FLEET_REACH, f"host {order.host}", f"project {self.project}"}  # by holds
+        reached = {FLEET_REACH, f"host {order.host}", f"project {self.project}"}  # the scopes of holds
         own = {step.name for stage in stages for step in stage.steps} | self.names.events | reached
         waiting = (
             each if each.what in own or each.group in self.names.groups else OTHER_PROJECTS_REASON
@@ -263,7 +254,7 @@ class Disclosure:
         return replace(approval, by=self.person(approval.by)) if person else approval
 
     def _record(self, record: Record) -> Record:
-        # A stage is deferred as a whole, also by the guest of somebody else.
+        # A guest of another project may defer a stage, which defers this project's events too.
         if record.kind == Kind.EVENT_DEFERRED and record.by not in self.names.machines:
             record = replace(record, by=ANOTHER_GUEST)
         shown = replace(record, reason=self._reason(record))
@@ -277,7 +268,7 @@ class Disclosure:
 
     def _reason(self, record: Record) -> str:
         said_by_own = record.kind in _SAID and record.by in self.names.people
-        return record.reason if said_by_own or record.kind in _OF_WEBHOOKS else self.text(record.reason)
+        return record.reason if said_by_own or record.kind in NEVER_PUSHED else self.text(record.reason)
 
 
 def _shown_driver(driver: str) -> str:
@@ -285,14 +276,9 @@ def _shown_driver(driver: str) -> str:
 
 
 def _texts(terms: OrderTerms) -> dict[str, str]:
-    """Return all texts of the terms, by their names: also of terms that come later."""
+    """Return every text of the terms by its field name, including fields that later versions add."""
     values = {each.name: getattr(terms, each.name) for each in fields(terms)}
-    return {name: value for name, value in values.items() if type(value) is str}  # and no enum
-
-
-def _without_report(waiting: Waiting) -> Waiting:
-    """Return what waits for a report without the way to give it, which only operators have."""
-    return replace(waiting, reason=DONE_OUTSIDE) if waiting.outside else waiting
+    return {name: value for name, value in values.items() if type(value) is str}  # no enums
 
 
 def _with_steps(stage: Stage, steps: Iterable[Step]) -> Stage:
@@ -300,7 +286,7 @@ def _with_steps(stage: Stage, steps: Iterable[Step]) -> Stage:
 
 
 def _candidates(word: str) -> Iterator[str]:
-    """Give what may be a name in a word: all of it, and any of its parts between `.`, `-` and `_`."""
+    """Yield the possible names in a word: all of it, and each run of parts between `.`, `-` and `_`."""
     yield word
     parts = [part.span() for part in _PART.finditer(word)]
     for index, (start, _) in enumerate(parts):
@@ -313,24 +299,24 @@ def _candidates(word: str) -> Iterator[str]:
 def _words_of(value: object) -> Iterator[str]:
     match value:
         case str():
-            yield from words_in(value)
+            yield from candidate_words(value)
         case Order():
             texts = (value.by, value.reason, value.why, *_texts(value.terms).values())
             texts += tuple(step.why for step in value.host_steps)
             texts += tuple(each.why for step in value.steps for each in step.refused)
-            yield from chain.from_iterable(map(words_in, texts))
+            yield from chain.from_iterable(map(candidate_words, texts))
             for each in value.waiting:
-                yield from (each.what, *words_in(each.what), *words_in(each.reason))
+                yield from (each.what, *candidate_words(each.what), *candidate_words(each.reason))
                 yield from [each.group] if each.group else []
             for step in value.steps:
-                yield from (step.group, *words_in(step.why))
+                yield from (step.group, *candidate_words(step.why))
         case Event():
             postponed = value.postponed.reason if value.postponed is not None else ""
-            yield from chain.from_iterable(map(words_in, (value.description, value.why, postponed)))
+            yield from chain.from_iterable(map(candidate_words, (value.description, value.why, postponed)))
             yield from (approval.by for approval in value.approvals)
         case Record():
-            yield from (value.by, *words_in(value.reason))
+            yield from (value.by, *candidate_words(value.reason))
         case Webhook():
             yield value.by
-        case _:  # machines and groups have no texts of others
+        case _:  # machines and groups have no free text
             return

@@ -1,6 +1,6 @@
-"""The few ways in which a request can be turned down, each a decision for the caller.
+"""The few kinds of errors, each a decision for the caller.
 
-A message names the thing and its state, so that it can be shown to a person as it is.
+A message names the thing and its state, so that a person can read it unchanged.
 """
 
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from forewarn.core.basic_types import NameKind, ProjectName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownName:
-    """A name that a request gives, and that nothing has."""
+    """A name in a request that does not exist."""
 
     kind: NameKind
     name: str
-    project: ProjectName | None = None  # the one in which it was looked for, if the request named one
+    project: ProjectName | None = None  # the project that the request named, if any
 
 
 class ForewarnError(Exception):
-    """Anything forewarn turns down on purpose.
+    """An error that forewarn raises on purpose.
 
-    To look for the name that was meant takes time, so the thread that refuses an unknown name leaves that
-    to another one.
+    Searching for a similar name takes time. The thread that raises the error sets `unknown`, and another
+    thread adds the suggestion.
     """
 
     def __init__(self, *args: object, unknown: UnknownName | None = None) -> None:
@@ -30,19 +30,19 @@ class ForewarnError(Exception):
 
 
 class Invalid(ForewarnError):
-    """The request itself is wrong: sending it again will not help."""
+    """The request itself is wrong; a retry does not help."""
 
 
 class NotFound(ForewarnError):
-    """What the request names does not exist for this caller."""
+    """The request names something that does not exist for this caller."""
 
 
 class Conflict(ForewarnError):
-    """The request is sound, but not in the present state of what it names."""
+    """The request is valid, but not in the present state of the thing that it names."""
 
 
 class LimitReached(ForewarnError):
-    """The request would pass a limit; it may be sent again later."""
+    """The request would exceed a limit; the caller may retry later."""
 
 
 class Refused(ForewarnError):
@@ -50,14 +50,14 @@ class Refused(ForewarnError):
 
 
 class Unauthenticated(ForewarnError):
-    """The caller did not prove who it is."""
+    """The caller did not authenticate."""
 
 
 class Unavailable(ForewarnError):
-    """The service cannot save anything now; nothing has changed."""
+    """The server cannot save anything now; nothing changed."""
 
 
-# What a caller should do who cannot know whether something was saved.
+# The advice to a caller if the server does not know whether the transaction was committed.
 MAY_STILL_HAPPEN = (
     "it may still happen: repeat it with the same Idempotency-Key, "
     "or look whether it has happened before you repeat it"
@@ -65,4 +65,4 @@ MAY_STILL_HAPPEN = (
 
 
 class Uncertain(Unavailable):
-    """It is not known whether something was saved: its caller has no answer, and it may still happen."""
+    """The outcome of a commit is unknown: the change may still take effect."""

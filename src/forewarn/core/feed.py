@@ -1,4 +1,4 @@
-"""What boards follow."""
+"""The changes that a board follows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from forewarn.core.model.machine import Machine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """All that boards must know of what changed after some number of the feed."""
+    """Everything that boards must apply after some number of the feed."""
 
-    number: int  # of the newest change in it
+    number: int  # of the newest change
     groups: tuple[Group, ...] = ()
-    # All listed events of a group, by creation; a group that is not here keeps those it has.
+    # All listed events of a group, oldest first. A group that is missing here keeps its events.
     events: Mapping[GroupName, tuple[Event, ...]]
-    changed_events: tuple[Event, ...] = ()  # that take the place of what they were, listed or not
+    changed_events: tuple[Event, ...] = ()  # their new versions, listed or not
     machines: tuple[Machine, ...] = ()
     removed_groups: tuple[GroupName, ...] = ()
     removed_machines: tuple[MachineId, ...] = ()
-    whole: bool = False  # it has all that there is: what is not in it is gone
+    whole: bool = False  # a complete snapshot: a board drops everything that is not in it

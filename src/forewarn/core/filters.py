@@ -1,4 +1,4 @@
-"""What lists and searches are narrowed to."""
+"""Filters for lists and searches."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,22 +14,22 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.model.record import Record
 
-# Fewer characters occur in the vm-ids of many machines.
+# Shorter texts occur in the vm-ids of many machines.
 LEAST_OF_ID = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFilter:
-    """Which machines are asked for; None and nothing mean any."""
+    """Filter of machines; None and empty values match all."""
 
     project: ProjectName | None = None
     group: GroupName | None = None
     host: HostName | None = None
-    places: frozenset[HostName] = frozenset()  # where they will be: the hosts that they are bound for, or on
+    places: frozenset[HostName] = frozenset()  # the hosts that they are on, or are moving to
     bound_for: HostName | None = None
-    names: frozenset[str] = frozenset()  # in any case
-    begins: str = ""  # how their names do, in any case
-    # A part of the name, the address or (of at least `LEAST_OF_ID` characters) the vm-id, in any case.
+    names: frozenset[str] = frozenset()  # case-insensitive
+    begins: str = ""  # a prefix of the name, case-insensitive
+    # Part of the name, the address or (with at least `LEAST_OF_ID` characters) the vm-id, case-insensitive.
     contains: str = ""
 
 
@@ -38,7 +38,7 @@ ANY_MACHINE = MachineFilter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFilter:
-    """Which records are asked for; None means any."""
+    """Filter of history records; None matches all."""
 
     project: ProjectName | None = None
     machine: MachineName | None = None
@@ -47,56 +47,56 @@ class HistoryFilter:
     group: GroupName | None = None
     host: HostName | None = None
     since: datetime | None = None
-    until: datetime | None = None  # and not from then on
-    kinds: frozenset[str] = frozenset()  # nothing means any
-    below: int | None = None  # only numbers below this one: the cursor of a page
-    above: int | None = None  # only numbers above this one, and the oldest first
+    until: datetime | None = None  # exclusive
+    kinds: frozenset[str] = frozenset()  # empty matches all
+    below: int | None = None  # exclusive: the cursor of a page
+    above: int | None = None  # exclusive; the oldest records come first
     limit: int = 100
 
     def after(self, number: int) -> "HistoryFilter":
-        """Return the same for the records that follow one."""
+        """Return the filter of the next page, after a record."""
         return replace(self, below=number) if self.above is None else replace(self, above=number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFilter:
-    """Which records are followed; None and nothing mean any."""
+    """Filter of followed records; None and empty values match all."""
 
     project: ProjectName | None = None
     machine: MachineName | None = None
     kinds: frozenset[str] = frozenset()
-    without: frozenset[str] = frozenset()  # kinds
+    without: frozenset[str] = frozenset()  # excluded kinds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """The next records after some number, oldest first."""
+    """A batch of records after some number, oldest first."""
 
     records: tuple[Record, ...]
-    number: int  # where to go on: there is nothing else up to it
-    more: bool  # whether there may be more at once
+    number: int  # where the next batch starts
+    more: bool  # whether more records may exist already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderFilter:
-    """Which orders are asked for; None means any."""
+    """Filter of orders; None matches all."""
 
     state: OrderState | None = None
     only_open: bool = False
-    host: HostName | None = None  # those on it, and open ones on machines that it carries
-    machine: MachineName | None = None  # those that it was ordered for, told of, or is to be touched by
+    host: HostName | None = None  # orders on it, and open orders on its machines
+    machine: MachineName | None = None  # orders on it, and orders that announced or plan work on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events are asked for; None means any."""
+    """Filter of events; None matches all."""
 
-    past: bool = False  # those that are over too
-    begins: str = ""  # how their ids do
-    host: HostName | None = None  # those of orders on it, and of open ones on machines that it carries
-    machine: MachineName | None = None  # those that named it
-    since: datetime | None = None  # those that were not over by then
-    until: datetime | None = None  # those that were announced before
+    past: bool = False  # include finished events
+    begins: str = ""  # a prefix of the id
+    host: HostName | None = None  # events of orders on it, and of open orders on its machines
+    machine: MachineName | None = None  # events that named it
+    since: datetime | None = None  # events that ended later, or are still listed
+    until: datetime | None = None  # events that were announced earlier
 
 
 ANY_ORDER = OrderFilter()

@@ -1,6 +1,6 @@
-"""What each kind of order announces to guests, and how long before: the promises as data.
+"""The promises as data: the event that each kind of order announces, and its notice.
 
-The defaults are Azure's (its documentation, and published medians); every one can be set.
+The defaults are Azure's (its documentation, and published medians). Every one can be set.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,53 +15,53 @@ from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.order import Order
 
 UNKNOWN_DURATION = -1
-# Marks what is part of the policy and not of its section in the settings.
+# Marks fields of the policy that other sections of the settings set.
 SET_ELSEWHERE: Mapping[str, bool] = MappingProxyType({"set_elsewhere": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The times and limits that hold for a fleet."""
+    """The times and limits of a fleet."""
 
     freeze_notice: timedelta = timedelta(minutes=15)
     reboot_notice: timedelta = timedelta(minutes=15)
     redeploy_notice: timedelta = timedelta(minutes=10)
     preempt_notice: timedelta = timedelta(seconds=30)
     terminate_notice: timedelta = timedelta(minutes=5)
-    # How long a recommendation is listed: nothing comes of it, then or later.
+    # How long a recommendation is listed.
     rebalance_recommendation: timedelta = timedelta(minutes=30)
-    # Hardware that is predicted to fail still has days; guests may use them to move at leisure.
+    # Hardware that is predicted to fail still has days; guests can use them to move at leisure.
     degrade_notice: timedelta = timedelta(days=7)
-    # Of platform work, for groups of which no guest has ever polled; None: as for all others.
+    # The notice of platform work for groups that never polled; None: as for all others.
     unheard_notice: timedelta | None = None
     freeze_duration: timedelta = timedelta(seconds=5)
     host_freeze_duration: timedelta = timedelta(seconds=9)
-    # A started event stays listed so long, so that slow pollers see it.
+    # A started event stays listed this long, so that slow pollers see it.
     linger: timedelta = timedelta(seconds=90)
-    # Past NotBefore by this much, a guest no longer expects the event: it is announced anew.
+    # This long after NotBefore, a guest no longer expects the event: forewarn announces it again.
     stale_after: timedelta = timedelta(minutes=30)
-    # How long maintenance of a stage is expected to take: so much must fit into a window.
+    # The expected time of maintenance of one stage, which must fit into a window.
     expected_work: timedelta = timedelta(minutes=5)
     enable_delay: timedelta = timedelta()
     idle_after: timedelta = timedelta(hours=24)
     save_activity_every: timedelta = timedelta(minutes=10)
-    # An external driver that is silent for so long is taken to have failed.
+    # If an external driver sends no heartbeat for this long, its work has failed.
     external_silence: timedelta = timedelta(minutes=10)
     user_orders: int = 100
-    # A host that is worked on for longer is taken to be lost.
+    # If work on a host takes longer, the host is lost.
     return_by: timedelta = timedelta(hours=1)
-    # A machine that leaves its host is moved so often again before it goes in another way, or has failed.
+    # How often a failed move is retried before the machine moves in another way, or its step fails.
     move_retries: int = 1
-    # Who does what to hosts is no time, and set elsewhere: the tasks that there are hooks for, and the
-    # drivers that fence hosts, work on them and cordon them by themselves, or choose where machines go.
+    # The steps that hooks carry out, and the drivers that fence hosts, work on them, cordon them, or choose
+    # where machines go.
     hooks: frozenset[HostTask] = field(default=frozenset(), metadata=SET_ELSEWHERE)
     fencing: frozenset[str] = field(default=frozenset({SIMULATED}), metadata=SET_ELSEWHERE)
     working_on_hosts: frozenset[str] = field(default=frozenset({SIMULATED}), metadata=SET_ELSEWHERE)
     cordoning: frozenset[str] = field(default=frozenset(), metadata=SET_ELSEWHERE)
     choosing_hosts: frozenset[str] = field(default=frozenset(), metadata=SET_ELSEWHERE)
-    # Drivers that say, before a move is announced, whether it can be.
+    # Drivers that check, before a move is announced, whether it is possible.
     prechecking: frozenset[str] = field(default=frozenset(), metadata=SET_ELSEWHERE)
-    # Drivers that verify, after work on a host, that the machines that stayed on it run.
+    # Drivers that verify, after work on a host, that the machines that stayed on it are running.
     verifying_restarts: frozenset[str] = field(default=frozenset(), metadata=SET_ELSEWHERE)
 
     def __post_init__(self) -> None:
@@ -70,46 +70,42 @@ class Policy:
                 raise Invalid(f"{name.replace('_', '-')}: expected more than no time")
 
     def notice(self, type_: EventType, *asked: timedelta | None) -> timedelta:
-        """Return the notice of an event: the most asked for, never less than its type's minimum."""
-        return max((self._least(type_), *(each for each in asked if each is not None)))
+        """Return the longest notice that was asked for, but at least the minimum of the type."""
+        least: timedelta = getattr(self, _LEAST_NOTICE[type_])
+        return max((least, *(each for each in asked if each is not None)))
 
     def shortened(self, notice: timedelta, *, heard: bool) -> timedelta:
-        """Return the notice of platform work for a group, which is less if nobody there ever listened."""
+        """Return the notice of platform work for a group; groups that never polled may get less."""
         return notice if heard or self.unheard_notice is None else min(notice, self.unheard_notice)
 
-    def _least(self, type_: EventType) -> timedelta:
-        match type_:
-            case EventType.FREEZE:
-                return self.freeze_notice
-            case EventType.REBOOT:
-                return self.reboot_notice
-            case EventType.REDEPLOY:
-                return self.redeploy_notice
-            case EventType.PREEMPT:
-                return self.preempt_notice
-            case EventType.TERMINATE:
-                return self.terminate_notice
-            case EventType.SPOT_REBALANCE_RECOMMENDATION:
-                return self.rebalance_recommendation
+
+_LEAST_NOTICE: Mapping[EventType, str] = {
+    EventType.FREEZE: "freeze_notice",
+    EventType.REBOOT: "reboot_notice",
+    EventType.REDEPLOY: "redeploy_notice",
+    EventType.PREEMPT: "preempt_notice",
+    EventType.TERMINATE: "terminate_notice",
+    EventType.SPOT_REBALANCE_RECOMMENDATION: "rebalance_recommendation",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What an order announces to guests."""
+    """The content of an order's event."""
 
     type: EventType
     source: Source
     ahead: timedelta
-    promised: timedelta  # what it would be but for an emergency
+    promised: timedelta  # the notice without the emergency
     least: timedelta = timedelta()  # the minimum of its type
     description: str = ""
     duration_seconds: int = UNKNOWN_DURATION
 
 
 def notice_of(order: Order, work: Work, groups: Iterable[Group], policy: Policy) -> Notice:
-    """Return what an order announces to the guests of machines that it does some work to.
+    """Return the event that an order announces for some work.
 
-    They get one NotBefore, so the group that asks for most notice decides for all.
+    The event has one NotBefore, so the longest notice of all its groups applies.
     """
     type_ = event_type(work)
     promised = max(_ahead(order, type_, group, policy) for group in groups)
@@ -126,13 +122,13 @@ def notice_of(order: Order, work: Work, groups: Iterable[Group], policy: Policy)
 
 
 def _description(order: Order, work: Work) -> str:
-    """Return what guests read; a live move reads as the live migration that it is."""
+    """Return the text for guests; a live move has the text of a live migration."""
     live = order.action is Action.MOVE and work is Work.FREEZE
     return ACTIONS[Action.FREEZE if live else order.action].description
 
 
 def _ahead(order: Order, type_: EventType, group: Group, policy: Policy) -> timedelta:
-    """Return the notice that one group is given."""
+    """Return the notice for one group."""
     asked = _asked(order, type_, group.policy, policy)
     platform = order.source is Source.PLATFORM and type_ not in HINTS
     return policy.shortened(asked, heard=group.heard) if platform else asked
@@ -153,20 +149,20 @@ def _asked(order: Order, type_: EventType, asked: GroupPolicy, policy: Policy) -
 
 
 def is_planned(order: Order) -> bool:
-    """Whether an order heeds windows and budgets: maintenance and service do, an emergency does not."""
+    """Whether windows and budgets apply to an order: to maintenance and service without an emergency."""
     return order.action in (Action.MAINTENANCE, Action.SERVICE) and not order.terms.emergency
 
 
 def degrade_announced_at(order: Order, groups: Iterable[Group], policy: Policy) -> datetime:
-    """Return when a degraded host is announced: as far ahead as guests ask, in an emergency at once."""
+    """Return when to announce a degraded host: as early as guests ask, in an emergency at once."""
     if order.terms.emergency:
         return order.created_at
-    asked = replace(policy, unheard_notice=None)  # who never listens is not told later, but sooner disturbed
+    asked = replace(policy, unheard_notice=None)  # a shorter notice means earlier work, not a later event
     return order.created_at + policy.degrade_notice - notice_of(order, work_of(order), groups, asked).ahead
 
 
 def event_type(work: Work) -> EventType:
-    """Return as what work is announced; only for work that is."""
+    """Return the event type of work; ValueError if the work is never announced."""
     type_ = WORKS[work].event
     if type_ is None:
         raise ValueError(f"a {work} is never announced")
@@ -174,7 +170,7 @@ def event_type(work: Work) -> EventType:
 
 
 def work_of(order: Order) -> Work:
-    """Return what an order does to machines; only for orders that do something to them."""
+    """Return an order's work on machines; ValueError if it has none."""
     if order.work is None:
         raise ValueError(f"a {order.action} order does nothing to machines")
     return order.work

@@ -1,4 +1,4 @@
-"""What each guest did in a rehearsal, as its endpoint saw it, in service time."""
+"""The activity of each guest in a rehearsal, as the guest endpoint saw it, in service time."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,63 +7,62 @@ from typing import Protocol
 
 
 class Note(Protocol):
-    """Takes what a guest did: now, or when it was."""
+    """Receives each line about a guest's activity."""
 
     def __call__(self, machine: str, what: str, /, *, at: datetime | None = None) -> None:
-        """Take it."""
+        """Receive a line; `at` is None for the present."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstSighting:
-    """The first time that a guest was sent an event."""
+    """The first time that a guest received an event."""
 
     at: datetime
-    what: str  # the event as it was then, in words
+    what: str  # a description of the event at that time
 
 
 @dataclass(slots=True, kw_only=True)
 class GuestAccount:
-    """What one guest did so far."""
+    """The activity of one guest."""
 
     machine: str
     polls: int = 0
-    spoiled: int = 0  # requests that got no sound answer
+    spoiled: int = 0  # requests that got a faulty answer
     first_poll: datetime | None = None
     last_poll: datetime | None = None
-    last_sound: datetime | None = None  # the last answer that was as it should be
+    last_sound: datetime | None = None  # the last correct answer
     seen: dict[str, FirstSighting] = field(default_factory=dict)  # by event
     approved: dict[str, datetime] = field(default_factory=dict)
-    listed: tuple[str, ...] = ()  # the events of the last document it was sent
-    meets: str = ""  # what is wrong with its answers at present
+    listed: tuple[str, ...] = ()  # the events of the last document that it received
+    meets: str = ""  # the fault of its answers at present
 
 
-# How notes begin.
+# The first words of notes.
 SEES = "sees"
 APPROVES = "approves"
 
 
-def _nothing(machine: str, what: str, /, *, at: datetime | None = None) -> None:
-    """Take a note for nobody."""
+def _nothing(machine: str, what: str, /, *, at: datetime | None = None) -> None: ...
 
 
 class GuestLedger:
-    """The accounts of all guests."""
+    """The activity of all guests."""
 
     def __init__(self) -> None:
         self.accounts: dict[str, GuestAccount] = {}
         self._note: Note = _nothing
 
     def set_listener(self, note: Note) -> None:
-        """Call `note` from now on with what guests do."""
+        """Call `note` with every later line."""
         self._note = note
 
     def admit(self, machine: str) -> None:
-        """Open an account for a machine."""
+        """Create the account of a machine."""
         self.accounts.setdefault(machine, GuestAccount(machine=machine))
 
     def polled(self, machine: str, *, now: datetime) -> None:
-        """Record that a guest asked."""
+        """Record a poll."""
         account = self.accounts[machine]
         account.polls += 1
         account.last_poll = now
@@ -72,7 +71,7 @@ class GuestLedger:
             self._note(machine, "polls for the first time", at=now)
 
     def spoiled(self, machine: str, what: str) -> None:
-        """Record that a guest was not answered as it should be."""
+        """Record a faulty answer."""
         account = self.accounts[machine]
         account.spoiled += 1
         if account.meets != what:
@@ -80,17 +79,17 @@ class GuestLedger:
             self._note(machine, f"meets {what}")
 
     def sound(self, machine: str, *, now: datetime) -> None:
-        """Record that a guest was answered as it should be."""
+        """Record a correct answer."""
         account = self.accounts[machine]
         account.last_sound, account.meets = now, ""
 
     def sent(self, machine: str, events: Mapping[str, str], *, now: datetime) -> None:
-        """Record the events of a document that a guest was sent: what each is, by id."""
+        """Record the events of a document that a guest received: a description of each, by id."""
         sightings = {event: FirstSighting(at=now, what=what) for event, what in events.items()}
         self._document(self.accounts[machine], sightings, tuple(events), at=now)
 
     def approved(self, machine: str, events: Iterable[str], *, now: datetime) -> None:
-        """Record the events that a guest let start."""
+        """Record approvals of a guest."""
         account = self.accounts[machine]
         for event in (each.upper() for each in events):
             if event not in account.approved:
@@ -98,7 +97,7 @@ class GuestLedger:
                 self._note(machine, f"{APPROVES} event {event[:8]}", at=now)
 
     def catch_up(self, account: GuestAccount) -> None:
-        """Take over what another ledger has of a guest, which may have begun anew."""
+        """Merge a guest's account from another ledger, which may have started again."""
         mine = self.accounts[account.machine]
         if account.first_poll is not None:
             self.polled(account.machine, now=account.first_poll)

@@ -1,4 +1,4 @@
-"""Rehearsals: the faults that guests meet, what a server saves, and whose machines a scenario may use."""
+"""Rehearsals: the faults that guests see, the saved state, and the machines that a scenario may use."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,15 +11,16 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
+from forewarn.core.text_formats import truncated_list
 
-# As long as Azure's documentation lets the first call of a machine take.
+# Azure's documentation: the first call of a machine may take this long.
 SLOW = timedelta(minutes=2)
-# Enough to see the event, and too little for a guest that counts on its type's minimum.
+# A guest sees the event, but has less time than the minimum of its type.
 SHORT_NOTICE = timedelta(seconds=30)
 
 
 class FaultKind(StrEnum):
-    """What is wrong with an answer."""
+    """The kind of a faulty answer."""
 
     SLOW = "slow"
     HANG = "hang"
@@ -36,31 +37,31 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """The metadata plane misbehaves; when, is counted in service time."""
+    """A fault of the metadata endpoint; its times are in service time."""
 
     kind: FaultKind
-    machines: tuple[str, ...] = ()  # by name; none: all
+    machines: tuple[str, ...] = ()  # names; empty: all
     since: datetime | None = None  # None: from the beginning
     until: datetime | None = None  # None: to the end
-    calls: int | None = None  # of each machine that it spoils at most
+    calls: int | None = None  # the most calls of each machine that it affects
     delay: timedelta = SLOW  # of a slow answer
-    notice: timedelta = SHORT_NOTICE  # that is left when a short notice is first shown
-    number: int = 0  # tells faults of a rehearsal apart, and stays when a fault gets other times
+    notice: timedelta = SHORT_NOTICE  # the rest of the notice when the event is first shown
+    number: int = 0  # identifies a fault of a rehearsal; it stays if the fault's times change
 
     def __str__(self) -> str:
         whose = f" for {', '.join(self.machines)}" if self.machines else ""
         return f"fault {self.kind}{whose}"
 
     def concerns(self, machine: str) -> bool:
-        """Return whether a machine's guest meets the fault."""
+        """Whether the fault affects a machine."""
         return not self.machines or machine in self.machines
 
     def on(self, now: datetime) -> bool:
-        """Return whether the fault is on at a moment."""
+        """Whether the fault is active."""
         return (self.since is None or self.since <= now) and (self.until is None or now < self.until)
 
     def hides(self, event: Event, now: datetime) -> bool:
-        """Return whether the fault hides an event from guests."""
+        """Whether the fault hides an event from guests."""
         scheduled = event.status is EventStatus.SCHEDULED
         match self.kind:
             case FaultKind.VANISHED:
@@ -75,25 +76,25 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRehearsal:
-    """A rehearsal that goes on, or that somebody has ended for good."""
+    """A saved rehearsal, active or ended."""
 
     project: ProjectName
     id: str
     scenario: str
-    machines: Mapping[str, str]  # their names by their ids, in the order in which they were named
+    machines: Mapping[str, str]  # names by id, in the order of the request
     faults: tuple[Fault, ...] = ()
     by: str
     begun_at: datetime
-    renewed_at: datetime  # real time: when it was last asked for
-    ended_by: str = ""  # who has ended it, so that whoever plays it does not begin it again
+    renewed_at: datetime  # real time of the last renewal
+    ended_by: str = ""  # who ended it; the player then does not start it again
 
 
-# As many machines as are named in a refusal.
+# How many machines an error message names.
 NAMED = 5
 
 
 def check_machine(machine: Machine, projects: Mapping[ProjectName, Project]) -> None:
-    """Refuse to play on a machine whose project is not for rehearsals."""
+    """Refuse a machine whose project does not allow rehearsals."""
     if not projects[machine.project].rehearsal:
         raise Conflict(
             f'machine "{machine.name}" is of project {machine.project}, which is not for rehearsals: '
@@ -102,19 +103,18 @@ def check_machine(machine: Machine, projects: Mapping[ProjectName, Project]) -> 
 
 
 def check_host(host: Host, carried: Iterable[Machine], projects: Mapping[ProjectName, Project]) -> None:
-    """Refuse to play on a host that carries other projects' machines, or none at all."""
+    """Refuse a host without machines, or with machines of projects that do not allow rehearsals."""
     machines = sorted(carried, key=lambda machine: (machine.project, machine.name))
     others = [machine for machine in machines if not projects[machine.project].rehearsal]
     if others:
-        named = ", ".join(f"{machine.name} ({machine.project})" for machine in others[:NAMED])
-        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+        named = truncated_list([f"{machine.name} ({machine.project})" for machine in others], NAMED)
         raise Conflict(
-            f'host "{host.name}" carries machines of projects that are not for rehearsals: {named}{more}'
+            f'host "{host.name}" carries machines of projects that are not for rehearsals: {named}'
         )
     if not machines:
         raise Conflict(f'host "{host.name}" carries no machine of a project for rehearsals')
 
 
 def how_to_mark(project: str) -> str:
-    """Write how a project is marked for rehearsals."""
+    """Write how to allow rehearsals in a project."""
     return f"declare `rehearsal = true` in [projects.{project}] of the fleet file, and apply it"

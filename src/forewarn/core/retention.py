@@ -1,4 +1,4 @@
-"""How long the history is kept: which old records may go, and which are still needed."""
+"""Retention of the history: the old records that may be deleted, and those that are still needed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,55 +7,50 @@ from datetime import datetime, timedelta
 from forewarn.core.basic_types import EventId, OrderId
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.webhook_rules import Webhook, has_to_send
+from forewarn.core.webhook_rules import Webhook, must_deliver
 
-# Old records are looked for so often; so the history says at most once a day that some have gone.
+# How often old records are looked for, so the history mentions their deletion at most once a day.
 EVERY = timedelta(days=1)
-# Less would remove what an operator who was away for the night still wants to read.
+# An operator who was away overnight still wants to read the last day.
 SHORTEST = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruning:
-    """How far old records have been removed."""
+    """How far old records are deleted."""
 
-    up_to: int = 0  # the highest number that was removed; below it only needed ones are left
-    unreported: int = 0  # how many have gone since the history last said so
-    next_at: datetime | None = None  # when old ones are looked for again; None: at once
+    up_to: int = 0  # the highest deleted number; below it, only needed records are left
+    unreported: int = 0  # how many were deleted since the history last said so
+    next_at: datetime | None = None  # when old records are looked for again; None: at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """What needs its records, however old they are."""
+    """The orders, rollouts and webhooks whose records are kept at any age."""
 
-    orders: frozenset[OrderId] = frozenset()  # that are open, and their events with them
-    rollouts: Sequence[Rollout] = ()  # that are open
+    orders: frozenset[OrderId] = frozenset()  # open ones; their events' records are kept too
+    rollouts: Sequence[Rollout] = ()  # open ones
     webhooks: Sequence[Webhook] = ()
 
 
 def removable(records: Iterable[Record], needed: Needed) -> tuple[int, ...]:
-    """Choose those of some old records that nothing needs any more, by their numbers."""
-    waves = (wave for rollout in needed.rollouts for wave in rollout.waves)
-    orders = needed.orders.union(*(wave.orders for wave in waves))
+    """Return the numbers of the old records that nothing needs."""
+    orders = needed.orders.union(*(wave.orders for rollout in needed.rollouts for wave in rollout.waves))
     return tuple(
         record.number
         for record in records
         if record.order not in orders
         and not _is_of_rollout(needed.rollouts, record)
-        and not _owed(needed, record)
+        and not any(must_deliver(webhook, record) for webhook in needed.webhooks)
     )
 
 
 def events_of(records: Iterable[Record], *, removed: Iterable[int]) -> frozenset[EventId]:
-    """Return the events that records were about which were removed, by their numbers."""
+    """Return the events of the records that were deleted."""
     gone = frozenset(removed)
     return frozenset(record.event for record in records if record.event is not None and record.number in gone)
 
 
 def _is_of_rollout(rollouts: Iterable[Rollout], record: Record) -> bool:
-    # A rollout is named in the words of its records, and nowhere else.
+    # A record names its rollout only in its reason.
     return any(record.number == rollout.number or rollout.id in record.reason for rollout in rollouts)
-
-
-def _owed(needed: Needed, record: Record) -> bool:
-    return any(has_to_send(webhook, record) for webhook in needed.webhooks)

@@ -1,4 +1,4 @@
-"""What a caller sees: everything, or one project's things."""
+"""The part of the fleet that a caller sees: all of it, or one project."""
 
 from dataclasses import dataclass, replace
 
@@ -7,18 +7,18 @@ from forewarn.core.basic_types import ProjectName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What is found and listed for a caller."""
+    """A caller's view of the fleet."""
 
-    caller: ProjectName | None  # the project whose people ask; None: an operator, who sees all
-    asked: ProjectName | None = None  # the one project that the caller wants to see
+    caller: ProjectName | None  # the caller's project; None: an operator, who sees everything
+    asked: ProjectName | None = None  # the one project that the caller asked for
 
     @property
     def project(self) -> ProjectName | None:
-        """The project whose things alone are seen; None: those of all, and what belongs to none."""
+        """The only project in view; None: all projects and what belongs to none."""
         return self.asked or self.caller
 
     def narrowed(self, project: ProjectName) -> "Scope":
-        """Return the scope of a project in this one; ValueError if it is not in it."""
+        """Restrict the scope to one project; ValueError if the project is out of scope."""
         if self.project not in (None, project):
             raise ValueError(project)
         return replace(self, asked=project)

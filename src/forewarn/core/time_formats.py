@@ -1,4 +1,4 @@
-"""Moments and spans of time as guests and people see them."""
+"""Parse and format times and spans of time."""
 
 import re
 from datetime import datetime, timedelta
@@ -7,13 +7,13 @@ from math import isnan
 SECOND = timedelta(seconds=1)
 
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-# Beyond it the number itself says more: it is a slip of the finger.
+# Longer spans are typing errors; they are shown as a plain number of seconds.
 _LONGEST = 1e10
 
-# From here on only whole seconds are written for people.
+# Spans of at least this many seconds are rounded to whole seconds for people.
 _WHOLE_FROM = 60
 
-# How a span of time is written in settings, files and commands.
+# The syntax of a span of time in settings, files and commands.
 EXPECTED_SPAN = "expected a time such as 90, 15m, 1h30m or 7d"
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _PART = re.compile(f"({_NUMBER})([smhd])")
@@ -21,41 +21,47 @@ SPAN = re.compile(f"(?:{_NUMBER}|(?:{_NUMBER}[smhd])+)")
 
 
 def round_up_to_second(moment: datetime) -> datetime:
-    """Round up: NotBefore is shown in whole seconds, and what is shown is obeyed."""
+    """Round up to a whole second.
+
+    Guests see NotBefore in whole seconds, and forewarn obeys the time that they see.
+    """
     whole = moment.replace(microsecond=0)
     return whole if whole == moment else whole + SECOND
 
 
 def format_span(span: timedelta | float) -> str:
-    """Write a span of time, or a number of seconds, for people: `7 d`, `1 h 30 m`, `0.5 s`."""
+    """Format a span of time, or a number of seconds, for people: `7 d`, `1 h 30 m`, `0.5 s`."""
     seconds = span.total_seconds() if isinstance(span, timedelta) else span
     if not 0 <= seconds < _LONGEST:
         return f"{seconds:g} s"
     if seconds >= _WHOLE_FROM:
         seconds = round(seconds)
-    return " ".join(f"{count:g} {unit}" for unit, count in _counted(seconds) if count) or "0 s"
+    return " ".join(f"{count:g} {unit}" for unit, count in _split_units(seconds) if count) or "0 s"
 
 
 def format_span_briefly(seconds: float) -> str:
-    """Write the two largest units of a span of time for people, whichever way it goes: `14 m 32 s`."""
-    counted = _counted(round(abs(seconds)))
+    """Format the two largest units of a span of time for people, without its sign: `14 m 32 s`."""
+    counted = _split_units(round(abs(seconds)))
     first = next((index for index, (_, count) in enumerate(counted) if count), len(counted))
     return " ".join(f"{count} {unit}" for unit, count in counted[first : first + 2] if count) or "0 s"
 
 
 def format_offset(offset: timedelta) -> str:
-    """Write how far one time is from another: `1 d 2 h ahead of`, `5 m behind`."""
+    """Format how far one time is from another: `1 d 2 h ahead of`, `5 m behind`."""
     seconds = offset.total_seconds()
     return f"{format_span_briefly(seconds)} {'behind' if seconds < 0 else 'ahead of'}"
 
 
 def span_literal(seconds: float) -> str:
-    """Write a span of time as `parse_span` reads it: `1h30m`."""
-    return "".join(f"{count}{unit}" for unit, count in _counted(round(seconds)) if count) or "0s"
+    """Format a span of time in the syntax of `parse_span`: `1h30m`."""
+    return "".join(f"{count}{unit}" for unit, count in _split_units(round(seconds)) if count) or "0s"
 
 
 def parse_span(written: object) -> timedelta:
-    """Read `90`, `15m`, `1h30m` or `1.5h`; a bare number is seconds. ValueError says what was expected."""
+    """Parse `90`, `15m`, `1h30m` or `1.5h`; a bare number is in seconds.
+
+    The message of a ValueError says what was expected.
+    """
     try:
         return timedelta(seconds=_seconds(written))
     except OverflowError:
@@ -63,7 +69,7 @@ def parse_span(written: object) -> timedelta:
 
 
 def _seconds(written: object) -> float:
-    # True is an int to Python, but no time.
+    # In Python, True is an int.
     if isinstance(written, int | float) and not isinstance(written, bool) and not isnan(written):
         return written
     text = written.strip() if isinstance(written, str) else ""
@@ -74,8 +80,8 @@ def _seconds(written: object) -> float:
     return sum(float(count) * _UNITS[unit] for count, unit in _PART.findall(text))
 
 
-def _counted(seconds: float) -> list[tuple[str, float]]:
-    """Divide a span of time into units, the largest first; what is left over is in seconds."""
+def _split_units(seconds: float) -> list[tuple[str, float]]:
+    """Split a span of time into units, the largest first; the remainder is in seconds."""
     counted, left = [], seconds
     for unit, size in _UNITS.items():
         count, left = divmod(left, size) if size > 1 else (left, 0)
@@ -84,5 +90,5 @@ def _counted(seconds: float) -> list[tuple[str, float]]:
 
 
 def format_time(moment: datetime) -> str:
-    """Write a moment for people."""
+    """Format a time for people."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""TOML as people write it: read, or refused with a reason, whatever stands there."""
+"""Parse TOML and reject values that forewarn cannot use."""
 
 import tomllib
 from math import isfinite
@@ -6,22 +6,22 @@ from typing import Any
 
 from forewarn.core.errors import Invalid
 
-# Nothing that forewarn reads has more than six levels; much deeper values exhaust the stack of their readers.
+# No file of forewarn has more than six levels; much deeper values overflow the stack.
 DEEPEST = 32
-# What TOML promises to keep exactly.
+# The integers that TOML guarantees.
 _INTEGERS = range(-(2**63), 2**63)
 
 
 def parse_toml(text: str, *, name: str, finite: bool = False) -> dict[str, Any]:
-    """Parse a file's text; Invalid names the file and says why it cannot be used.
+    """Parse the text of a file; raise Invalid with the file's name and the reason.
 
-    With `finite`, infinite numbers and NaN are refused, which JSON does not have.
+    With `finite`, reject infinity and NaN, because JSON lacks them.
     """
     try:
         parsed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{name} is not TOML: {error}") from None
-    except ValueError:  # Python reads no number of more than 4,300 digits
+    except ValueError:  # Python rejects numbers of more than 4,300 digits
         raise Invalid(f"{name} cannot be read: a number in it has too many digits") from None
     except RecursionError:
         raise Invalid(f"{name} cannot be read: {_TOO_DEEP}") from None
@@ -33,7 +33,7 @@ _TOO_DEEP = f"lists and tables in it are more than {DEEPEST} levels deep"
 
 
 def _check(parsed: dict[str, Any], name: str, *, finite: bool) -> None:
-    """Refuse what no setting has a use for and exhausts its reader; without recursion, for it may be deep."""
+    """Reject integers that are too large and levels that are too deep, without recursion."""
     waiting: list[tuple[Any, int]] = [(parsed, 1)]
     while waiting:
         value, depth = waiting.pop()

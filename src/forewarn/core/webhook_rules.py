@@ -1,4 +1,4 @@
-"""Webhooks: which records each gets, how its deliveries are counted, which addresses a project's may call."""
+"""Webhooks: the records that each receives, the state of its delivery, and the addresses it may call."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -11,51 +11,51 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.record import Record
 
 WebhookId = NewType("WebhookId", str)  # an upper-case GUID
-# A receiver that restarts misses a try or two; that is not worth a line in the history.
+# A receiver that restarts misses one or two deliveries; the history does not mention that.
 TRIES_BEFORE_REPORTING = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """An address that records are pushed to, in their order; each is kept until it is delivered."""
+    """A URL that receives records in their order; forewarn retries each until it is delivered."""
 
     id: WebhookId
-    number: int  # of the record that says it was added; it is sent what came after
+    number: int  # of the record that added it; it receives later records
     url: str
-    project: ProjectName | None  # whose records; None: the whole fleet's
-    owner: ProjectName | None = None  # the project whose people keep it; None: the operators
-    kinds: frozenset[Kind]  # nothing: all that are ever pushed
+    project: ProjectName | None  # it receives this project's records; None: those of the whole fleet
+    owner: ProjectName | None = None  # the project that manages it; None: the operators
+    kinds: frozenset[Kind]  # empty: all kinds except those of `NEVER_PUSHED`
     secret: str
     by: str
     created_at: datetime
-    delivered: int  # the number up to which everything has been delivered
-    failures: int = 0  # tries in vain since the last success
+    delivered: int  # the highest record number that it has received
+    failures: int = 0  # failed deliveries since the last success
     failing_since: datetime | None = None
     error: str = ""
-    next_try: datetime | None = None  # real time: when it is called again after a failure
+    next_try: datetime | None = None  # the time of the next retry, in real time
 
     @property
     def is_reported(self) -> bool:
-        """Whether the history says that it is failing."""
+        """Whether the history says that its deliveries fail."""
         return self.failures >= TRIES_BEFORE_REPORTING
 
 
-# Records about webhooks are pushed to none: two that fail would keep each other busy for ever.
+# No webhook receives records about webhooks: two failing ones would trigger each other forever.
 NEVER_PUSHED = frozenset(
     {Kind.WEBHOOK_ADDED, Kind.WEBHOOK_REMOVED, Kind.WEBHOOK_FAILING, Kind.WEBHOOK_RECOVERED}
 )
 
 
 def pushable(kinds: Collection[Kind]) -> frozenset[Kind]:
-    """Return the kinds that a webhook asks for; refuse one that is never pushed."""
+    """Return the kinds that a webhook asks for; refuse kinds that are never pushed."""
     never = sorted(NEVER_PUSHED & set(kinds))
     if never:
-        raise Invalid(f"kinds: {never[0]} is never pushed: follow the stream for it")
+        raise Invalid(f"kinds: {never[0]} is never pushed: read it from the stream")
     return frozenset(kinds)
 
 
-def has_to_send(webhook: Webhook, record: Record) -> bool:
-    """Return whether a record is still to be pushed to a webhook."""
+def must_deliver(webhook: Webhook, record: Record) -> bool:
+    """Whether a record must still be delivered to a webhook."""
     if record.number <= webhook.delivered or record.kind in NEVER_PUSHED:
         return False
     if webhook.project is not None and record.project != webhook.project:
@@ -64,7 +64,7 @@ def has_to_send(webhook: Webhook, record: Record) -> bool:
 
 
 def delivered(webhook: Webhook, number: int) -> Webhook:
-    """Return a webhook that has everything up to a number."""
+    """Return a webhook that has received everything up to a number."""
     return replace(
         webhook,
         delivered=max(number, webhook.delivered),
@@ -76,7 +76,7 @@ def delivered(webhook: Webhook, number: int) -> Webhook:
 
 
 def failed(webhook: Webhook, error: str, *, number: int, now: datetime, next_try: datetime) -> Webhook:
-    """Return a webhook after one more failure, with everything up to a number delivered."""
+    """Return a webhook after another failure, with everything up to a number delivered."""
     return replace(
         webhook,
         delivered=max(number, webhook.delivered),
@@ -88,13 +88,13 @@ def failed(webhook: Webhook, error: str, *, number: int, now: datetime, next_try
 
 
 def retry_delay(webhook: Webhook, *, real_now: datetime) -> float | None:
-    """Return for how many seconds a webhook that fails is not called; None if it is not failing."""
+    """Return the seconds until the next retry; None if the webhook is not failing."""
     return None if webhook.next_try is None else max(0.0, (webhook.next_try - real_now).total_seconds())
 
 
-# All blocks of the IANA IPv4 Special-Purpose Address Registry, and multicast: also the blocks that IANA
-# marks as globally reachable: such an anycast address leads to the nearest instance, which may be private.
-# Python's own list (`is_global`) changes with its version, and 3.11 has only a part of 192.0.0.0/24.
+# All blocks of the IANA IPv4 Special-Purpose Address Registry, and multicast. This includes the blocks that
+# IANA marks as globally reachable: an anycast address leads to the nearest instance, which may be private.
+# Python's own list (`is_global`) changes between versions, and 3.11 has only a part of 192.0.0.0/24.
 # https://www.iana.org/assignments/iana-ipv4-special-registry
 _SPECIAL_IPV4 = tuple(
     map(
@@ -122,9 +122,9 @@ _SPECIAL_IPV4 = tuple(
     )
 )
 # RFC 4291, 2.4: the only part of IPv6 that is allocated for unicast. Loopback, private, link-local, multicast
-# and discard-only addresses are outside of it.
+# and discard-only addresses are outside it.
 _ALLOCATED_IPV6 = IPv6Network("2000::/3")
-# All blocks within it of the IANA IPv6 Special-Purpose Address Registry, except 6to4.
+# All blocks of the IANA IPv6 Special-Purpose Address Registry inside it, except 6to4.
 # https://www.iana.org/assignments/iana-ipv6-special-registry
 _SPECIAL_IPV6 = tuple(
     map(
@@ -137,17 +137,16 @@ _SPECIAL_IPV6 = tuple(
         ),
     )
 )
-# RFC 6052: an IPv4 address behind a translator.
+# RFC 6052: the prefix for an IPv4 address behind a translator.
 _TRANSLATED = IPv6Network("64:ff9b::/96")
 
-# Given out for the internet, yet a platform answers there to its own machines only: Azure's agents, DNS and
-# health probes at one address in every network
+# A public address that Azure uses inside every virtual network, for its agents, DNS and health probes
 # (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
 _OF_THE_PLATFORM = frozenset({IPv4Address("168.63.129.16")})
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address is reachable on the public internet."""
+    """Whether an address is on the public internet."""
     try:
         meant = _meant(ip_address(address.partition("%")[0]))
     except ValueError:
@@ -158,7 +157,7 @@ def is_public(address: str) -> bool:
 
 
 def is_internal_host(host: str) -> bool:
-    """Return whether a host is plainly, without a look-up, at an address that is not public."""
+    """Whether a host name, without a DNS look-up, means an address that is not public."""
     host = host.lower().rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -170,7 +169,7 @@ def is_internal_host(host: str) -> bool:
 
 
 def _meant(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """Take the IPv4 address out of an IPv6 address that only leads to it."""
+    """Extract the IPv4 address from an IPv6 address that translates to it."""
     if isinstance(address, IPv4Address):
         return address
     if address in _TRANSLATED:

@@ -1,1 +1,1 @@
-"""The face that guests see: the metadata endpoint, answered from memory."""
+"""The guest endpoint: Azure's metadata service, answered from memory."""

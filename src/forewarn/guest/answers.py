@@ -1,4 +1,4 @@
-"""Answers: a status, the headers that every answer has, and all that follows them."""
+"""Answers to guests: status, headers and body."""
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
@@ -15,34 +15,34 @@ JSON = "application/json; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
 END_OF_HEAD = b"\r\n\r\n"
 
-# The service may be able to in a moment; a poller comes back in a second anyway.
+# The cause may be over in a moment, and a poller comes back in a second anyway.
 RETRY = b"Retry-After: 1\r\n"
 
 
 class GuestAnswer(NamedTuple):
-    """What is sent: the headers of its own, the empty line and the body follow the common headers."""
+    """An answer without the status line and the headers that all answers share."""
 
     status: int
-    rest: bytes
+    rest: bytes  # the other headers, the empty line and the body
 
 
 APPROVED = GuestAnswer(200, f"Content-Type: {JSON}\r\nContent-Length: 0\r\n\r\n".encode())
 
 
 def content(body: bytes, *, kind: str = JSON) -> GuestAnswer:
-    """Answer with a body."""
+    """Make an answer with a body."""
     return GuestAnswer(200, f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
 
 
 def text_or_json(value: object) -> GuestAnswer:
-    """Answer with a text as it is, and with anything else as JSON."""
+    """Make an answer from a text, or from any other value as JSON."""
     if isinstance(value, str):
         return content(value.encode(errors="replace"), kind=TEXT)
     return content(azure.compact(value))
 
 
 def not_modified(etag: bytes) -> GuestAnswer:
-    """Answer that the caller has the document already."""
+    """Make the answer to a caller that has the current document."""
     return GuestAnswer(304, b'ETag: "' + etag + b'"' + END_OF_HEAD)
 
 
@@ -52,60 +52,60 @@ def with_header(answer: GuestAnswer, line: bytes) -> GuestAnswer:
 
 
 def relabelled(answer: GuestAnswer, kind: str) -> GuestAnswer:
-    """Call a document something else than JSON."""
+    """Replace the content type of a JSON answer."""
     rest = answer.rest.replace(f"Content-Type: {JSON}".encode(), f"Content-Type: {kind}".encode(), 1)
     return GuestAnswer(answer.status, rest)
 
 
 def without_body(answer: GuestAnswer) -> GuestAnswer:
-    """Leave the body out, as for HEAD."""
+    """Remove the body, for HEAD."""
     head, _, _ = answer.rest.partition(END_OF_HEAD)
     return GuestAnswer(answer.status, head + END_OF_HEAD)
 
 
 class ErrorAnswers:
-    """Makes error answers, each with an id by which it can be found again."""
+    """Makes and counts error answers; each has a unique request id."""
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
-        self.count = 0  # of error answers so far
+        self.count = 0
 
     def error(self, status: int, body: bytes, headers: bytes = b"") -> GuestAnswer:
-        """Answer with an error."""
+        """Make an error answer."""
         self.count += 1
         request_id = f"x-ms-request-id: {self._new_id().lower()}\r\n".encode()
         return with_header(GuestAnswer(status, content(body).rest), headers + request_id)
 
     def refusal(self, refusal: Refusal) -> GuestAnswer:
-        """Answer a request that is turned down for what it is."""
+        """Answer a refused request."""
         return self.error(refusal.status, refusal.body, refusal.headers)
 
     def fault(self, fault: RequestFault) -> GuestAnswer:
-        """Answer what could not be read."""
+        """Answer a request that cannot be parsed."""
         return self.error(fault.status, azure.error(fault.text), RETRY if fault.retry else b"")
 
     def invalid(self, why: str) -> GuestAnswer:
-        """Answer an approval that is wrong."""
+        """Answer an invalid approval or deferral."""
         return self.error(400, azure.error(f"Bad request. {why}"))
 
     def conflict(self, why: str) -> GuestAnswer:
-        """Answer a wish that cannot be met as things are."""
+        """Answer a deferral that is not possible now."""
         return self.error(409, azure.error(f"Conflict. {why}"))
 
     def not_found(self) -> GuestAnswer:
-        """Answer a caller that is not known, with not a word more than for an unknown path."""
+        """Answer an unknown caller exactly like a request for an unknown path."""
         return self.error(404, azure.NOT_FOUND)
 
     def too_many(self) -> GuestAnswer:
-        """Answer a caller that asks too often."""
+        """Answer a caller over its rate limit."""
         return self.error(429, azure.error("Too many requests"), RETRY)
 
     def unavailable(self, why: str) -> GuestAnswer:
-        """Answer what cannot be done now."""
+        """Answer a request that may succeed later."""
         return self.error(503, azure.error(why), RETRY)
 
     def broken(self) -> GuestAnswer:
-        """Answer when it is our own fault."""
+        """Answer after an internal error."""
         return self.error(500, azure.error("Internal error"))
 
 
@@ -125,7 +125,7 @@ REASONS = {
 
 
 class TimeCache:
-    """Real and service time as last read, and how an answer begins in that second."""
+    """The last reading of real and service time, and the first bytes of answers in that second."""
 
     __slots__ = (
         "_clock",
@@ -146,10 +146,10 @@ class TimeCache:
         self.renew(loop.time())
 
     def refresh(self) -> float:
-        """Read the time anew if it may have changed, and return the real one.
+        """Read the clock if the time may have changed; return real time.
 
-        The loop's time stands still while it works off what has arrived, so that a burst of requests
-        asks the clock once.
+        The loop's time does not change while the loop handles arrived data. A burst of requests therefore
+        reads the clock once.
         """
         real = self.time()
         if real != self.valid_at:
@@ -157,15 +157,15 @@ class TimeCache:
         return real
 
     def until(self, seconds: float) -> float | None:
-        """Return the real seconds until a moment of service time; None: until the clock is turned."""
+        """Return the real seconds until a service time; None if only an advance of the clock reaches it."""
         speed = self._clock.speed
         return None if speed == 0 else max(0.0, seconds - self._clock.seconds()) / speed
 
     def renew(self, real: float) -> None:
-        """Read the time anew."""
+        """Read the clock."""
         self.real = real
-        # The loop tells milliseconds apart, in which a clock may have been turned, or have run far: then no
-        # moment is the same as this one.
+        # The loop's time has a resolution of milliseconds. Within one, a manual clock may be advanced and a
+        # scaled clock may run far, so the reading of such a clock is never reused (nan equals nothing).
         self.valid_at = real if 0 < self._clock.speed <= 1 else nan
         self.seconds = self._clock.seconds()
         if int(self.seconds) != self._second:
@@ -176,5 +176,5 @@ class TimeCache:
             self.not_modified = self.opening(304)
 
     def opening(self, status: int) -> bytes:
-        """Write how an answer begins: the status and the headers that all answers have."""
+        """Return the status line and the headers that all answers share."""
         return f"HTTP/1.1 {status} {REASONS[status]}\r\n".encode() + self._common

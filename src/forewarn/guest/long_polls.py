@@ -1,4 +1,4 @@
-"""Everything a request may have to wait for: its group to be enabled and ready, its document to change."""
+"""Requests that wait: for their group to be enabled and ready, or for a change of the document."""
 
 import asyncio
 from dataclasses import replace
@@ -13,33 +13,33 @@ from forewarn.guest.board.members import BoardMachine, end
 from forewarn.guest.requests import Poll
 from forewarn.guest.settings import GuestCommands, Limits
 
-# A timer may fire a little early, or the clock stand still; looking again at once would be a busy loop.
+# Prevents a busy loop when a timer fires early or the clock stands still.
 SHORTEST_WAIT = 0.01
 
 
 class CallerGone(ForewarnError):
-    """The machine that asked is no longer known, or no longer this caller."""
+    """The machine was removed, or the caller's address belongs to another machine now."""
 
 
 class TryAgain(ForewarnError):
-    """A request cannot be answered now, for a reason that its guest may read."""
+    """The request cannot be answered now; guests may read the reason."""
 
 
 class GuestCaller(Protocol):
-    """The sender of a request, for as long as the answer takes."""
+    """The sender of a request."""
 
     address: str
-    leaving: bool  # it has no time left: the connection or the service is about to end
+    leaving: bool  # the connection or the server is about to end, so no request may wait
     waits_on: asyncio.Future[None] | None
 
     @property
     def member(self) -> BoardMachine | None:
-        """Who that is at this moment."""
+        """The machine that the caller is now."""
         ...
 
 
-class Waits:
-    """Waits on behalf of callers; after a wait it is looked up anew which machine each is."""
+class LongPolls:
+    """Waits on behalf of callers, and looks up their machines again after each wait."""
 
     def __init__(self, board: Board, commands: GuestCommands, times: TimeCache, limits: Limits) -> None:
         self._board = board
@@ -49,7 +49,7 @@ class Waits:
         self._enabling: dict[GroupName, asyncio.Task[None]] = {}
 
     async def enabled(self, caller: GuestCaller) -> BoardMachine:
-        """Return the caller once the feature is on for its group."""
+        """Enable the caller's group if needed; return the caller's machine."""
         member = member_of(caller)
         if member.group.enabled:
             return member
@@ -60,7 +60,7 @@ class Waits:
         return member
 
     async def ready(self, caller: GuestCaller) -> BoardMachine:
-        """Return the caller once its group is answered."""
+        """Wait until the caller's group may be answered; return the caller's machine."""
         member = await self.enabled(caller)
         while member.group.ready > self._service_seconds():
             if caller.leaving:
@@ -70,10 +70,10 @@ class Waits:
         return member
 
     async def change(self, caller: GuestCaller, poll: Poll) -> tuple[BoardMachine, Poll]:
-        """Hold a poll until the document differs from the caller's, or its time is over."""
+        """Hold a poll until the document differs from the caller's, or the wait is over."""
         member = await self.ready(caller)
         if poll.match_any:
-            # It has the present document, and wants to hear of the next one.
+            # With `*` the caller waits for any document after the current one.
             poll = replace(poll, match=frozenset((self._board.etag(member.group),)), match_any=False)
         if member.held >= self._limits.held:
             raise TryAgain("Too many requests of this machine wait already")
@@ -87,20 +87,20 @@ class Waits:
     async def _hold(self, caller: GuestCaller, member: BoardMachine, poll: Poll) -> BoardMachine:
         loop = asyncio.get_running_loop()
         ends = loop.time() + (poll.wait or 0)
-        while poll.has(self._board.etag(member.group)) and not caller.leaving and not self._spoiled(member):
+        while poll.has(self._board.etag(member.group)) and not caller.leaving and not self._has_fault(member):
             left = ends - loop.time()
             if left <= 0:
                 break
-            await self.wait(caller, member, min(left, self._until_spoiled(member, left)))
+            await self.wait(caller, member, min(left, self._until_fault(member, left)))
             member = await self.ready(caller)
         return member
 
-    def _spoiled(self, member: BoardMachine) -> bool:
-        """Whether a rehearsal wants the request to meet a fault."""
-        return member.rehearsal is not None and member.rehearsal.spoils(self._now())
+    def _has_fault(self, member: BoardMachine) -> bool:
+        """Whether a rehearsal injects a fault into the request now."""
+        return member.rehearsal is not None and member.rehearsal.has_fault(self._now())
 
-    def _until_spoiled(self, member: BoardMachine, otherwise: float) -> float:
-        """Return how many real seconds it takes until a fault may begin."""
+    def _until_fault(self, member: BoardMachine, otherwise: float) -> float:
+        """Return the real seconds until a fault may begin."""
         moment = None if member.rehearsal is None else member.rehearsal.next_change(self._now())
         seconds = None if moment is None else self._times.until(moment.timestamp())
         return otherwise if seconds is None else seconds
@@ -109,7 +109,7 @@ class Waits:
         return datetime.fromtimestamp(self._service_seconds(), UTC)
 
     async def wait(self, caller: GuestCaller, member: BoardMachine, seconds: float | None) -> None:
-        """Wait until something happens to the caller's group, the caller leaves, or time is over."""
+        """Wait until the caller's group changes, the caller leaves, or the time is over."""
         group = member.group.name
         future = self._board.waiting.add(group, member)
         timer = None
@@ -127,19 +127,14 @@ class Waits:
                 timer.cancel()
 
     async def _enable(self, group: GroupName) -> None:
-        """Have a group enabled, once for all who wait for it."""
+        """Enable a group with one command for all callers that wait for it."""
         task = self._enabling.get(group)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._ask_to_enable(group))
+            task = asyncio.get_running_loop().create_task(self._commands.enable(group))
+            task.add_done_callback(lambda _: self._enabling.pop(group))
             self._enabling[group] = task
-        # A caller that goes away must not take the others' hope with it.
+        # A caller that disconnects must not cancel the command for the others.
         await asyncio.shield(task)
-
-    async def _ask_to_enable(self, group: GroupName) -> None:
-        try:
-            await self._commands.enable(group)
-        finally:
-            del self._enabling[group]
 
     def _service_seconds(self) -> float:
         self._times.refresh()
@@ -147,7 +142,7 @@ class Waits:
 
 
 def member_of(caller: GuestCaller) -> BoardMachine:
-    """Return which machine a caller is; CallerGone if it is none any more."""
+    """Return the machine that a caller is now; raise CallerGone if there is none."""
     member = caller.member
     if member is None:
         raise CallerGone

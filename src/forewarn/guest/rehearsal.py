@@ -1,4 +1,4 @@
-"""The rehearsals that machines take part in: the faults their guests meet, and the answers those lead to."""
+"""Rehearsals at the guest endpoint: which faults guests get, and the faulty answers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -15,57 +15,61 @@ from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.board.rehearsal_state import RehearsalState
+from forewarn.guest.long_polls import GuestCaller, LongPolls, member_of
 from forewarn.guest.requests import Approve, Defer, Poll
-from forewarn.guest.long_polls import GuestCaller, Waits, member_of
 from forewarn.wire import azure
 from forewarn.wire.azure import VERSIONS, write_document
 
 Asked: TypeAlias = Poll | Approve | Defer
-
 OK = 200
-NOT_MODIFIED = 304
 PLAIN = "text/plain"
-# What is wrong with a document that is as it should be but for the events it lists.
+# The ledger's description of a document that is correct except for its events or its incarnation.
 MISLEADING = {
     FaultKind.VANISHED: "a document without its events",
-    FaultKind.BORN_STARTED: "a document without what is only scheduled",
-    FaultKind.SHORT_NOTICE: "a document without what has long notice",
+    FaultKind.BORN_STARTED: "a document without its scheduled events",
+    FaultKind.SHORT_NOTICE: "a document without the events that have long notice",
     FaultKind.INCARNATION_RESTART: "an incarnation that restarts",
 }
 
 
 class OrdinaryAnswers(Protocol):
-    """The answers to machines that are in no rehearsal."""
+    """Answers machines outside rehearsals."""
 
     async def answer(self, caller: GuestCaller, asked: Asked, /) -> GuestAnswer | None:
         """Answer a request about events."""
         ...
 
     def document(self, member: BoardMachine, poll: Poll, /) -> GuestAnswer:
-        """Answer with the document, or that the caller has it."""
+        """Answer with the document, or with 304 if the caller has it."""
         ...
 
 
 class FaultyAnswers:
-    """Answers requests about events of machines that take part in a rehearsal."""
+    """Answers requests about events from machines in a rehearsal."""
 
     def __init__(
-        self, ordinary: OrdinaryAnswers, *, board: Board, times: TimeCache, waits: Waits, errors: ErrorAnswers
+        self,
+        ordinary: OrdinaryAnswers,
+        *,
+        board: Board,
+        times: TimeCache,
+        long_polls: LongPolls,
+        errors: ErrorAnswers,
     ) -> None:
         self._ordinary = ordinary
         self._board = board
         self._times = times
-        self._waits = waits
+        self._long_polls = long_polls
         self._errors = errors
 
     async def answer(self, caller: GuestCaller, asked: Asked, state: RehearsalState) -> GuestAnswer | None:
-        """Answer, or with None hang up."""
+        """Answer a request; None closes the connection without an answer."""
         if isinstance(asked, Poll):
             state.ledger.polled(state.machine, now=self._now())
         return await self._answer(caller, asked, state)
 
     async def _answer(self, caller: GuestCaller, asked: Asked, state: RehearsalState) -> GuestAnswer | None:
-        met = state.meet(self._now())
+        met = state.take_faults(self._now())
         kinds = {fault.kind: fault for fault in met}
         if slow := kinds.get(FaultKind.SLOW):
             await self._delay(caller, state, slow)
@@ -85,16 +89,16 @@ class FaultyAnswers:
         state.ledger.spoiled(state.machine, "a slow answer")
         ends = self._now() + slow.delay
         while self._now() < ends and state.still(slow) and not caller.leaving:
-            await self._waits.wait(caller, member_of(caller), self._times.until(ends.timestamp()))
+            await self._long_polls.wait(caller, member_of(caller), self._times.until(ends.timestamp()))
 
     async def _hang(self, caller: GuestCaller, state: RehearsalState, hang: Fault) -> None:
         state.ledger.spoiled(state.machine, "an endpoint that hangs")
         while (fault := state.still(hang)) and fault.on(self._now()) and not caller.leaving:
             ends = None if fault.until is None else self._times.until(fault.until.timestamp())
-            await self._waits.wait(caller, member_of(caller), ends)
+            await self._long_polls.wait(caller, member_of(caller), ends)
 
     def _refusal(self, kinds: Collection[FaultKind]) -> GuestAnswer | None:
-        """Give what the service itself, or what stands before it, answers in trouble."""
+        """Return the error that the endpoint, or a proxy before it, answers under load or in failure."""
         if FaultKind.TOO_MANY in kinds:
             return self._errors.too_many()
         if FaultKind.ERROR in kinds:
@@ -106,9 +110,9 @@ class FaultyAnswers:
     async def _take(
         self, caller: GuestCaller, asked: Approve | Defer, state: RehearsalState
     ) -> GuestAnswer | None:
-        began = self._now()  # before what it lets start
+        began = self._now()  # before the approved work starts
         answer = await self._ordinary.answer(caller, asked)
-        what = "approval" if isinstance(asked, Approve) else "wish for more time"
+        what = "approval" if isinstance(asked, Approve) else "deferral"
         if answer is None or answer.status != OK:
             state.ledger.spoiled(state.machine, f"a {answer.status if answer else 'silence'} to its {what}")
             return answer
@@ -122,13 +126,13 @@ class FaultyAnswers:
     async def _poll(
         self, caller: GuestCaller, poll: Poll, state: RehearsalState, met: Sequence[Fault]
     ) -> GuestAnswer | None:
-        member = await self._waits.ready(caller)
-        if not met and not state.shown.twisted and poll.wait:
-            member, poll = await self._waits.change(caller, poll)
+        member = await self._long_polls.ready(caller)
+        if not met and not state.shown.altered and poll.wait:
+            member, poll = await self._long_polls.change(caller, poll)
         if member.rehearsal is not state:
             return await self._ordinary.answer(caller, poll)  # the rehearsal is over
-        if not met and state.spoils(self._now()):
-            return await self._answer(caller, poll, state)  # one has begun while the request was held
+        if not met and state.has_fault(self._now()):
+            return await self._answer(caller, poll, state)  # a fault began while the request waited
         if any(fault.kind is FaultKind.EMPTY for fault in met):
             state.ledger.spoiled(state.machine, "an empty answer")
             return answers.content(b"")
@@ -147,7 +151,7 @@ class FaultyAnswers:
         return answer
 
     def _judge(self, state: RehearsalState, document: Document, met: Sequence[Fault]) -> None:
-        """Record whether what was sent is as it should be."""
+        """Record whether the document that was sent is correct."""
         now = self._now()
         for fault in met:
             hides = any(fault.hides(event, now) for event in document.events)
@@ -160,7 +164,7 @@ class FaultyAnswers:
         state.ledger.sound(state.machine, now=now)
 
     def _altered(self, member: BoardMachine, poll: Poll, document: Document) -> GuestAnswer:
-        """Answer with another document than there is; only what it shows counts as sent."""
+        """Answer with an altered document; only its events count as sent."""
         etag = f"{document.incarnation}-rehearsal".encode()
         if poll.has(etag):
             return answers.not_modified(etag)
@@ -181,64 +185,62 @@ def _named(event: Event) -> str:
 
 
 class GuestRehearsal:
-    """Machines that take part, the faults that their guests meet, and the ledger of what these do."""
+    """The machines of one rehearsal, their faults, and the ledger of what their guests do."""
 
     def __init__(self, board: Board, ledger: GuestLedger) -> None:
         self._board = board
-        self._ledger = ledger
+        self.ledger = ledger
         self._states: dict[MachineId, RehearsalState] = {}
         self._faults: tuple[Fault, ...] = ()
 
     def admit(self, machine: MachineId, name: str) -> None:
-        """Let a machine take part; the ledger has it by name."""
-        self._ledger.admit(name)
-        state = self._states[machine] = RehearsalState(name, self._ledger)
+        """Add a machine; the ledger knows it by its name."""
+        self.ledger.admit(name)
+        state = self._states[machine] = RehearsalState(name, self.ledger)
         state.faults = self._faults
         self._board.set_rehearsal(machine, state)
 
     def meet(self, faults: Sequence[Fault]) -> None:
-        """Let guests meet these faults from now on, and no others."""
+        """Inject exactly these faults from now on."""
         self._faults = tuple(faults)
         for machine, state in self._states.items():
             state.faults = self._faults
             self._board.wake_rehearsal(machine, state)
 
     def end(self) -> None:
-        """End it: its machines are answered as all others are."""
+        """End the rehearsal; its machines get ordinary answers again."""
         for machine, state in self._states.items():
-            state.faults = ()  # for requests that are held because of one
+            state.faults = ()  # releases requests that a fault delays
             self._board.set_rehearsal(machine, None)
         self._states.clear()
 
 
 class RehearsalRegistry:
-    """The rehearsals of a service that others use too: one in a project at a time."""
+    """The open rehearsals of a server: at most one in each project."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._open: dict[ProjectName, tuple[GuestRehearsal, GuestLedger]] = {}
+        self._open: dict[ProjectName, GuestRehearsal] = {}
 
     def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
-        """Begin a rehearsal with machines."""
-        ledger = GuestLedger()
-        rehearsal = GuestRehearsal(self._board, ledger)
-        self._open[project] = (rehearsal, ledger)
+        """Begin a rehearsal with these machines."""
+        rehearsal = self._open[project] = GuestRehearsal(self._board, GuestLedger())
         for machine, name in machines.items():
             rehearsal.admit(machine, name)
 
     def meet(self, project: ProjectName, faults: Sequence[Fault]) -> None:
-        """Let guests meet these faults from now on, and no others."""
-        self._open[project][0].meet(faults)
+        """Inject exactly these faults from now on."""
+        self._open[project].meet(faults)
 
     def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
-        """Return what guests have done so far; nothing if the rehearsal has ended meanwhile."""
+        """Return what guests have done so far; an empty list if the rehearsal has ended."""
         if project not in self._open:
             return ()
         return [
             replace(account, seen=dict(account.seen), approved=dict(account.approved))
-            for account in self._open[project][1].accounts.values()
+            for account in self._open[project].ledger.accounts.values()
         ]
 
     def close(self, project: ProjectName) -> None:
-        """End it: its machines are answered as all others are."""
-        self._open.pop(project)[0].end()
+        """End the rehearsal; its machines get ordinary answers again."""
+        self._open.pop(project).end()

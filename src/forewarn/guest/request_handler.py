@@ -1,4 +1,4 @@
-"""What is answered to whom: every request comes by here, and most are answered at once."""
+"""The handler of all guest requests; it answers most of them at once."""
 
 import logging
 from collections.abc import Callable, Coroutine
@@ -9,14 +9,15 @@ from forewarn.guest import answers
 from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine, Rate
+from forewarn.guest.long_polls import CallerGone, GuestCaller, LongPolls, TryAgain, member_of
 from forewarn.guest.rehearsal import FaultyAnswers
 from forewarn.guest.requests import (
     Approve,
-    AskInstance,
-    AskNetwork,
     Defer,
+    GetInstance,
+    GetNetwork,
     ListVersions,
-    Plan,
+    Operation,
     Poll,
     Refusal,
     Request,
@@ -24,24 +25,17 @@ from forewarn.guest.requests import (
 )
 from forewarn.guest.routes import refusal_of
 from forewarn.guest.settings import EndpointSettings, GuestCommands
-from forewarn.guest.long_polls import (
-    CallerGone,
-    GuestCaller,
-    TryAgain,
-    Waits,
-    member_of,
-)
 from forewarn.wire import azure, instance
 from forewarn.wire.instance import InstanceMetadata
 
 log = logging.getLogger(__name__)
 
-Later: TypeAlias = Coroutine[Any, Any, GuestAnswer | None]  # None: hang up
+Later: TypeAlias = Coroutine[Any, Any, GuestAnswer | None]  # None: close the connection without an answer
 Asked = TypeVar("Asked", Poll, Approve, Defer, Poll | Approve | Defer)
 
 
-class GuestService:
-    """Answers the requests of known callers from the board, and carries out what they change."""
+class RequestHandler:
+    """Answers requests from the board, and passes approvals and deferrals on as commands."""
 
     def __init__(
         self,
@@ -57,19 +51,21 @@ class GuestService:
         self.times = times
         self.board = board
         self.commands = commands
-        self.polls = 0  # answered with a document, or that it has not changed
+        self.polls = 0  # answered with 200 or 304
         self.approvals = 0
         self._rate = Rate(settings.rate)
         self._interval = self._rate.interval
         self._slack = self._rate.slack
-        self._waits = Waits(board, commands, times, settings.limits)
-        self._faulty = FaultyAnswers(self, board=board, times=times, waits=self._waits, errors=self.errors)
+        self._long_polls = LongPolls(board, commands, times, settings.limits)
+        self._faulty = FaultyAnswers(
+            self, board=board, times=times, long_polls=self._long_polls, errors=self.errors
+        )
 
-    def quick(self, member: BoardMachine, poll: Poll) -> bytes | None:
-        """Answer a known poll of a known machine, which waits for nothing; None if it is not that simple.
+    def answer_fast(self, member: BoardMachine, poll: Poll) -> bytes | None:
+        """Answer a cached poll of a known machine; None if `begin` has to answer it.
 
-        This runs for nearly every request of a fleet's life, so it does by hand what `begin` and its
-        parts do in more words; the tests hold both to the same answers.
+        Nearly every request takes this path, so it repeats `begin` and its helpers without their calls.
+        Tests compare the answers of both.
         """
         times = self.times
         now = times.time
@@ -98,7 +94,7 @@ class GuestService:
         return times.ok + (group.rests[poll.version] or board.rest(group, poll.version))
 
     def admit(self, request: Request, caller: GuestCaller) -> BoardMachine | GuestAnswer | RequestFault:
-        """Return whose request it is, or why it is refused before anything more of it is read."""
+        """Return the machine that sent a request, or the reason why the request is refused unread."""
         refusal = refusal_of(request, self.settings)
         if refusal is not None:
             return self.errors.refusal(refusal) if isinstance(refusal, Refusal) else refusal
@@ -107,19 +103,19 @@ class GuestService:
             return self.errors.too_many()
         return self.errors.not_found() if member is None else member
 
-    def begin(self, plan: Plan, member: BoardMachine, caller: GuestCaller) -> GuestAnswer | Later:
-        """Answer a machine's request, or say how it will be answered."""
-        match plan:
+    def begin(self, wanted: Operation, member: BoardMachine, caller: GuestCaller) -> GuestAnswer | Later:
+        """Return the answer to a machine's request, or the coroutine that answers it."""
+        match wanted:
             case Refusal():
-                return self.errors.refusal(plan)
+                return self.errors.refusal(wanted)
             case ListVersions():
                 return answers.content(azure.VERSION_LIST[self.settings.preview])
-            case AskInstance():
-                return self._describe(member, plan)
-            case AskNetwork():
-                return self._describe_network(member, plan)
+            case GetInstance():
+                return self._describe(member, wanted)
+            case GetNetwork():
+                return self._describe_network(member, wanted)
             case Poll() | Approve() | Defer():
-                return self._about_events(member, plan, caller)
+                return self._about_events(member, wanted, caller)
 
     def _about_events(
         self, member: BoardMachine, asked: Poll | Approve | Defer, caller: GuestCaller
@@ -134,7 +130,7 @@ class GuestService:
         return self.answer(caller, asked)
 
     async def answer(self, caller: GuestCaller, asked: Poll | Approve | Defer) -> GuestAnswer | None:
-        """Answer a request about events as if there were no rehearsals."""
+        """Answer a request about events, ignoring rehearsals."""
         match asked:
             case Poll():
                 return await self._guard(self._poll, caller, asked)
@@ -149,7 +145,7 @@ class GuestService:
             return await self.answer(caller, asked)
         return await self._faulty.answer(caller, asked, state)
 
-    def _describe(self, member: BoardMachine, asked: AskInstance) -> GuestAnswer:
+    def _describe(self, member: BoardMachine, asked: GetInstance) -> GuestAnswer:
         subject = instance.Subject(
             member.machine, member.group.document.kind, self.settings.instance_defaults
         )
@@ -163,21 +159,21 @@ class GuestService:
             return answers.text_or_json({"compute": compute})
         return answers.text_or_json({"compute": compute, "network": instance.network(member.machine)})
 
-    def _describe_network(self, member: BoardMachine, asked: AskNetwork) -> GuestAnswer:
+    def _describe_network(self, member: BoardMachine, asked: GetNetwork) -> GuestAnswer:
         found = instance.part_of(instance.network(member.machine), asked.path)
         return self.errors.not_found() if found is None else answers.text_or_json(found)
 
     async def _poll(self, caller: GuestCaller, poll: Poll) -> GuestAnswer | None:
         if poll.wait:
-            member, poll = await self._waits.change(caller, poll)
+            member, poll = await self._long_polls.change(caller, poll)
         else:
-            member = await self._waits.ready(caller)
-        if member.rehearsal is not None:  # it was given one while it waited
+            member = await self._long_polls.ready(caller)
+        if member.rehearsal is not None:  # a rehearsal began while the request waited
             return await self._faulty.answer(caller, poll, member.rehearsal)
         return self.document(member, poll)
 
     def document(self, member: BoardMachine, poll: Poll) -> GuestAnswer:
-        """Answer with the document, or that the caller has it."""
+        """Answer with the document, or with 304 if the caller has it."""
         self.polls += 1
         etag = self.board.etag(member.group)
         if poll.has(etag):
@@ -191,26 +187,25 @@ class GuestService:
             return answer
         return answers.with_header(answer, b"Preference-Applied: wait=%d\r\n" % poll.wait)
 
-    async def _approve(self, caller: GuestCaller, plan: Approve) -> GuestAnswer:
-        """Approve; a faulty approval is still a request that enables the group."""
+    async def _approve(self, caller: GuestCaller, asked: Approve) -> GuestAnswer:
+        """Approve events; even an invalid approval enables the group."""
         try:
-            events = azure.read_start_requests(plan.body)
+            events = azure.read_start_requests(asked.body)
         except Invalid as fault:
-            await self._waits.enabled(caller)
+            await self._long_polls.enabled(caller)
             return self.errors.invalid(str(fault))
-        member = await self._waits.ready(caller)
+        member = await self._long_polls.ready(caller)
         await self.commands.approve(member.machine.id, events, address=caller.address)
         self.approvals += 1
         return answers.APPROVED
 
-    async def _defer(self, caller: GuestCaller, plan: Defer) -> GuestAnswer:
-        """Defer; what cannot be deferred is a conflict."""
+    async def _defer(self, caller: GuestCaller, asked: Defer) -> GuestAnswer:
         try:
-            events = azure.read_defer_requests(plan.body)
+            events = azure.read_defer_requests(asked.body)
         except Invalid as fault:
-            await self._waits.enabled(caller)
+            await self._long_polls.enabled(caller)
             return self.errors.invalid(str(fault))
-        member = await self._waits.ready(caller)
+        member = await self._long_polls.ready(caller)
         try:
             await self.commands.defer(member.machine.id, events, address=caller.address)
         except Conflict as refusal:
@@ -220,18 +215,18 @@ class GuestService:
     async def _guard(
         self, work: Callable[[GuestCaller, Asked], Later], caller: GuestCaller, asked: Asked
     ) -> GuestAnswer | None:
-        """Turn whatever goes wrong into an answer: the one place where errors become status codes."""
+        """Turn exceptions into error answers; no other code does this."""
         try:
             return await work(caller, asked)
         except CallerGone:
             return self.errors.not_found()
         except (Invalid, NotFound) as error:
-            # A machine that was removed meanwhile learns no more.
+            # A machine that has been removed must not learn more than an unknown caller.
             return self.errors.not_found() if caller.member is None else self.errors.invalid(str(error))
         except TryAgain as error:
             return self.errors.unavailable(str(error))
         except ForewarnError:
-            # What it says is for operators, who find it in the log: it may name the database.
+            # The message may name the database. It is for operators, who find it in the log.
             return self.errors.unavailable("Nothing can be saved now")
         except Exception:
             log.exception("a guest's request failed")

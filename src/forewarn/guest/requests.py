@@ -1,16 +1,16 @@
-"""A request as it came over the wire, and what it asks for."""
+"""Requests of guests: the HTTP request, and the operation that it asks for."""
 
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
-# Of a header that is a list; clients send one or two. What is beyond that is not looked at.
+# Elements of a header with a list; clients send one or two. Further elements are ignored.
 MOST_ITEMS = 32
 
 
 @dataclass(slots=True)
 class Request:
-    """A request; its parts are filled in as they arrive."""
+    """An HTTP request; the parser fills in the fields as they arrive."""
 
     method: bytes = b""
     target: bytes = b""
@@ -24,28 +24,28 @@ class Request:
         return self.fields.get(name, [])
 
     def listed(self, name: bytes) -> list[bytes]:
-        """Return the first elements of a header that is a list, over all its lines."""
+        """Return the first elements of a header with a list, from all its lines."""
         items = (
             item.strip() for value in self.all(name) for item in value.split(b",", MOST_ITEMS)[:MOST_ITEMS]
         )
         return list(islice((item for item in items if item), MOST_ITEMS))
 
 
-NOTHING = Request()  # in the place of one that has been answered, and must not be kept
+NOTHING = Request()  # replaces a request that has been answered, to free its memory
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFault:
-    """What came cannot be read any further; the connection ends with the answer."""
+    """An error after which the connection must close, because the data cannot be parsed further."""
 
     status: int
     text: str
-    retry: bool = False  # it may be otherwise in a moment
+    retry: bool = False  # a retry may succeed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The request is turned down."""
+    """An error answer; the connection stays open."""
 
     status: int
     body: bytes
@@ -54,51 +54,51 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poll:
-    """The document is asked for."""
+    """Get the document."""
 
-    version: int  # the index of its version
-    match: frozenset[bytes] = frozenset()  # the entity tags that the caller has, without quotes
-    match_any: bool = False  # it has some document, whichever
-    wait: int | None = None  # hold the answer for so many seconds while the document is that one
-    plain: bool = True  # the answer depends on none of these
+    version: int  # the index of the api-version
+    match: frozenset[bytes] = frozenset()  # the entity tags of If-None-Match, without quotes
+    match_any: bool = False  # If-None-Match is `*`
+    wait: int | None = None  # seconds to wait for a change while the tag matches
+    plain: bool = True  # none of these is set
 
     def has(self, etag: bytes) -> bool:
-        """Whether the caller has this document."""
+        """Whether the caller has the document with this tag."""
         return self.match_any or etag in self.match
 
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """Events are approved."""
+    """Approve events."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Defer:
-    """Events are to be deferred."""
+    """Defer events."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ListVersions:
-    """The versions are asked for."""
+    """List the api-versions."""
 
 
 @dataclass(frozen=True, slots=True)
-class AskInstance:
-    """Instance metadata is asked for: all of it, or `compute`, or one field of that as text or JSON."""
+class GetInstance:
+    """Get instance metadata: all categories, or `compute`, or one field of it."""
 
     field: str | None = None
-    whole: bool = False  # with all categories, each under its name
+    whole: bool = False  # all categories, each under its name
 
 
 @dataclass(frozen=True, slots=True)
-class AskNetwork:
-    """The category `network` of instance metadata is asked for, or the part of it that a path leads to."""
+class GetNetwork:
+    """Get the category `network` of instance metadata, or the value at a path in it."""
 
     path: tuple[str, ...] = ()
 
 
-Plan: TypeAlias = Refusal | Poll | Approve | Defer | ListVersions | AskInstance | AskNetwork
+Operation: TypeAlias = Refusal | Poll | Approve | Defer | ListVersions | GetInstance | GetNetwork

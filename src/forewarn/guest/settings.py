@@ -1,4 +1,4 @@
-"""What the guest endpoint is given: its settings and limits, and who takes what guests bring."""
+"""The settings, limits and commands that the guest endpoint needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,54 +10,54 @@ from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much one request, connection or machine may ask of the service; times in real seconds."""
+    """Limits for requests, connections and machines; times in real seconds."""
 
     head_bytes: int = 8 * 1024  # request line and headers
-    headers: int = 64  # of one request; clients send ten
+    headers: int = 64  # in one request; clients send ten
     body_bytes: int = 64 * 1024
-    request_seconds: float = 10.0  # for a request to arrive whole
+    request_seconds: float = 10.0  # for a request to arrive completely
     idle_seconds: float = 120.0  # between requests
-    linger_seconds: float = 2.0  # for a client to read why it is being cut off
-    stop_seconds: float = 5.0  # for the last answers, when the service stops
+    linger_seconds: float = 2.0  # for a client to read the last answer before the connection is aborted
+    stop_seconds: float = 5.0  # for the last answers when the server stops
     connections: int = 64  # of one machine, and of all unknown callers together
-    all_connections: int = 1 << 20  # of all callers, with the sockets that listen
-    held: int = 8  # requests of one machine that wait for a change
-    pipelined: int = 16  # requests of one connection that wait for their answers
+    all_connections: int = 1 << 20  # including listening sockets
+    held: int = 8  # long polls of one machine
+    pipelined: int = 16  # unanswered requests on one connection
     wait_seconds: int = 300  # the longest wait that `Prefer` may ask for
-    known_bytes: int = 2 * 1024 * 1024  # of all requests that are remembered, with what they cost besides
-    known_request_bytes: int = 1024  # of one that is worth remembering
-    known_share: int = 4  # requests that one machine may have remembered
+    known_bytes: int = 2 * 1024 * 1024  # the size of the request cache, with its overhead
+    known_request_bytes: int = 1024  # the longest cached request
+    known_share: int = 4  # cached requests of one machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSettings:
-    """How the guest endpoint behaves: what `[guest]` of the settings says, as the endpoint needs it."""
+    """The behaviour of the guest endpoint, from the section `[guest]` of the settings."""
 
     rate: float = 5.0  # requests a second for each machine; 0: no limit
     instance: InstanceMetadata = InstanceMetadata.FULL
     instance_defaults: InstanceDefaults = field(default_factory=InstanceDefaults)
-    preview: bool = False  # versions that are not generally available are offered
-    lenient_header_on_post: bool = False  # old clients POST without `Metadata: true`
-    names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
-    check_mac: bool = True  # a machine's address is refused from another MAC than it declares
+    preview: bool = False  # offer api-versions that are not generally available
+    lenient_header_on_post: bool = False  # accept POST without `Metadata: true`, from old clients
+    names: tuple[str, ...] = ()  # accepted in a Host header, besides IP literals and localhost
+    check_mac: bool = True  # refuse a machine's address from another MAC than the declared one
     limits: Limits = field(default_factory=Limits)
 
 
 class GuestCommands(Protocol):
-    """Takes what guests bring. Whatever it returns from is saved, and the board shows it."""
+    """Carries out commands of guests. A call returns when its changes are saved and the board shows them."""
 
     async def enable(self, group: GroupName) -> None:
-        """Turn the feature on for a group; Unavailable if that cannot be saved now."""
+        """Enable notice for a group; raise Unavailable if that cannot be saved now."""
         ...
 
     async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
-        """Defer events by so many seconds each, all of them or none; Conflict if that cannot be."""
+        """Defer each event by its seconds, all of them or none; raise Conflict if one cannot be deferred."""
         ...
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
-        """Let events start early, all of them or none; Invalid or NotFound for an id that never was."""
+        """Approve events, all of them or none; raise Invalid or NotFound for an unknown id."""
         ...
 
     async def record_impostor(self, machine: MachineId, *, mac: str, address: str) -> None:
-        """Record that somebody used a machine's address from another MAC than the machine's."""
+        """Record a request from a machine's address with another MAC."""
         ...

@@ -1,8 +1,7 @@
-"""What differs between systems: where leases are kept; processes, signals, users, files, local sockets.
+"""Code that differs between operating systems: DHCP leases, processes, signals, users, files, local sockets.
 
-Two modules with the same functions, of which `system` is the one for this system. Nothing else in SDK and
-agent asks which system this is, or imports what only some systems have. `win32` was written from
-documentation and was not run there.
+`posix` and `win32` have the same functions, and `system` is the module for this system. No other code of the
+SDK and the agent depends on the system. `win32` was written from documentation and never ran on Windows.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""DHCP option 245: what the leases of every DHCP client say about where the endpoint is.
+"""DHCP option 245: the address of the metadata endpoint, as different DHCP clients store it in leases.
 
-Outside a virtual network the address comes with the lease. `a8:3f:81:10` is 168.63.129.16.
+Azure sends it to machines outside a virtual network. `a8:3f:81:10` is 168.63.129.16.
 """
 
 import re
@@ -13,8 +13,8 @@ from ipaddress import IPv4Address
 OPTION = 245
 
 _BLOCK = re.compile(r"^\s*lease\s*\{(.*?)^\s*\}", re.MULTILINE | re.DOTALL)
-# dhclient calls an option that it has no name for `unknown-245`, OpenBSD's `option-245`. Bytes that are all
-# letters are written as a text.
+# dhclient names an unknown option `unknown-245`, OpenBSD's dhclient `option-245`. Printable bytes are written
+# as a quoted string.
 _OPTION = re.compile(
     rf'^\s*option\s+(?:unknown|option)-{OPTION}\s+(?:([0-9a-fA-F:]+)|"(.*)")\s*;', re.MULTILINE
 )
@@ -22,27 +22,27 @@ _EXPIRE = re.compile(r"^\s*expire\s+([^;]+);", re.MULTILINE)
 _NETWORKD = re.compile(rf"^OPTION_{OPTION}=([0-9a-fA-F]+)\s*$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
 
-# In Windows' registry each option is five numbers (code, class, length, vendor, when it expires) and its
-# bytes, filled up to a multiple of four.
+# In the Windows registry an option is five numbers (code, class, length, vendor, expiry) and its bytes,
+# padded to a multiple of four.
 _REGISTRY_HEAD = struct.Struct("<5I")
 _ALIGNMENT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A lease that names an endpoint."""
+    """A lease with option 245."""
 
     address: str
-    expires: datetime | None = None  # None: it does not, or it does not say
+    expires: datetime | None = None  # None: never, or unknown
 
     def holds(self, now: datetime) -> bool:
-        """Check whether it still counts."""
+        """Whether the lease has not expired."""
         return self.expires is None or now < self.expires
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseSource:
-    """Where leases are kept, and those of them with option 245, oldest first."""
+    """A file or registry key with leases, and its leases with option 245, oldest first."""
 
     where: str
     leases: tuple[Lease, ...] = ()
@@ -50,12 +50,12 @@ class LeaseSource:
 
 
 def current(leases: Iterable[Lease], *, now: datetime) -> Lease | None:
-    """Pick the last that has not expired."""
+    """Return the last lease that has not expired."""
     return next((lease for lease in reversed(tuple(leases)) if lease.holds(now)), None)
 
 
 def parse_dhclient(text: str) -> tuple[Lease, ...]:
-    """Read the leases of dhclient, on Linux or OpenBSD, oldest first."""
+    """Parse the leases of dhclient on Linux or OpenBSD, oldest first."""
     found = []
     for block in _BLOCK.findall(text):
         options = _OPTION.findall(block)
@@ -66,7 +66,7 @@ def parse_dhclient(text: str) -> tuple[Lease, ...]:
 
 
 def parse_networkd(text: str) -> tuple[Lease, ...]:
-    """Read the lease of systemd-networkd, which removes the file when it expires."""
+    """Parse the lease of systemd-networkd, which removes the file when the lease expires."""
     digits = _NETWORKD.findall(text)
     even = [each for each in digits if len(each) % 2 == 0]
     address = _address(bytes.fromhex(even[-1])) if even else None
@@ -74,7 +74,7 @@ def parse_networkd(text: str) -> tuple[Lease, ...]:
 
 
 def parse_registry(data: bytes) -> tuple[Lease, ...]:
-    """Read the value `DhcpInterfaceOptions` of a network interface in Windows' registry."""
+    """Parse the value `DhcpInterfaceOptions` of a network interface in the Windows registry."""
     found, offset = [], 0
     while offset + _REGISTRY_HEAD.size <= len(data):
         code, _, length, vendor, expires = _REGISTRY_HEAD.unpack_from(data, offset)
@@ -90,7 +90,7 @@ def _bytes(pairs: str, text: str) -> bytes:
     if not pairs:
         plain = _ESCAPED.sub(lambda escape: _unescaped(escape[1]), text)
         return plain.encode("latin-1", errors="replace")
-    # A pair may lack its leading zero.
+    # dhclient may omit a leading zero.
     numbers = [int(pair, 16) if pair else 0 for pair in pairs.split(":")]
     return bytes(numbers) if max(numbers) < 1 << 8 else b""
 
@@ -104,9 +104,9 @@ def _address(data: bytes) -> str | None:
 
 
 def _expiry(block: str) -> datetime | None:
-    """Read when a lease ends: `5 2026/01/02 12:00:00`, in UTC, or `epoch 1767355200`, or `never`."""
-    said = _EXPIRE.findall(block)
-    words = said[-1].split() if said else ["never"]
+    """Parse the expiry of a lease: `5 2026/01/02 12:00:00` in UTC, `epoch 1767355200`, or `never`."""
+    found = _EXPIRE.findall(block)
+    words = found[-1].split() if found else ["never"]
     try:
         if words[0] == "never":
             return None
@@ -114,5 +114,5 @@ def _expiry(block: str) -> datetime | None:
             return datetime.fromtimestamp(int(words[1]), UTC)
         return datetime.strptime(f"{words[1]} {words[2]}", "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC)
     except (ValueError, IndexError, OverflowError, OSError):
-        # When it ends is unknown; that it names the endpoint is worth a try.
+        # The address is still worth a try.
         return None

@@ -1,4 +1,4 @@
-"""Linux, and systems like it."""
+"""Linux and other POSIX systems."""
 
 import contextlib
 import fcntl
@@ -28,16 +28,16 @@ LEASE_FILES: Mapping[str, Callable[[str], tuple[Lease, ...]]] = {
     "var/db/dhclient.leases.*": parse_dhclient,  # OpenBSD
 }
 
-HAS_USERS = True  # to run programs as others
+HAS_USERS = True  # whether programs can run as another user
 
 
 def lease_sources() -> Iterator[LeaseSource]:
-    """Read what the DHCP clients have saved."""
+    """Read the leases of all DHCP clients."""
     return lease_files(Path("/"))
 
 
 def lease_files(root: Path) -> Iterator[LeaseSource]:
-    """Read all lease files, the one that was written last at the end."""
+    """Read all lease files, in the order of their modification."""
     found = [(path, parse) for pattern, parse in LEASE_FILES.items() for path in root.glob(pattern)]
     for path, parse in sorted(found, key=lambda each: (_written(each[0]), each[0])):
         try:
@@ -55,17 +55,17 @@ def _written(path: Path) -> float:
 
 
 def become(words: Sequence[str]) -> None:
-    """Let another program take this one's place, in this process."""
-    os.execv(words[0], list(words))  # noqa: S606 - the caller says which
+    """Replace this program by another one, in this process."""
+    os.execv(words[0], list(words))  # noqa: S606 - the caller names the program
 
 
 def own_group() -> dict[str, Any]:
-    """Return how a process is started that outlives its parent, and can be ended with all it has started."""
+    """Return the `Popen` arguments for a process that outlives its parent and leads a process group."""
     return {"start_new_session": True}
 
 
 def end_tree(pid: int, *, force: bool) -> None:
-    """End a process that was started so, with its children; by force, or as a request."""
+    """End a process started with `own_group`, with its children: SIGKILL if forced, else SIGTERM."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL if force else signal.SIGTERM)
 
@@ -76,18 +76,21 @@ def ask_to_end(pid: int, number: int) -> None:
 
 
 def process_started(pid: int) -> str | None:
-    """Return when a process was started: its number may be given to another. None if it is gone."""
-    return _started_on_linux(pid) if sys.platform == "linux" else _started_by_ps(pid)
+    """Return a text that identifies the start of a process, because pids are reused; None if it has ended."""
+    if sys.platform != "linux":
+        return asked_of_ps(pid, "lstart")
+    ticks, boot = _start_ticks(pid), boot_id()
+    return None if ticks is None or boot is None else f"{boot}:{ticks}"
 
 
 def up_seconds() -> float | None:
-    """Return how many seconds ago this machine was started, its sleep included. None if that is not known."""
+    """Return the seconds since this computer booted, including suspend; None if unknown."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return None if clock is None else time.clock_gettime(clock)
 
 
 def boot_id() -> str | None:
-    """Return what differs after each start of this machine. None if the system does not tell."""
+    """Return an id that changes with each boot; None if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -95,7 +98,7 @@ def boot_id() -> str | None:
 
 
 def process_age(pid: int) -> float | None:
-    """Return how many seconds ago a process was started. None if it is gone."""
+    """Return how many seconds ago a process was started; None if it has ended."""
     if sys.platform == "linux":
         ticks = _start_ticks(pid)
         up = up_seconds()
@@ -105,41 +108,31 @@ def process_age(pid: int) -> float | None:
 
 
 def process_executable(pid: int) -> Path | None:
-    """Return the program that a process runs. None if that cannot be seen."""
+    """Return the program of a process; None if it cannot be read."""
     if sys.platform != "linux":
         command = asked_of_ps(pid, "comm")
         return Path(command).resolve() if command and command.startswith("/") else None
     try:
-        # Of a program that was replaced by an upgrade, the kernel says so after its name.
+        # The kernel appends " (deleted)" if an upgrade has replaced the file.
         return Path(os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)"))
     except OSError:
         return None
 
 
-def _started_on_linux(pid: int) -> str | None:
-    ticks, boot = _start_ticks(pid), boot_id()
-    return None if ticks is None or boot is None else f"{boot}:{ticks}"
-
-
 def _start_ticks(pid: int) -> int | None:
-    """Return after how many ticks since the system's start a process was started. None if it is gone."""
+    """Return the clock ticks between the boot and the start of a process; None if it has ended."""
     try:
-        # The name of the program, in parentheses, may have anything in it.
-        stat_ = (
-            Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        )
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    state, started = stat_[0], stat_[19]
+    # The name of the program, in parentheses, may contain any character.
+    values = text.rpartition(")")[2].split()
+    state, started = values[0], values[19]
     return None if state in "ZX" else int(started)
 
 
-def _started_by_ps(pid: int) -> str | None:
-    return asked_of_ps(pid, "lstart")
-
-
 def asked_of_ps(pid: int, column: str) -> str | None:
-    """Return what `ps` says of a process. None if it is gone."""
+    """Return a column that `ps` prints for a process; None if it has ended."""
     words = ["ps", "-o", f"stat=,{column}=", "-p", str(pid)]
     printed = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
     state, _, found = printed.partition(" ")
@@ -147,7 +140,7 @@ def asked_of_ps(pid: int, column: str) -> str | None:
 
 
 def seconds_of_etime(elapsed: str) -> float:
-    """Read how long a process has run, as POSIX writes it: [[days-]hours:]minutes:seconds."""
+    """Parse the run time of a process in the format of POSIX: [[days-]hours:]minutes:seconds."""
     days, _, clock = elapsed.rpartition("-")
     seconds = 0
     for part in clock.split(":"):
@@ -156,30 +149,30 @@ def seconds_of_etime(elapsed: str) -> float:
 
 
 def on_signal(name: str, act: Callable[[], None]) -> None:
-    """Do something in this loop when a signal comes."""
-    import asyncio  # not for a client that blocks
+    """Call a function in this loop when a signal arrives."""
+    import asyncio  # blocking clients do not need it
 
     asyncio.get_running_loop().add_signal_handler(signal.Signals[name], act)
 
 
 def cannot_become(user: str) -> str | None:
-    """Return why this process can run no program as a user; None if it can."""
+    """Return why this process cannot run programs as a user; None if it can."""
     try:
         known = pwd.getpwnam(user)
     except KeyError:
-        return f"there is no user {user} in this machine"
+        return f"user {user} does not exist on this machine"
     if os.geteuid() in {0, known.pw_uid}:
         return None
-    or_so = "" if known.pw_uid == 0 else f", or run it as {user} and leave `user` out"
-    return f"only root can run programs as {user}: run the agent as root{or_so}"
+    alternative = "" if known.pw_uid == 0 else f", or run it as {user} and omit `user`"
+    return f"only root can run programs as {user}: run the agent as root{alternative}"
 
 
 def identity_of(user: str) -> dict[str, Any]:
-    """Return how a program is run as a user, as `subprocess` takes it; LookupError if there is none."""
+    """Return the `Popen` arguments to run a program as a user; raise LookupError for an unknown user."""
     try:
         known = pwd.getpwnam(user)
     except KeyError:
-        raise LookupError(f"there is no user {user} in this machine") from None
+        raise LookupError(f"user {user} does not exist on this machine") from None
     return {
         "env": {"HOME": known.pw_dir, "USER": known.pw_name, "LOGNAME": known.pw_name},
         "user": known.pw_uid,
@@ -192,8 +185,8 @@ def identity_of(user: str) -> dict[str, Any]:
 def others_can_change(path: Path) -> str | None:
     """Return how other users could replace a program; None if they cannot.
 
-    The owner of the file counts, and all folders above it and above its name: a user who can write there
-    replaces it.
+    This checks the file and all folders above it and above its symbolic link, because a user who can write to
+    a folder can replace the files in it.
     """
     file = path.resolve()
     found = file.stat()
@@ -205,7 +198,7 @@ def others_can_change(path: Path) -> str | None:
         found = folder.stat()
         if not _is_ours(found):
             return _foreign(folder, found)
-        # In a folder as /tmp everybody can write, but replace only what is theirs.
+        # In a folder with the sticky bit, like /tmp, users can replace only their own files.
         if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
             return f"others can write the folder {folder}: `chmod go-w {folder}`"
     return None
@@ -216,13 +209,13 @@ def _is_ours(found: os.stat_result) -> bool:
 
 
 def _foreign(path: Path, found: os.stat_result) -> str:
-    return f"{path} belongs to user {found.st_uid}: have it belong to root, or to whom the agent runs as"
+    return f"{path} belongs to user {found.st_uid}: change the owner to root or to the agent's user"
 
 
 def hold_file(path: Path) -> IO[bytes] | None:
-    """Hold a file for as long as this process lives; None if another one does.
+    """Lock a file until this process ends; return None if another process has locked it.
 
-    Others may not even read it: whoever can, can hold it.
+    Other users must not be able to read the file, because a reader can lock it.
     """
     with contextlib.ExitStack() as unless_held:
         file = unless_held.enter_context(path.open("ab"))
@@ -237,7 +230,7 @@ def hold_file(path: Path) -> IO[bytes] | None:
 
 
 def is_held(path: Path) -> bool:
-    """Check whether a process holds a file; several may check at once."""
+    """Whether a process has locked a file; several processes may check at once."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -249,7 +242,7 @@ def is_held(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new name in a folder last."""
+    """Make new files in a folder durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -258,14 +251,14 @@ def sync_folder(folder: Path) -> None:
 
 
 async def connect_locally(path: str) -> "tuple[asyncio.StreamReader, asyncio.StreamWriter]":
-    """Open a socket that is a file."""
+    """Connect to a Unix socket."""
     import asyncio
 
     return await asyncio.open_unix_connection(path)
 
 
 def ask_and_read(address: str, message: bytes, seconds: float) -> bytes:
-    """Send a message to a socket that is a file, or at HOST:PORT, and read until it is closed; it waits."""
+    """Send a message to a Unix socket or HOST:PORT, and read the answer until the end; this blocks."""
     if address.startswith("/"):
         asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     else:
@@ -281,7 +274,7 @@ def ask_and_read(address: str, message: bytes, seconds: float) -> bytes:
 
 
 def send_locally(address: str, message: bytes) -> None:
-    """Send a message to a socket that is a file; one whose name begins with @ is none."""
+    """Send a datagram to a Unix socket; a name that begins with @ is in the abstract namespace."""
     address = f"\0{address[1:]}" if address.startswith("@") else address
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as speaker:
         speaker.sendto(message, address)

@@ -1,4 +1,4 @@
-"""Messages to systemd: that a program is ready, that it lives, what it is doing; see sd_notify(3)."""
+"""Notifications to systemd: readiness, watchdog and status; see sd_notify(3)."""
 
 from collections.abc import Mapping
 
@@ -6,14 +6,14 @@ from forewarn.clock import monotonic
 from forewarn.core.text_formats import on_one_line
 from forewarn.platform import system
 
-# Twice for each time that systemd looks, as sd_watchdog_enabled(3) advises.
+# Notifications in each watchdog interval, as sd_watchdog_enabled(3) recommends.
 LOOKS = 2
-# For systemd to pass over and for whoever else listens: how many events the program cares for.
+# The number of open events. systemd ignores it; other readers of the socket may use it.
 EVENTS_KEY = "X_FOREWARN_EVENTS"
 
 
 class Systemd:
-    """Notifies systemd, if that has started this process and listens."""
+    """Notifies systemd, if systemd started this process and expects notifications."""
 
     def __init__(self, environment: Mapping[str, str], *, pid: int) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
@@ -24,23 +24,23 @@ class Systemd:
         )
 
     def ready(self, status: str) -> None:
-        """Send that the program is up."""
+        """Report that the program has started."""
         self._notify("READY=1", f"STATUS={status}")
 
     def status(self, status: str, *, events: int | None = None) -> None:
-        """Send what the program is doing, and how many events it cares for."""
+        """Report the status of the program, and the number of its open events."""
         self._notify(f"STATUS={status}", *([] if events is None else [f"{EVENTS_KEY}={events}"]))
 
     def alive(self) -> None:
-        """Send that the program lives."""
+        """Reset the watchdog."""
         self._notify("WATCHDOG=1")
 
     def reloading(self) -> None:
-        """Send that the program reads its settings again; `ready` ends that."""
+        """Report the start of a reload; `ready` reports its end."""
         self._notify("RELOADING=1", f"MONOTONIC_USEC={int(monotonic() * 1e6)}")
 
     def stopping(self) -> None:
-        """Send that the program ends."""
+        """Report that the program is stopping."""
         self._notify("STOPPING=1")
 
     def _notify(self, *lines: str) -> None:

@@ -1,4 +1,4 @@
-"""Windows, from its documentation: this was not run there."""
+"""Windows. This module was written from documentation and never ran on Windows."""
 
 import contextlib
 import os
@@ -22,13 +22,13 @@ CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW = 0x00000200, 0x08000000
 QUERY_LIMITED_INFORMATION, STILL_ACTIVE = 0x1000, 259
 FILETIMES_A_SECOND, LONGEST_PATH = 10_000_000, 32768
 
-HAS_USERS = False  # to run programs as others
+HAS_USERS = False  # whether programs can run as another user
 
-_NO_USERS = "on Windows programs run as the user whom the agent runs as"
+_NO_USERS = "on Windows, programs always run as the user of the agent"
 
 
 def lease_sources() -> Iterator[LeaseSource]:
-    """Read what the DHCP client has saved for each network interface."""
+    """Read the lease of each network interface."""
     registry: Any = import_module("winreg")
     with registry.OpenKey(registry.HKEY_LOCAL_MACHINE, REGISTRY_KEY) as interfaces:
         for index in range(registry.QueryInfoKey(interfaces)[0]):
@@ -45,45 +45,45 @@ def lease_sources() -> Iterator[LeaseSource]:
 
 
 def become(words: Sequence[str]) -> None:
-    """Return: a program that takes this one's place would be another process, which is not waited for."""
+    """Do nothing: on Windows the new program would be another process, and nothing would wait for it."""
 
 
 def own_group() -> dict[str, Any]:
-    """Return how a process is started that outlives its parent, and can be ended with all it has started."""
+    """Return the `Popen` arguments for a process that outlives its parent and leads a process group."""
     return {"creationflags": CREATE_NEW_PROCESS_GROUP | CREATE_NO_WINDOW}
 
 
 def end_tree(pid: int, *, force: bool) -> None:
-    """End a process that was started so, with its children; by force, or as a request."""
+    """End a process started with `own_group`, with its children, by force or by request."""
     words = ["taskkill", "/T", *(["/F"] if force else []), "/PID", str(pid)]
-    subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - the system's own
+    subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - a program of the system
 
 
 def ask_to_end(pid: int, number: int) -> None:
-    """Send a process a signal; any but the console's own ends it at once."""
+    """Send a signal to a process; any signal except a console event ends it at once."""
     os.kill(pid, number)
 
 
 def process_started(pid: int) -> str | None:
-    """Return when a process was started: its number may be given to another. None if it is gone."""
+    """Return a text that identifies the start of a process, because pids are reused; None if it has ended."""
     made = _created(pid)
     return None if made is None else str(made)
 
 
 def up_seconds() -> float | None:
-    """Return how many seconds ago this machine was started, its sleep included. None if that is not known."""
+    """Return the seconds since this computer booted, including suspend; None if unknown."""
     kernel: Any = import_module("ctypes").windll.kernel32
     kernel.GetTickCount64.restype = import_module("ctypes").c_ulonglong
     return float(kernel.GetTickCount64()) / 1000.0
 
 
 def boot_id() -> str | None:
-    """Return what differs after each start of this machine. None: this system does not tell."""
+    """Return None: Windows has no boot id."""
     return None
 
 
 def process_age(pid: int) -> float | None:
-    """Return how many seconds ago a process was started. None if it is gone."""
+    """Return how many seconds ago a process was started; None if it has ended."""
     made = _created(pid)
     if made is None:
         return None
@@ -94,18 +94,18 @@ def process_age(pid: int) -> float | None:
 
 
 def process_executable(pid: int) -> Path | None:
-    """Return the program that a process runs. None if that cannot be seen."""
+    """Return the program of a process; None if it cannot be read."""
     ctypes: Any = import_module("ctypes")
     with _opened(pid) as handle:
         name, length = ctypes.create_unicode_buffer(LONGEST_PATH), ctypes.c_ulong(LONGEST_PATH)
-        told = handle and ctypes.windll.kernel32.QueryFullProcessImageNameW(
+        known = handle and ctypes.windll.kernel32.QueryFullProcessImageNameW(
             handle, 0, name, ctypes.byref(length)
         )
-        return Path(name.value).resolve() if told else None
+        return Path(name.value).resolve() if known else None
 
 
 def _created(pid: int) -> int | None:
-    """Return when a process was made, in the system's hundreds of nanoseconds. None if it is gone."""
+    """Return the creation time of a process in units of 100 ns; None if it has ended."""
     ctypes: Any = import_module("ctypes")
     kernel = ctypes.windll.kernel32
     with _opened(pid) as handle:
@@ -119,7 +119,7 @@ def _created(pid: int) -> int | None:
 
 @contextlib.contextmanager
 def _opened(pid: int) -> Iterator[Any]:
-    """Give the handle of a process, to look at it; nothing if it is gone."""
+    """Open a handle to query a process; it is 0 if the process has ended."""
     kernel: Any = import_module("ctypes").windll.kernel32
     handle = kernel.OpenProcess(QUERY_LIMITED_INFORMATION, 0, pid)
     try:
@@ -130,8 +130,8 @@ def _opened(pid: int) -> Iterator[Any]:
 
 
 def on_signal(name: str, act: Callable[[], None]) -> None:
-    """Do something in this loop when a signal comes; there are few, and loops cannot take them."""
-    import asyncio  # not for a client that blocks
+    """Call a function in this loop when a signal arrives; loops on Windows have no signal handlers."""
+    import asyncio  # blocking clients do not need it
 
     number = getattr(signal, name, None)
     if number is not None:
@@ -140,22 +140,22 @@ def on_signal(name: str, act: Callable[[], None]) -> None:
 
 
 def cannot_become(user: str) -> str | None:
-    """Return why this process can run no program as a user."""
+    """Return why this process cannot run programs as another user."""
     return _NO_USERS
 
 
 def identity_of(user: str) -> dict[str, Any]:
-    """Raise LookupError: a program cannot be run as another user."""
+    """Raise LookupError: programs cannot run as another user."""
     raise LookupError(_NO_USERS)
 
 
 def others_can_change(path: Path) -> str | None:
-    """Return None: access lists are beyond what can be judged here."""
+    """Return None: this module does not check access control lists."""
     return None
 
 
 def hold_file(path: Path) -> IO[bytes] | None:
-    """Hold a file for as long as this process lives; None if another one does."""
+    """Lock a file until this process ends; return None if another process has locked it."""
     locks: Any = import_module("msvcrt")
     with contextlib.ExitStack() as unless_held:
         file = unless_held.enter_context(path.open("ab"))
@@ -168,7 +168,7 @@ def hold_file(path: Path) -> IO[bytes] | None:
 
 
 def is_held(path: Path) -> bool:
-    """Check whether a process holds a file."""
+    """Whether a process has locked a file."""
     locks: Any = import_module("msvcrt")
     try:
         with path.open("rb") as file:
@@ -183,16 +183,16 @@ def is_held(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Do nothing: the system sees to it that a new name lasts."""
+    """Do nothing: Windows makes new files durable itself."""
 
 
 async def connect_locally(path: str) -> "tuple[asyncio.StreamReader, asyncio.StreamWriter]":
-    """Refuse to open a socket that is a file."""
-    raise OSError(0, "this system has no such sockets: use HOST:PORT")
+    """Raise OSError: there are no Unix sockets."""
+    raise OSError(0, "this system has no Unix sockets: use HOST:PORT")
 
 
 def ask_and_read(address: str, message: bytes, seconds: float) -> bytes:
-    """Send a message to HOST:PORT, and read until it is closed; it waits."""
+    """Send a message to HOST:PORT, and read the answer until the end; this blocks."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host.strip("[]"), int(port)), seconds) as asked:
         asked.sendall(message)

@@ -1,13 +1,13 @@
-"""Programs that forewarn runs for its users: started, watched and ended, for agent, drivers and rehearsals.
+"""Programs that forewarn runs: handlers of the agent, command drivers, hooks, and guests of rehearsals.
 
-What every program has in common is in `program`: what is run, how it ended, that it leads a process group
-of its own, and that it is ended with this group, first asked and then forced. It is run in one of two ways,
-which differ in what must survive the process that has started it:
+`program` has the common part: the invocation, the outcome, and how to end a program. Each program leads a
+process group. forewarn ends the whole group, first with SIGTERM and then with SIGKILL. There are two ways to
+run a program:
 
-- `kept_program`, for the agent: the program outlives the agent, and the next agent learns how it ended. Its
-  parent is a keeper, a process of its own, which leaves the exit code in a file. Output goes to a file, for
-  jobs that the program leaves behind may print long after the keeper has ended. It also works on Windows.
-- `watched_program`, for drivers and hooks: the caller waits for the answer, which the program prints. Its
-  parent is the server, which knows the exit code although the disk is full. Output goes to pipes of which the
-  server keeps a part in memory, so that neither a full disk nor a flood of output changes how a step ends.
+- `kept_program`, for the agent. The program outlives the agent, and the next agent reads how it ended. Its
+  parent is a keeper process, which writes the exit code to a file. Output goes to a file as well, because
+  background jobs may print after the keeper has ended. This also works on Windows.
+- `watched_program`, for drivers and hooks. The caller waits for the answer, which the program prints. Its
+  parent is the server, which learns the exit code even if the disk is full. Output goes to pipes and the
+  server keeps a part of it in memory. Neither a full disk nor a flood of output changes the result of a step.
 """

@@ -1,12 +1,12 @@
-"""Supervises a program that a handler runs, as a process of its own, so that both outlive the agent.
+"""A process that supervises the program of a handler, so that both outlive the agent.
 
-It is started as a script, by its path, and imports nothing of forewarn: it must be quick. It waits for its
-order on stdin, which comes when the agent has written its process to the journal; without one it ends, and
-nothing was run. Of much output it keeps the last line alone. When the program is over it leaves its exit code
-in a file, for this agent or the next, and ends with that code itself: on a disk that takes no file, this
-agent still knows.
+The agent starts this file as a script. It imports nothing of forewarn, to start fast. It reads an order from
+stdin, which the agent sends after it has written the keeper's process to the journal. Without an order it
+ends and runs nothing. If the output grows large, it keeps only the last line. At the end it writes the exit
+code to a file, for this agent or the next one, and exits with the same code, which the running agent can read
+even if the disk is full.
 
-Programs that run without a keeper use its functions too.
+Programs without a keeper use the functions of this module, too.
 """
 
 import contextlib
@@ -18,29 +18,29 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-# Far more than any log takes of it.
+# The agent logs far less than this.
 MOST_BYTES = 4 * 1024 * 1024
 LAST_BYTES = 4 * 1024
 LOOK_EVERY = 0.1
 OUTPUT = 1
-# What Python raises if a program cannot be started.
+# The exceptions of Python for a program that cannot be started.
 START_ERRORS = (OSError, ValueError, subprocess.SubprocessError, LookupError)
 
 
 def main() -> None:
-    """Take the order, run the program, leave the result."""
+    """Read the order, run the program, write the result."""
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
-        sys.exit("no order came, nothing was run")
+        sys.exit("no order received; nothing was run")
     order = json.loads(line)
-    # A signal that ends the program is sent to both; the one that reports must end after it. A handler of
-    # signals, unlike ignoring them, is not inherited by the program.
+    # The signals that end the program are sent to both processes, and the keeper must outlive the program.
+    # A handler does that. Ignored signals would be inherited by the program.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     result = _run(order)
     if order["result"] is not None:
         with contextlib.suppress(OSError):
-            _leave(order["result"], result)
+            _write(order["result"], result)
     sys.exit(_exit_code(result))
 
 
@@ -49,46 +49,46 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
         process = subprocess.Popen(order["words"], stdin=subprocess.PIPE, **order["how"])
     except START_ERRORS as error:
         return {"error": why_not_run(order["words"], error)}
-    cut, last, given = 0, b"", order["input"].encode()  # whether it reads that or not
+    cut, last, stdin = 0, b"", order["input"].encode()
     while process.returncode is None:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(given, timeout=LOOK_EVERY)
-        given = None
-        gone, line = _emptied()
-        cut, last = cut + gone, line or last
+            process.communicate(stdin, timeout=LOOK_EVERY)
+        stdin = None
+        dropped, line = _truncate_output()
+        cut, last = cut + dropped, line or last
     return {"code": process.returncode, "cut": cut, "last": last.decode(errors="replace")}
 
 
-def _emptied() -> tuple[int, bytes]:
-    """Drop the output so far, if that is much; returns how much it was, and its last line."""
+def _truncate_output() -> tuple[int, bytes]:
+    """Empty the output file if it is large; return the number of bytes removed and their last line."""
     with contextlib.suppress(OSError):
         size = os.fstat(OUTPUT).st_size
         if size > MOST_BYTES and hasattr(os, "pread"):
             last = last_line(os.pread(OUTPUT, LAST_BYTES, size - LAST_BYTES))
-            size = os.fstat(OUTPUT).st_size  # with what came meanwhile
+            size = os.fstat(OUTPUT).st_size  # it may have grown
             os.ftruncate(OUTPUT, 0)
             return size, last
     return 0, b""
 
 
-def last_line(said: bytes) -> bytes:
+def last_line(output: bytes) -> bytes:
     """Return the last line that is not empty."""
-    return next((line for line in reversed(said.splitlines()) if line.strip()), b"")
+    return next((line for line in reversed(output.splitlines()) if line.strip()), b"")
 
 
 def why_not_run(words: Sequence[str], error: BaseException) -> str:
-    """Return why a program cannot be started."""
+    """Return the message for a program that cannot be started."""
     return f"{words[0]} cannot be run: {getattr(error, 'strerror', None) or error}"
 
 
 def _exit_code(result: dict[str, Any]) -> int:
-    """Return a code as shells do: a program that was not run, and one that a signal ended, have codes too."""
+    """Return the exit code as a shell reports it: 127 if not run, 128 + N after signal N."""
     code = result.get("code", 127)
     return int(code if code >= 0 else 128 - code)
 
 
-def _leave(path: str, result: dict[str, Any]) -> None:
-    """Write the result whole, or not at all."""
+def _write(path: str, result: dict[str, Any]) -> None:
+    """Write the result atomically."""
     with open(f"{path}.part", "w", encoding="utf-8") as file:
         json.dump(result, file)
     os.replace(f"{path}.part", path)

@@ -1,4 +1,4 @@
-"""Programs that outlive the agent: each has a keeper, and the next agent finds what it has left."""
+"""Programs that outlive the agent: each has a keeper, whose files the next agent reads."""
 
 import asyncio
 import contextlib
@@ -22,20 +22,20 @@ from forewarn.programs.program import (
     last_line_of,
 )
 
-# Its path stays: an agent that runs on while its package is replaced starts programs by it.
+# The path must not change between releases: a running agent whose package is upgraded uses the new file.
 KEEPER = Path(__file__).with_name("keeper.py")
-# How often a program is looked at. It may be another agent's child, whose end is not signalled here.
+# How often a program is polled. It may be a child of another agent, so its end is not signalled here.
 LOOK_EVERY = 0.05
-# A program that prints more than this wants a file of its own for it.
+# Further lines are not logged; a program with more output should write a file of its own.
 MOST_LINES = 1000
-# As much of a line as is worth a log entry.
+# The rest of a longer line is not logged.
 LONGEST_LINE = 2000
-# Read at once: so little takes no time.
+# Bytes read at once.
 PIECE = 64 * 1024
 
 
 class KeptProgram:
-    """A program that runs."""
+    """A started program."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class KeptProgram:
         process: ProcessId,
         child: "subprocess.Popen[bytes] | None" = None,
     ) -> None:
-        """Take where its output and its result are left; None if the disk takes nothing."""
+        """Take the base path of its output and result files; None if the disk cannot be written."""
         self.process = process
         self._base = base
         self._child = child
@@ -56,54 +56,58 @@ class KeptProgram:
 
     @property
     def last_line(self) -> str:
-        """The last line of its output, as far as it was waited for."""
+        """The last line of the output that has been read."""
         return "" if self._output is None else self._output.last_line
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """Whether it is running."""
         if self._child is not None:
             return self._child.poll() is None
         return system.process_started(self.process.pid) == self.process.started
 
     @property
     def has_result(self) -> bool:
-        """Whether it is known how it ended."""
+        """Whether its exit code is known."""
         return not isinstance(self._result(), Unwatched)
 
     async def wait(self, on_line: Callable[[str], None]) -> Exited | NotRun | Unwatched:
-        """Wait for its end, and pass on what it says."""
+        """Wait for its end, and call `on_line` with each line of output."""
         while self.runs:
             if self._output is not None:
                 self._output.read_new(on_line)
             await asyncio.sleep(LOOK_EVERY)
         if self._output is not None:
-            left = self._left_behind()
-            self._output.finish(on_line, cut=int(left.get("cut", 0)), last=str(left.get("last", "")))
+            result = self._read_result()
+            self._output.finish(on_line, cut=int(result.get("cut", 0)), last=str(result.get("last", "")))
         return self._result()
 
     async def end(self, on_line: Callable[[str], None] = lambda _: None) -> None:
-        """End it, and all it has started."""
+        """End it and its process group."""
         await end_group(self.process.pid, lambda: self.wait(on_line))
         if self._child is not None:
             self._child.wait()
 
     def leave(self) -> None:
-        """Leave it running without this agent."""
+        """Let it run on after this agent has ended."""
         if self._child is not None:
-            self._child.returncode = 0  # else Python warns that its end was not awaited
+            self._child.returncode = 0  # prevents Python's warning about a child that was not awaited
 
     def _result(self) -> Exited | NotRun | Unwatched:
-        match self._left_behind():
+        match self._read_result():
             case {"error": why}:
                 return NotRun(str(why))
             case {"code": int(code)}:
                 return Exited(code=code, last_line=self.last_line)
             case _:
-                return self._seen()
+                # The keeper exits with the code of the program, unless a signal ended the keeper.
+                ended = None if self._child is None else self._child.returncode
+                if ended is None or ended < 0:
+                    return Unwatched("its process has ended with an unknown exit code")
+                return Exited(code=ended, last_line=self.last_line)
 
-    def _left_behind(self) -> Mapping[str, Any]:
-        """Read what the keeper has left: how the program ended, and what was cut of its output."""
+    def _read_result(self) -> Mapping[str, Any]:
+        """Read the file of the keeper; return nothing if it is missing or broken."""
         if self._base is None:
             return {}
         try:
@@ -112,16 +116,9 @@ class KeptProgram:
             return {}
         return result
 
-    def _seen(self) -> Exited | Unwatched:
-        """Return how the keeper ended, which is how the program did, unless the keeper was ended itself."""
-        code = None if self._child is None else self._child.returncode
-        if code is None or code < 0:
-            return Unwatched("its process is gone, and how it ended is not known")
-        return Exited(code=code, last_line=self.last_line)
-
 
 class KeptPrograms:
-    """All programs, and the folder with their output."""
+    """Starts and finds programs; their files are in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -129,14 +126,14 @@ class KeptPrograms:
     def start(
         self, name: str, invocation: Invocation, *, written_down: Callable[[ProcessId], None]
     ) -> KeptProgram:
-        """Start a program by its keeper, which begins once it is written down.
+        """Start a keeper, call `written_down` with its process, then let it run the program.
 
-        On a disk that cannot be written to it runs all the same, its output lost.
+        If the disk cannot be written, the program runs but its output is lost.
         """
         base: Path | None = self._folder / name
         with contextlib.ExitStack() as stack:
             try:
-                output: IO[bytes] | int = stack.enter_context(self._emptied(name))
+                output: IO[bytes] | int = stack.enter_context(self._new_output(name))
             except OSError:
                 base, output = None, subprocess.DEVNULL
             child = subprocess.Popen(
@@ -155,17 +152,17 @@ class KeptPrograms:
         )
         return KeptProgram(base, process, child)
 
-    def _emptied(self, name: str) -> IO[bytes]:
-        """Remove what an earlier attempt has left, and open a file for the output of this one."""
+    def _new_output(self, name: str) -> IO[bytes]:
+        """Remove the files of an earlier attempt, and open the output file."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         base = self._folder / name
         for kind in ("output", "result"):
             _file(base, kind).unlink(missing_ok=True)
-        # To be appended to: what the keeper cuts off leaves no hole.
+        # In append mode, so that a truncation by the keeper leaves no hole in the file.
         return _file(base, "output").open("a+b")
 
     def find(self, name: str, process: ProcessId) -> KeptProgram:
-        """Return a program that another agent has started; none of its output counts as passed on."""
+        """Return a program that another agent has started; all its output counts as unread."""
         return KeptProgram(self._folder / name, process)
 
     def forget(self, wanted: Callable[[str], bool] = lambda _: True) -> None:
@@ -177,7 +174,7 @@ class KeptPrograms:
 
 
 def _send(child: "subprocess.Popen[bytes]", order: Mapping[str, Any]) -> None:
-    # A keeper that is gone already shows as a program that is lost.
+    # If the keeper has ended, `wait` reports an unknown exit code.
     with contextlib.suppress(OSError):
         if child.stdin is not None:
             child.stdin.write(json.dumps(order).encode() + b"\n")
@@ -189,12 +186,12 @@ def _file(base: Path, kind: str) -> Path:
 
 
 class Output:
-    """The file that a program writes to; its keeper keeps that short."""
+    """Reads the output file of a program, which the keeper may truncate."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._offset = 0  # up to where it was passed on
-        self._passed_on = 0  # how much that was, with what is no longer in it
+        self._offset = 0  # how far the file has been read
+        self._read_bytes = 0  # all bytes that have been read, including truncated ones
         self._lines = 0
         self._last = b""
 
@@ -204,50 +201,45 @@ class Output:
         return last_line_of(self._last, longest=LONGEST_LINE)
 
     def read_new(self, on_line: Callable[[str], None], *, ended: bool = False) -> None:
-        """Pass on what is new."""
-        try:
-            with self._path.open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                if size < self._offset:
-                    self._offset = 0  # it was shortened
-                while self._lines < MOST_LINES and self._pass_on(file, on_line, ended=ended):
-                    pass
-        except OSError:
-            return
+        """Read the new lines."""
+        with contextlib.suppress(OSError), self._path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size < self._offset:
+                self._offset = 0  # the keeper has truncated the file
+            while self._lines < MOST_LINES and self._read_piece(file, on_line, ended=ended):
+                pass
 
     def finish(self, on_line: Callable[[str], None], *, cut: int, last: str) -> None:
-        """Pass on the rest of a program that has ended; of what is left out its size and the last line.
+        """Read the rest after the program has ended; if there is too much, only its size and last line.
 
-        So much was taken out of the file meanwhile, with this as its last line.
+        `cut` is the number of bytes that the keeper has removed, and `last` their last line.
         """
         self.read_new(on_line, ended=True)
         with contextlib.suppress(OSError):
             whole = self._path.stat().st_size
-            if (left_out := whole + cut - self._passed_on) > 0:
-                on_line(f"({left_out} bytes more were said, which are left out here; this is the last line:)")
-                self._emit(self._end(whole) or last.encode(), on_line)
+            if (skipped := whole + cut - self._read_bytes) > 0:
+                on_line(f"({skipped} more bytes of output are not shown; the last line is:)")
+                self._emit(self._unread_last_line(whole) or last.encode(), on_line)
 
-    def _end(self, whole: int) -> bytes:
-        """Read the last line that was not passed on."""
+    def _unread_last_line(self, whole: int) -> bytes:
         with self._path.open("rb") as file:
             file.seek(max(self._offset, whole - PIECE))
             return last_line(file.read(PIECE))
 
-    def _pass_on(self, file: IO[bytes], on_line: Callable[[str], None], *, ended: bool) -> bool:
-        """Pass on the lines of the next piece; False if it has none."""
+    def _read_piece(self, file: IO[bytes], on_line: Callable[[str], None], *, ended: bool) -> bool:
+        """Read the lines of the next piece; return False if it has none."""
         file.seek(self._offset)
         piece = file.read(PIECE)
-        # A line that does not end in a whole piece is cut, and so is the last one.
+        # A line that is longer than a piece is split. At the end the last line may lack its newline.
         whole = len(piece) if ended or len(piece) == PIECE else 0
         lines = piece[: piece.rfind(b"\n") + 1 or whole].splitlines(keepends=True)
         for line in lines[: MOST_LINES - self._lines]:
             self._offset += len(line)
-            self._passed_on += len(line)
+            self._read_bytes += len(line)
             self._lines += 1
             self._emit(line, on_line)
         return bool(lines)
 
     def _emit(self, line: bytes, on_line: Callable[[str], None]) -> None:
-        # Cut before anything else looks at it: a line may be as long as the file.
+        # Shorten it first: a line may be as long as the file.
         self._last = line.strip()[: 4 * LONGEST_LINE] or self._last
         on_line(line.rstrip(b"\r\n").decode(errors="replace")[:LONGEST_LINE])

@@ -1,4 +1,4 @@
-"""A program: what is run, how it ended, and how it is ended with all that it has started."""
+"""Programs: the invocation, the outcome, and how to end a process group."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,29 +9,29 @@ from forewarn.core.text_formats import on_one_line
 from forewarn.platform import system
 from forewarn.programs.keeper import last_line
 
-# For a program to end when it is asked to, before it is forced.
+# The time between SIGTERM and SIGKILL.
 GRACE_SECONDS = 5.0
-# What a program exits with that is to be asked, or tried, again: EX_TEMPFAIL of sysexits.h.
+# The exit code with which a program asks to be run again: EX_TEMPFAIL of sysexits.h.
 TRY_AGAIN = 75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """What is run, and how."""
+    """A command with its environment, user and input."""
 
     words: Sequence[str]
     environment: Mapping[str, str]
-    identity: Mapping[str, Any] = field(default_factory=dict)  # its user, as `system.identity_of` returns
+    identity: Mapping[str, Any] = field(default_factory=dict)  # the user, from `system.identity_of`
     input: bytes = b""
 
     @property
     def how(self) -> dict[str, Any]:
-        """How it is run, as `subprocess` takes it."""
+        """The keyword arguments for `subprocess.Popen`."""
         return {**self.identity, "env": {**self.environment, **self.identity.get("env", {})}}
 
 
 class ProcessId(NamedTuple):
-    """A process, and when it started: its number alone may have been given to another since."""
+    """A process and its start time, which distinguishes it from a later process with the same pid."""
 
     pid: int
     started: str
@@ -39,28 +39,28 @@ class ProcessId(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exited:
-    """It ended by itself."""
+    """The program ended by itself."""
 
     code: int  # negative: the signal that ended it
-    output: bytes = b""  # the beginning of stdout, if its caller reads that
-    last_line: str = ""  # of what it said, on stderr if its caller reads stdout
+    output: bytes = b""  # the beginning of stdout, if the caller reads stdout
+    last_line: str = ""  # of stderr if the caller reads stdout, else of all output
 
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """It was ended, because its time was over or its caller no longer wanted it."""
+    """forewarn ended the program, after its timeout or because the caller ended it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """It could not be started."""
+    """The program could not be started."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unwatched:
-    """It was started, and how it ended is not known."""
+    """The program was started, but its exit code is unknown."""
 
     why: str
 
@@ -68,18 +68,18 @@ class Unwatched:
 Outcome: TypeAlias = Exited | TimedOut | NotRun | Unwatched
 
 
-def last_line_of(said: bytes, *, longest: int) -> str:
-    """Return the last line that is not empty, as one for people to read."""
-    return on_one_line(last_line(said).decode(errors="replace")).strip()[:longest]
+def last_line_of(output: bytes, *, longest: int) -> str:
+    """Return the last line that is not empty as printable text."""
+    return on_one_line(last_line(output).decode(errors="replace")).strip()[:longest]
 
 
 async def end_group(pid: int, wait: Callable[[], Awaitable[object]]) -> None:
-    """End a program with all that it has started: ask it, then force it; `wait` returns when it has ended."""
-    import asyncio  # not for a program that only reads a journal
+    """End a process group with SIGTERM, then SIGKILL; `wait` returns when the program has ended."""
+    import asyncio  # a program that only reads a journal does not need it
 
     for force in (False, True):
         system.end_tree(pid, force=force)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(wait(), GRACE_SECONDS)
             break
-    system.end_tree(pid, force=True)  # what it has left behind
+    system.end_tree(pid, force=True)  # the other processes of the group

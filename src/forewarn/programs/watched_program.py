@@ -1,9 +1,9 @@
-"""Programs whose answer the caller waits for: within a time, with bounded output, and nothing left behind.
+"""Programs whose answer the caller waits for, with a timeout and bounded output.
 
-When a program ends, or its time is over, what is left of its process group is ended too. It prints to
-pipes, of which the server keeps a part. A drain, a process beside each program, reads them on if the server
-dies: the program then neither breaks nor waits, and is asked about later. The server reaps drains itself, as
-it may be process 1 of a container: no other process would.
+When a program ends or times out, the rest of its process group is ended, too. The program prints to pipes,
+and the server keeps a part of the output. Next to each program runs a drain process. It reads the pipes if
+the server dies, so that the program neither fails nor blocks; a later `check` asks about it. The server reaps
+drains itself, because in a container it may be process 1.
 """
 
 import contextlib
@@ -33,43 +33,43 @@ from forewarn.programs.program import (
 
 log = logging.getLogger(__name__)
 
-# What a program is given of the server's own environment: nothing that says who the server is elsewhere.
+# The variables that a program inherits from the server: none of the server's secrets and settings.
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR")
-# Where the server has no PATH itself.
+# If the server has no PATH.
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# As much of its output as is read; an answer is far shorter.
+# How much of stdout is kept; an answer is far shorter.
 MOST_OUTPUT = 64 * 1024
-# As much of what it says on stderr as is looked at for its last line.
+# How much of the end of stderr is kept, for its last line.
 LAST_OUTPUT = 4 * 1024
 LONGEST_LINE = 500
-# How often a program is looked at whose caller may no longer want it, in seconds.
+# How often to check whether the caller has ended the program, in seconds.
 LOOK_EVERY = 0.1
-# The same where the end of a process cannot be waited for.
+# How often to check whether the program has ended, if the system has no pidfd.
 LOOK_OFTEN = 0.05
-# What a pipe holds at most: what a program has printed before its end is read at once then.
+# The capacity of a pipe.
 PIPE = 64 * 1024
-# Reads both pipes on once the server has closed the first descriptor, or is dead. It reaps its own child.
+# Waits until the server closes the first descriptor or dies, then reads both pipes to their end.
 DRAIN = "read nothing < /dev/fd/$1; cat /dev/fd/$2 & cat /dev/fd/$3; wait"
 
-# Waits for the end of a program for so many seconds at most; returns whether it has ended.
+# Waits at most so many seconds for the end of a program; returns whether it has ended.
 Wait: TypeAlias = Callable[[float], bool]
 
 
 def clean_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what a program is given: a little of the server's own environment, and these variables."""
+    """Return the environment of a program: the inherited variables and these."""
     own = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return {"PATH": USUAL_PATH, **own, **variables}
 
 
 class WatchedProgram:
-    """A program that runs, watched by a thread of its own; any thread may wait for it and end it."""
+    """A program with a thread that watches it; any thread may wait for it and end it."""
 
     def __init__(
         self, invocation: Invocation, *, timeout: timedelta, ending: "WatchedProgram | None" = None
     ) -> None:
-        """Start it, once the one that it follows has been ended."""
+        """End the program `ending`, if given, and then start this one."""
         self.began_at = monotonic()
-        self._outcome: Outcome | None = None  # the watching thread's, and read only once `_ended` is set
+        self._outcome: Outcome | None = None  # owner: the watching thread; read only after `_ended` is set
         self._ended = threading.Event()
         self._unwanted = threading.Event()
         watching = threading.Thread(
@@ -82,11 +82,11 @@ class WatchedProgram:
             self._ended.set()
 
     def wait(self, seconds: float) -> Outcome | None:
-        """Return how it ended; None if it still runs after so many seconds."""
+        """Return its outcome; None if it still runs after so many seconds."""
         return self._outcome if self._ended.wait(seconds) else None
 
     def end(self) -> Outcome | None:
-        """End it with all that it has started; None if that takes too long."""
+        """End it and its process group; return None if that takes too long."""
         self._unwanted.set()
         return self.wait(LOOK_EVERY + 2 * GRACE_SECONDS)
 
@@ -121,34 +121,34 @@ def _run(invocation: Invocation, timeout: timedelta, unwanted: threading.Event) 
             )
         except START_ERRORS as error:
             return NotRun(why_not_run(invocation.words, error))
-        # From here on it runs: whatever goes wrong, it is watched to its end.
+        # The program runs now, so it must be watched to its end whatever fails here.
         try:
-            pipes.leave_to(process)
+            pipes.hand_over(process)
             over = _ended(process, pipes.wait, until, unwanted)
             code = process.wait()
             pipes.read_rest()
         except Exception as error:
-            log.exception("%s cannot be watched any more", invocation.words[0])
-            pipes.close()  # or it might wait for its output to be read
+            log.exception("%s cannot be watched any longer", invocation.words[0])
+            pipes.close()  # otherwise the program may block on a full pipe
             _ended(process, lambda seconds: _has_ended_within(process, seconds), until, unwanted)
             process.wait()
             return _unwatched(invocation, error)
-        return TimedOut() if over else Exited(code=code, output=pipes.beginning, last_line=pipes.last_line)
+        return TimedOut() if over else pipes.exited(code)
 
 
 def _unwatched(invocation: Invocation, error: BaseException) -> Unwatched:
-    return Unwatched(f"how {invocation.words[0]} ended is not known: {error}")
+    return Unwatched(f"the result of {invocation.words[0]} is unknown: {error}")
 
 
 def _ended(process: "subprocess.Popen[bytes]", wait: Wait, until: float, unwanted: threading.Event) -> bool:
-    """Wait for the end of a program; return whether it was ended, as its time is over or it is unwanted."""
+    """Wait for the end of a program, and end it after its timeout or if unwanted; return whether it was."""
     over = False
     while not over and not wait(min(LOOK_EVERY, max(until - monotonic(), 0.0))):
         over = monotonic() >= until or unwanted.is_set()
     if over:
         system.end_tree(process.pid, force=False)
         wait(GRACE_SECONDS)
-    if process.returncode is None:  # it was not reaped: its number is no other's yet
+    if process.returncode is None:  # not reaped yet, so no other process can have its pid
         system.end_tree(process.pid, force=True)
     return over
 
@@ -159,44 +159,33 @@ def _has_ended_within(process: "subprocess.Popen[bytes]", seconds: float) -> boo
     return process.returncode is not None
 
 
-class _Drains:
-    """Drains whose programs have left a job in the background: each is reaped when that job has ended."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._left: list[subprocess.Popen[bytes]] = []  # guarded by the lock
-
-    def leave(self, drain: "subprocess.Popen[bytes]") -> None:
-        """Keep a drain until it ends."""
-        with self._lock:
-            self._left.append(drain)
-
-    def reap(self) -> None:
-        """Reap the drains that have ended."""
-        with self._lock:
-            self._left = [drain for drain in self._left if drain.poll() is None]
+# The drains of programs that have left background jobs; each ends with the last of these jobs.
+_drains: "list[subprocess.Popen[bytes]]" = []  # lock: _drains_lock
+_drains_lock = threading.Lock()
 
 
-_drains = _Drains()
+def _reap_drains() -> None:
+    with _drains_lock:
+        _drains[:] = [drain for drain in _drains if drain.poll() is None]
 
 
 class _Pipes:
-    """The pipes that a program prints to: the beginning of one and the end of the other are kept.
+    """The pipes of a program: keeps the beginning of stdout and the end of stderr.
 
-    They belong to the thread that watches the program.
+    Owner of all its values: the thread that watches the program.
     """
 
     def __init__(self) -> None:
-        """Open them, and start what reads them if the server dies."""
+        """Open the pipes and start the drain."""
         self._opened: list[int] = []
-        self._kept = b""
-        self._complaints = b""
+        self._stdout_kept = b""
+        self._stderr_kept = b""
         self._drain: subprocess.Popen[bytes] | None = None
         self._waiting = select.poll()
         self._reading: set[int] = set()
         self._pid = 0
-        self._tells_its_end = False
-        _drains.reap()
+        self._has_pidfd = False
+        _reap_drains()
         try:
             self._output, self.stdout = self._pipe()
             self._errors, self.stderr = self._pipe()
@@ -212,18 +201,19 @@ class _Pipes:
         self.close()
 
     def close(self) -> None:
-        """Close all, and end the drain unless a job in the background may still print."""
+        """Close the pipes, and end the drain unless a background job may still print."""
         drain, self._drain = self._drain, None
         if drain is not None and not self._reading:
-            drain.kill()  # it waits for a descriptor to be closed, and has no child yet
+            drain.kill()  # it still waits for the first descriptor, so it has no child
             drain.wait()
         elif drain is not None:
-            _drains.leave(drain)
+            with _drains_lock:
+                _drains.append(drain)
         while self._opened:
             os.close(self._opened.pop())
 
-    def leave_to(self, process: "subprocess.Popen[bytes]") -> None:
-        """Close the ends that a program has now, and read the others."""
+    def hand_over(self, process: "subprocess.Popen[bytes]") -> None:
+        """Close the ends that the program has inherited, and start to read the others."""
         self._pid = process.pid
         for end in (self._output, self._errors):
             self._reading.add(end)
@@ -231,11 +221,11 @@ class _Pipes:
         for end in (self.stdout, self.stderr):
             self._opened.remove(end)
             os.close(end)
-        with contextlib.suppress(OSError, AttributeError):  # no descriptor is left, or none can tell
+        with contextlib.suppress(OSError, AttributeError):  # out of descriptors, or the system has no pidfd
             ended = os.pidfd_open(process.pid)
             self._opened.append(ended)
             self._waiting.register(ended, select.POLLIN)
-            self._tells_its_end = True
+            self._has_pidfd = True
 
     def _pipe(self) -> tuple[int, int]:
         pair = os.pipe()
@@ -243,7 +233,7 @@ class _Pipes:
         return pair
 
     def _start_drain(self) -> "subprocess.Popen[bytes]":
-        held, _ = self._pipe()  # the other end is closed with the server, however that ends
+        held, _ = self._pipe()  # the other end closes when the server ends
         ends = (held, self._output, self._errors)
         return subprocess.Popen(
             ["/bin/sh", "-c", DRAIN, "drain", *map(str, ends)],
@@ -256,19 +246,19 @@ class _Pipes:
             **system.own_group(),
         )
 
-    # What is read
+    # Reading
 
     def wait(self, seconds: float) -> bool:
-        """Read what the program prints until it ends, for so long at most; return whether it has ended."""
+        """Read until the program ends, at most so many seconds; return whether it has ended."""
         until = monotonic() + seconds
         while not (ended := has_ended(self._pid)) and (left := until - monotonic()) > 0:
-            ready = self._waiting.poll((left if self._tells_its_end else min(left, LOOK_OFTEN)) * 1000)
+            ready = self._waiting.poll((left if self._has_pidfd else min(left, LOOK_OFTEN)) * 1000)
             for end in self._reading.intersection(each for each, _ in ready):
                 self._read(end)
         return ended
 
     def read_rest(self) -> None:
-        """Read what a program that has ended has left: jobs in the background may print without end."""
+        """Read the rest after the program has ended, at most a full pipe: background jobs may never stop."""
         for end in tuple(self._reading):
             left = select.poll()
             left.register(end, select.POLLIN)
@@ -277,27 +267,22 @@ class _Pipes:
                 read += self._read(end)
 
     def _read(self, end: int) -> int:
-        said = os.read(end, PIPE)
-        if not said:
+        data = os.read(end, PIPE)
+        if not data:
             self._reading.remove(end)
             self._waiting.unregister(end)
         elif end == self._output:
-            self._kept = (self._kept + said)[:MOST_OUTPUT]
+            self._stdout_kept = (self._stdout_kept + data)[:MOST_OUTPUT]
         else:
-            self._complaints = (self._complaints + said)[-LAST_OUTPUT:]
-        return len(said)
+            self._stderr_kept = (self._stderr_kept + data)[-LAST_OUTPUT:]
+        return len(data)
 
-    @property
-    def beginning(self) -> bytes:
-        """The beginning of what it printed on stdout."""
-        return self._kept
-
-    @property
-    def last_line(self) -> str:
-        """The last line that it printed on stderr."""
-        return last_line_of(self._complaints, longest=LONGEST_LINE)
+    def exited(self, code: int) -> Exited:
+        """Return the outcome with the output that was kept."""
+        last = last_line_of(self._stderr_kept, longest=LONGEST_LINE)
+        return Exited(code=code, output=self._stdout_kept, last_line=last)
 
 
 def has_ended(pid: int) -> bool:
-    """Return whether a process has ended, and leave it to be reaped."""
+    """Whether a child process has ended; it can still be reaped."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

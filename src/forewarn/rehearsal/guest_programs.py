@@ -1,8 +1,8 @@
-"""Programs that are run as guests: started with their endpoint, listened to, followed to the end, and ended.
+"""Programs that run as guests: start them, read their output, follow their recovery, and stop them.
 
-A guest that tells it, as forewarn's agent tells systemd, is through with a scenario when it cares for no
-event any more. One that tells nothing is through when it asks again after an answer without the events: most
-guests do one thing after the other.
+A guest may report the number of its open events, as forewarn's agent reports it to systemd. Such a guest has
+recovered when the number is zero. Any other guest has recovered when it polls again after an answer without
+the events, because most guests do one thing after the other.
 """
 
 import asyncio
@@ -21,20 +21,20 @@ from forewarn.core.rehearsal_ledger import GuestAccount, Note
 from forewarn.platform import system
 from forewarn.platform.systemd import EVENTS_KEY
 from forewarn.programs.program import end_group
-from forewarn.rehearsal.scenario import FaultStep, GuestCommand, Scenario
+from forewarn.rehearsal.scenario import GuestCommand, Scenario
 
-Ended: TypeAlias = Callable[[str, int], None]  # whose program, and with which code
+Ended: TypeAlias = Callable[[str, int], None]  # the machine, and the exit code
 
-# How often a program that can is to tell how it is: twice in this time, as sd_watchdog_enabled(3) has it.
+# A program reports its status twice in this time, according to sd_watchdog_enabled(3).
 TELL_WITHIN = 0.5
 LONGEST_MESSAGE = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a program has told of itself last, as it would tell systemd."""
+    """The last status report of a program, in the protocol of systemd."""
 
-    events: int  # that it cares for
+    events: int  # open events
     at: float  # real seconds
 
 
@@ -44,7 +44,7 @@ class GuestProgram:
     def __init__(
         self, guest: GuestCommand, endpoint: str, *, note: Note, ended: Ended, socket_: Path
     ) -> None:
-        """Take where to open a socket on which the program may tell how it is."""
+        """Take the path of a socket for the status reports of the program."""
         self.told: Told | None = None
         self._socket = socket_
         self._hearing: socket.socket | None = None
@@ -56,7 +56,7 @@ class GuestProgram:
         self._listening: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Run it; Invalid if there is no such program."""
+        """Start the program; Invalid if it cannot be run."""
         endpoint, machine = self._endpoint, self._guest.machine
         words = [
             word.replace("{endpoint}", endpoint).replace("{machine}", machine) for word in self._guest.command
@@ -73,28 +73,27 @@ class GuestProgram:
                 **system.own_group(),
             )
         except OSError as error:
-            why = error.strerror
-            raise Invalid(f"guest of {machine}: {words[0]!r} cannot be run: {why}") from None
+            raise Invalid(f"guest of {machine}: {words[0]!r} cannot be run: {error.strerror}") from None
         self._listening = asyncio.create_task(self._listen(self._process))
 
     @property
     def machine(self) -> str:
-        """Whose guest it is."""
+        """The machine of the guest."""
         return self._guest.machine
 
     @property
     def exit_code(self) -> int | None:
-        """The code with which it has ended by itself."""
+        """The exit code, if the program has ended by itself."""
         code = None if self._process is None else self._process.returncode
         return None if code is None or code < 0 else code
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether the program is running."""
         return self._process is not None and self._process.returncode is None
 
     async def stop(self) -> None:
-        """End it, and all it has started."""
+        """Stop the program and all its children."""
         if self._hearing is not None:
             asyncio.get_running_loop().remove_reader(self._hearing.fileno())
             self._hearing.close()
@@ -105,9 +104,8 @@ class GuestProgram:
             await self._listening
 
     def _hear(self) -> None:
-        """Listen to what the program tells of itself."""
         self._hearing = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._hearing.setblocking(False)  # noqa: FBT003 - the library has it so
+        self._hearing.setblocking(False)  # noqa: FBT003 - a positional-only argument
         self._hearing.bind(str(self._socket))
         asyncio.get_running_loop().add_reader(self._hearing.fileno(), self._heard, self._hearing)
 
@@ -129,31 +127,31 @@ class GuestProgram:
 
 
 class GuestRecovery:
-    """Follows one guest from the end of the last event on."""
+    """Follows one guest after the end of the last event."""
 
     def __init__(
         self, account: GuestAccount, program: GuestProgram | None, *, events: Collection[str], end: datetime
     ) -> None:
-        """Take the program that is run as the guest, the scenario's events, and when all of it was over."""
+        """Take the program of the guest, the events of the scenario, and when all of it was over."""
         self._account = account
         self._program = program
         self._events = frozenset(events)
         self._end = end
-        self._answered: datetime | None = None  # without any of the events
+        self._answered: datetime | None = None  # the first answer without the events
         self._answered_at = 0.0  # real seconds
 
     @property
     def machine(self) -> str:
-        """Whose guest it is."""
+        """The machine of the guest."""
         return self._account.machine
 
     @property
     def tells(self) -> bool:
-        """Whether the guest tells what it cares for."""
+        """Whether the guest reports its open events."""
         return self._program is not None and self._program.told is not None
 
     def answered(self) -> bool:
-        """Whether the guest was answered that all is over."""
+        """Return whether the guest has received an answer without the events."""
         sound = self._account.last_sound
         listed = self._events.intersection(self._account.listed)
         if self._answered is None and sound is not None and sound >= self._end and not listed:
@@ -161,7 +159,7 @@ class GuestRecovery:
         return self._answered is not None
 
     def over(self) -> bool:
-        """Whether the guest may be ended; one that nobody here has started is not ended at all."""
+        """Return whether the guest may be stopped. A guest without a program is not stopped at all."""
         if self._program is None:
             return self.answered()
         if not self._program.runs:
@@ -174,14 +172,11 @@ class GuestRecovery:
         return self._account.last_poll is not None and self._account.last_poll > self._answered
 
     def worth_waiting(self, scenario: Scenario, gone: Collection[str]) -> bool:
-        """Return whether it can recover before it is ended: it is answered, and its machine runs."""
+        """Return whether the guest can recover: it gets valid answers, and its machine runs."""
         if self._program is None:
             return False
-        if any(_spoils_to_the_end(step, self.machine) for _, step in scenario.fault_steps):
-            return False
+        for _, step in scenario.fault_steps:
+            lasts_to_the_end = step.lasts is None and step.fault.calls is None
+            if lasts_to_the_end and (not step.fault.machines or self.machine in step.fault.machines):
+                return False
         return self.tells or self.machine not in gone
-
-
-def _spoils_to_the_end(step: FaultStep, machine: str) -> bool:
-    concerned = not step.fault.machines or machine in step.fault.machines
-    return concerned and step.lasts is None and step.fault.calls is None

@@ -1,13 +1,15 @@
-"""Kills an agent half-way, as a crash would, and starts it again: run as a program, in the agent's place.
+"""Runs an agent, kills it half-way as a crash would, and starts it again.
 
-Half-way is when the journal says that a handler's program runs, or a moment after any handler has begun.
+It is started in the place of the agent.
+
+Half-way is when the journal says that the program of a handler runs, or a moment after any handler has begun.
 """
 
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from forewarn.agent.journal.entries import Begun, Entry, ProgramRunning
@@ -15,19 +17,17 @@ from forewarn.agent.journal.journal_file import read_entries
 from forewarn.clock import SystemClock, monotonic
 
 LOOK_EVERY = 0.02
-# For a program to be started, once a handler has begun.
+# The time between the begin of a handler and the start of its program.
 A_MOMENT = 0.3
 
 
 def main(words: Sequence[str]) -> int:
-    """Take the journal, then the command."""
+    """Take the path of the journal, then the command of the agent."""
     journal, command = Path(words[0]), words[1:]
     ending = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
     first = subprocess.Popen(command)  # noqa: S603 - the agent's own command
-    half_way = _HalfWay(journal)
-    while not ending.is_set() and first.poll() is None and not half_way.reached():
-        ending.wait(LOOK_EVERY)
+    _wait_half_way(journal, until=lambda: ending.wait(LOOK_EVERY) or first.poll() is not None)
     if ending.is_set() or first.poll() is not None:
         return _ended(first)
     first.kill()
@@ -42,35 +42,32 @@ def main(words: Sequence[str]) -> int:
 
 
 def mark(journal: Path) -> Path:
-    """Name the file that says when the agent was killed."""
+    """Return the path of the file with the time of the kill."""
     return journal.with_name(f"{journal.name}.killed")
 
 
 def entries_of(journal: Path) -> list[Entry]:
-    """Read a journal that may not be there yet."""
+    """Read a journal, which may not exist yet."""
     try:
         return read_entries(journal.read_bytes())[1]
     except OSError:
         return []
 
 
-class _HalfWay:
-    """Knows from the journal when it is time."""
-
-    def __init__(self, journal: Path) -> None:
-        self._journal = journal
-        self._begun: float | None = None
-
-    def reached(self) -> bool:
-        entries = entries_of(self._journal)
-        if self._begun is None and any(isinstance(entry, Begun) for entry in entries):
-            self._begun = monotonic()
-        waited = self._begun is not None and monotonic() - self._begun > A_MOMENT
-        return waited or any(isinstance(entry, ProgramRunning) for entry in entries)
+def _wait_half_way(journal: Path, *, until: Callable[[], bool]) -> None:
+    begun: float | None = None
+    while not until():
+        entries = entries_of(journal)
+        if begun is None and any(isinstance(entry, Begun) for entry in entries):
+            begun = monotonic()
+        if any(isinstance(entry, ProgramRunning) for entry in entries):
+            return
+        if begun is not None and monotonic() - begun > A_MOMENT:
+            return
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> int:
-    """Wait for the agent, which gets the signal too."""
+    """Wait for the agent, which receives the signal too."""
     return max(0, process.wait())
 
 

@@ -1,6 +1,9 @@
-"""Finds on a running server the machines and hosts for a scenario, and refuses what is not for rehearsals."""
+"""Matching of a scenario with the machines and hosts of a running server.
 
-from collections.abc import Iterable, Mapping
+Only projects for rehearsals qualify.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -24,18 +27,20 @@ from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer, MachineA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedScenario:
-    """A scenario with the machines and hosts of a project in it."""
+    """A scenario with the machines and hosts of a project."""
 
     scenario: Scenario
     project: str
-    places: Mapping[str, str]  # where the guest of each machine polls, in words
+    places: Mapping[str, str]  # where the guest of each machine polls, as text
 
 
 async def match_machines(
     api: OperatorApi, scenario: Scenario, *, project: str | None, substitutes: Mapping[str, str]
 ) -> MatchedScenario:
-    """Find a machine for each that a scenario needs; refused unless all are for rehearsals."""
-    _check(scenario, substitutes)
+    """Find a machine for each one in the scenario. Conflict unless all are for rehearsals."""
+    for role in substitutes:
+        if role not in scenario.machines:
+            raise NotFound(f"{scenario.name} has no machine {role}, only {', '.join(scenario.machines)}")
     await _check_rights(api, scenario)
     chosen = await _project(api, project)
     found = {
@@ -43,11 +48,13 @@ async def match_machines(
         for role in required_machines(scenario)
     }
     names = {role: machine.name for role, machine in found.items()}
-    _check_once(names)
+    for role, name in names.items():
+        twice = [other for other in names if names[other] == name and other != role]
+        if twice:
+            raise Conflict(f"machine {name} cannot play both {role} and {twice[0]}")
     _check_evicted(scenario, found)
     hosts = {host: _carrier(scenario, host, found) for host in hosts_of(scenario)}
-    if hosts:
-        await _check_hosts(api, hosts.values())
+    await _check_hosts(api, hosts.values())
     return MatchedScenario(
         scenario=substitute(scenario, machines=names, hosts=hosts),
         project=chosen,
@@ -55,32 +62,19 @@ async def match_machines(
     )
 
 
-def _check(scenario: Scenario, substitutes: Mapping[str, str]) -> None:
-    for role in substitutes:
-        if role not in scenario.machines:
-            raise NotFound(f"{scenario.name} has no machine {role}, only {', '.join(scenario.machines)}")
-
-
 async def _check_rights(api: OperatorApi, scenario: Scenario) -> None:
-    """Refuse at once what would be refused when the order is due."""
+    """Fail fast if the server would refuse an order later."""
     for order in scenario.orders:
-        if ACTIONS[order.action].source is not Source.USER:  # the users of a project may order the rest
+        if ACTIONS[order.action].source is not Source.USER:  # a project's own token is enough for the others
             try:
-                await api.all(TokenAnswer)  # only operators may
+                await api.all(TokenAnswer)  # only operators may list tokens
             except Conflict:
                 raise Conflict(f"{scenario.name} orders {order}, which takes an operator's token") from None
             return
 
 
-def _check_once(names: Mapping[str, str]) -> None:
-    for role, name in names.items():
-        twice = [other for other in names if names[other] == name and other != role]
-        if twice:
-            raise Conflict(f"machine {name} cannot play both {role} and {twice[0]}")
-
-
 def _check_evicted(scenario: Scenario, found: Mapping[str, MachineAnswer]) -> None:
-    """Refuse at once what the server would refuse when the eviction is due."""
+    """Fail fast if the server would refuse an eviction later."""
     for role in evicted(scenario):
         machine = found[role]
         if machine.priority is not Priority.SPOT:
@@ -91,12 +85,12 @@ def _check_evicted(scenario: Scenario, found: Mapping[str, MachineAnswer]) -> No
 
 
 async def _project(api: OperatorApi, name: str | None) -> str:
-    """Choose the project: the one that is named, or the only one that the caller sees."""
+    """Return the named project, or the only one that the caller sees."""
     if name is None:
         known = await api.all(ProjectAnswer)
         if len(known) != 1:
             ready = ", ".join(each.name for each in known if each.rehearsal) or "none yet"
-            raise Conflict(f"say in which project with --project; those for rehearsals: {ready}")
+            raise Conflict(f"name a project with --project; projects for rehearsals: {ready}")
         name = known[0].name
     if not (await api.call("GET", f"/v1/projects/{quote(name, safe='')}", ProjectAnswer)).rehearsal:
         raise Conflict(f"project {name} is not for rehearsals: {how_to_mark(name)}")
@@ -117,30 +111,30 @@ def _where_it_polls(machine: MachineAnswer) -> str:
         return f"http://127.0.0.1:{machine.port}{EVENTS_PATH}, on the server's machine"
     if machine.address is not None:
         return f"{EVENTS_PATH} of the server's guest endpoint, from {machine.address}"
-    return "nowhere: the fleet gives it neither an address nor a port"
+    return "nowhere: it has neither an address nor a port in the fleet"
 
 
 def _carrier(scenario: Scenario, host: str, found: Mapping[str, MachineAnswer]) -> str:
-    """Find the host that carries the machines matched with those of a scenario's host."""
+    """Return the host of the machines that match those of a scenario's host."""
     substitutes = [found[role] for role in machines_on(scenario, host)]
     hosts = sorted({machine.host for machine in substitutes if machine.host})
     if len(hosts) != 1:
         where = ", ".join(f"{machine.name} on {machine.host or 'no host'}" for machine in substitutes)
         raise Conflict(
-            f"{scenario.name} does something to all that {host} carries, but here that is not on one host: "
-            f"{where or 'it carries nothing'}"
+            f"{scenario.name} acts on {host}, but its machines are not on one host here: "
+            f"{where or 'there are none'}"
         )
     return hosts[0]
 
 
-async def _check_hosts(api: OperatorApi, hosts: Iterable[str]) -> None:
-    """Refuse at once what the server would refuse when the order is due."""
-    agreed = {each.name for each in await api.all(ProjectAnswer) if each.rehearsal}
+async def _check_hosts(api: OperatorApi, hosts: Collection[str]) -> None:
+    """Fail fast if the server would refuse an order on a host later."""
+    agreed = {each.name for each in await api.all(ProjectAnswer) if each.rehearsal} if hosts else set()
     for host in hosts:
         carries = await api.call("GET", f"/v1/hosts/{quote(host, safe='')}", HostWithMachinesAnswer)
         others = [name for name in carries.projects if name not in agreed]
         if others:
             raise Conflict(
-                f"host {host} carries machines of {', '.join(others)} too, and an order on a host touches "
-                "all of them: rehearse on one whose machines are all of projects for rehearsals"
+                f"host {host} also carries machines of {', '.join(others)}, and an order on a host affects "
+                "all its machines: use a host with machines of projects for rehearsals only"
             )

@@ -1,4 +1,4 @@
-"""A private service: the server's own code, in this process, on a store of its own."""
+"""A private service: the server's own code in this process, with its own store."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,15 +14,16 @@ from forewarn.config import GuestSettings, Settings
 from forewarn.core.basic_types import SIMULATED, MachineId
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec
 from forewarn.guest.server import GuestServer
-from forewarn.server.wiring import Parts, drivers_of, prepare_server, wire
+from forewarn.server.preparation import drivers_of, prepare_server
+from forewarn.server.wiring import WiredServer, wire
 
 OPERATOR = "http://127.0.0.1"
 
 
 class PrivateService:
-    """A service whose machines are reached at endpoints that are opened one by one."""
+    """A service whose machines get their endpoints one by one."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: WiredServer) -> None:
         self.services: Services = parts.services
         self.guest: GuestServer = parts.guest
         transport = httpx.ASGITransport(app=parts.app)
@@ -34,16 +35,16 @@ class PrivateService:
         return view.machine.id
 
     async def open_endpoint(self, name: str, *, port: int = 0) -> str:
-        """Open an endpoint for a machine, on a free port if none is given; returns its URL."""
-        return await self.guest.open_listener(await self.machine_id(name), name=name, port=port)
+        """Open an endpoint for a machine, by default on a free port; return its URL."""
+        return await self.guest.listeners.open_listener(await self.machine_id(name), port, name=name)
 
 
 @asynccontextmanager
 async def private_service(
     folder: Path, *, fleet: FleetSpec, clock: str, preview: bool = False
 ) -> AsyncIterator[PrivateService]:
-    """Run a service on a folder of its own, on free ports, and stop it."""
-    # No limit on requests: a clock that runs faster makes patient guests look hasty.
+    """Run a service in a folder, on free ports."""
+    # No rate limit: on a fast clock, the polls of a guest are close together.
     settings = Settings(
         database=f"sqlite:///{folder / 'rehearsal.db'}",
         clock=clock,
@@ -54,7 +55,7 @@ async def private_service(
         opened.fleet.apply_fleet(opened.transact, _for_rehearsals(fleet), by="rehearsal")
         parts = wire(opened)
         await parts.guest.start([])
-        parts.worker.start()
+        parts.worker.start(parts.supervisor)
         service = PrivateService(parts)
         try:
             yield service
@@ -63,16 +64,16 @@ async def private_service(
             await parts.guest.stop()
             await asyncio.to_thread(parts.reads.stop)
             await asyncio.to_thread(parts.lanes.stop)
-            # Not on this loop: the worker's last word to the boards needs it.
+            # Not on this loop, which the last publication of the worker needs.
             await asyncio.to_thread(parts.worker.stop)
     finally:
         opened.close()
 
 
 def _for_rehearsals(fleet: FleetSpec) -> FleetSpec:
-    """Let scenarios be played on all machines, which are reached at the endpoints opened for them alone.
+    """Mark all projects for rehearsals, and remove the addresses of machines, which get their own endpoints.
 
-    Whoever does the work of this fleet elsewhere: here nothing is really done.
+    All drivers become `simulated`, so that nothing really happens to the fleet.
     """
     machines = (replace(machine, address=None, network="", port=None) for machine in fleet.machines)
     projects = (replace(project, rehearsal=True) for project in fleet.projects)

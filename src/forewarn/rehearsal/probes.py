@@ -1,6 +1,6 @@
-"""Probes of a workload: whether it holds, looked at again and again while a scenario is played.
+"""Probes of a workload: whether it is healthy, checked repeatedly while a scenario is played.
 
-Their times are real: what a workload needs takes as long as it takes, however fast the service's clock runs.
+Their times are real: a workload does not run faster with the clock of the service.
 """
 
 import asyncio
@@ -21,28 +21,28 @@ FIRST_BAD_STATUS = 400
 
 
 class ProbeWatch:
-    """Looks at one probe, and knows how it went."""
+    """Runs one probe, and keeps its results."""
 
     def __init__(self, probe: Probe, timeline: Timeline, elapsed: Callable[[], timedelta]) -> None:
         self.probe = probe
         self._timeline = timeline
         self._elapsed = elapsed
-        self.holds: bool | None = None  # None: it was not looked at yet
+        self.holds: bool | None = None  # None: it has not run yet
         self.why = ""
         self._looking = asyncio.Lock()
         self._looks = 0
-        self._outages: list[float] = []  # real seconds of those that are over
+        self._outages: list[float] = []  # the lengths of past outages, in real seconds
         self._since: float | None = None
-        self._first_seconds: float | None = None  # from the start, when it first failed
+        self._first_seconds: float | None = None  # the first failure, from the start
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Probe until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(self.probe.every.total_seconds())
 
     async def look(self) -> None:
-        """Look once; beside another look, after that."""
+        """Probe once; concurrent calls take turns."""
         async with self._looking:
             await self._look()
 
@@ -65,13 +65,13 @@ class ProbeWatch:
         self.why = why or self.why
 
     def begin(self) -> None:
-        """Count from now on: what was before the scenario began is no outage of it."""
+        """Reset the results when the scenario begins: earlier outages do not count."""
         self._looks, self._outages = 0, []
         self._first_seconds = None if self._since is None else 0.0
         self._since = None if self._since is None else monotonic()
 
     def report(self) -> ProbeReport:
-        """Return how it went so far."""
+        """Return the results so far."""
         present = [] if self._since is None else [monotonic() - self._since]
         back = self.probe.back_within
         return ProbeReport(
@@ -91,7 +91,7 @@ class ProbeWatch:
 
 
 async def look_at(probe: Probe) -> str:
-    """Look whether a probe holds; returns why it does not."""
+    """Run a probe; return why it failed, or an empty text."""
     if probe.url is not None:
         return await _asked(probe.url, probe.timeout.total_seconds())
     return await _ran(probe.command, probe.timeout.total_seconds())
@@ -99,7 +99,7 @@ async def look_at(probe: Probe) -> str:
 
 async def _asked(url: str, seconds: float) -> str:
     try:
-        # No proxy: what is rehearsed is the workload, not the way to it.
+        # No proxy: the probe tests the workload, not the network.
         async with httpx.AsyncClient(timeout=seconds, trust_env=False) as client:
             answer = await asyncio.wait_for(client.get(url), seconds)
     except (TimeoutError, httpx.TimeoutException):

@@ -1,4 +1,4 @@
-"""A whole rehearsal: a target, endpoints, guests, the scenario, and the report."""
+"""A whole rehearsal: target, endpoints, guests, scenario and report."""
 
 import asyncio
 import contextlib
@@ -28,52 +28,52 @@ from forewarn.rehearsal.scenario import Scenario, unanswered
 from forewarn.rehearsal.target import MANUAL, OperatorApi, ServerClock, Target
 from forewarn.rehearsal.timeline import Rank, ScenarioClock, Timeline
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
-from forewarn.server.wiring import new_id
+from forewarn.server.preparation import new_id
 from forewarn.wire.answers.service_answers import ClockAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalSetup:
-    """What an observer shows before a scenario begins."""
+    """The start of a rehearsal, for an observer."""
 
-    scenario: Scenario  # with the names of the machines it is played on
-    clock: str  # how time goes, in words
-    places: Mapping[str, str]  # where the guest of each machine polls, in words
+    scenario: Scenario  # with the names of the real machines
+    clock: str  # as text
+    places: Mapping[str, str]  # where the guest of each machine polls, as text
     endpoints: Mapping[str, str] = field(default_factory=dict)  # the URLs of a private service
     project: str | None = None  # of a running server
-    unanswered: timedelta | None = None  # how long it really takes there without approvals
+    unanswered: timedelta | None = None  # how long it really takes without approvals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalRequest:
-    """How a scenario is to be rehearsed."""
+    """The parameters of a rehearsal."""
 
     scenario: Scenario
-    wait: timedelta = PATIENCE  # real time, for every guest to poll for the first time
-    # The rest is for a running server.
+    wait: timedelta = PATIENCE  # real time, for the first poll of every guest
+    # These apply to a running server only.
     project: str | None = None
     substitutes: Mapping[str, str] = field(default_factory=dict)  # by the scenario's machine
-    paced: bool = False  # whether the scenario's pace was asked for, which only a manual clock can keep to
+    paced: bool = False  # the caller wants the pace of the scenario, which needs a manual clock
 
 
 class Observer(Protocol):
-    """Shows a rehearsal while it runs."""
+    """Shows a running rehearsal."""
 
     def opened(
         self, opening: RehearsalSetup, accounts: Mapping[str, GuestAccount], elapsed: Callable[[], timedelta]
     ) -> None:
-        """Take where the guests should poll; the accounts and the time go on changing."""
+        """Show where the guests should poll. The accounts and the time keep changing."""
         ...
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
-        """Take what has happened."""
+        """Show what has happened."""
         ...
 
 
 def rehearse(request: RehearsalRequest, observer: Observer) -> RehearsalReport:
-    """Run a scenario in a private service; returns when it is over.
+    """Play a scenario in a private service.
 
-    SIGINT and SIGTERM end it with what there is to report.
+    SIGINT and SIGTERM end it with a report of what has happened so far.
     """
     return _run(_in_private(request, observer))
 
@@ -81,7 +81,7 @@ def rehearse(request: RehearsalRequest, observer: Observer) -> RehearsalReport:
 def rehearse_on(
     server: AsyncOperatorClient, request: RehearsalRequest, observer: Observer
 ) -> RehearsalReport:
-    """Run a scenario on a running server, in a project of its own; ends as one in a private service."""
+    """Play a scenario on a running server, in a project for rehearsals."""
     return _run(_on_running(server, request, observer))
 
 
@@ -93,7 +93,7 @@ def _run(rehearsal: Coroutine[None, None, RehearsalReport]) -> RehearsalReport:
 async def _ending_on_request(rehearsal: Coroutine[None, None, RehearsalReport]) -> RehearsalReport:
     task = asyncio.current_task()
     if task is not None:
-        # Once: `timeout` sends it twice, and the second must not end the report of the first.
+        # Only once: `timeout` sends the signal twice, and the second one must not interrupt the report.
         asyncio.get_running_loop().add_signal_handler(
             signal.SIGTERM, lambda: task.cancelling() or task.cancel()
         )
@@ -145,7 +145,7 @@ async def _on_running(
         api = OperatorApi(client)
         clock = ServerClock(await api.call("GET", "/v1/clock", ClockAnswer))
         if request.paced and clock.kind != MANUAL:
-            raise Conflict(f"the server's clock is {clock.kind}, and keeps its own time: leave --speed out")
+            raise Conflict(f"--speed needs a manual clock, and the server's clock is {clock.kind}")
         matched = await match_machines(
             api, request.scenario, project=request.project, substitutes=request.substitutes
         )
@@ -172,8 +172,6 @@ def _target(api: OperatorApi, scenario: Scenario, project: str | None, clock: Se
 
 
 class _Rehearsal:
-    """A scenario, its target and its observer, put together."""
-
     def __init__(self, scenario: Scenario, target: Target, observer: Observer, *, wait: timedelta) -> None:
         self._scenario = scenario
         self._target = target
@@ -187,7 +185,7 @@ class _Rehearsal:
         target.ledger.set_listener(self._guest_did)
 
     async def set_up(self) -> None:
-        """Let guests meet the faults that are on from the first poll."""
+        """Set the faults that are on from the first poll."""
         await self._target.set_faults(self._scenario.faults(None))
 
     def open(self, opening: RehearsalSetup) -> None:
@@ -200,11 +198,11 @@ class _Rehearsal:
         self.timeline.note(machine, what, at=at, rank=rank)
 
     def program_ended(self, machine: str, code: int) -> None:
-        """Note that a program that was run as a guest has ended."""
+        """Note that a guest program has ended."""
         self.timeline.note(machine, f"its program has ended with {code}")
 
     async def run(self) -> RehearsalReport:
-        """Run the scenario, and return how it went."""
+        """Play the scenario, and return the report."""
         probes = [ProbeWatch(each, self.timeline, self._clock.elapsed) for each in self._scenario.probes]
         looking = [asyncio.create_task(probe.run()) for probe in probes]
         try:
@@ -228,14 +226,14 @@ class _Rehearsal:
         try:
             await runner.run(places=self._places, wait=self._wait)
         except asyncio.CancelledError:
-            # Ctrl-C: what there is so far is worth a report.
+            # Ctrl-C: report what has happened so far.
             interrupted = True
             troubles.append("it was interrupted")
         except ForewarnError as refusal:
             troubles.append(f"it could not go on: {refusal}")
         await runner.cancel_orders()
         with contextlib.suppress(ForewarnError):
-            await runner.catch_up()  # what guests did in the end
+            await runner.catch_up()  # get the last actions of the guests
         self.timeline.show()
         now = self._target.clock.now()
         guests = report(

@@ -1,4 +1,4 @@
-"""A machine's own agent, rehearsed: what its config makes of an event, and what a crash half-way changes."""
+"""Rehearsal of a machine's own agent: what its config does with an event, and after a crash."""
 
 import sys
 import tempfile
@@ -31,21 +31,21 @@ from forewarn.agent.setup.agent_config import Config, load
 from forewarn.clock import SystemClock, clock_of
 from forewarn.core.basic_types import EventType, HostName, MachineName
 from forewarn.core.model.declaration import MachineSpec
-from forewarn.core.time_formats import format_span_briefly
 from forewarn.core.rehearsal_ledger import GuestAccount
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.rehearsal import killer
 from forewarn.rehearsal.rehearse import RehearsalRequest, RehearsalSetup, rehearse
 from forewarn.rehearsal.report import GuestEvent, RehearsalReport
 from forewarn.rehearsal.scenario import CancelStep, Scenario
 from forewarn.rehearsal.scenario_file import with_command
 
-# Real seconds. The scenario's time is known from answers of the service, which may take a moment.
+# Real seconds. The scenario time comes from answers of the service, which may be delayed.
 CLOCKS_AGREE_WITHIN = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Something that happened, in seconds since the scenario began, by the service's time."""
+    """Something that happened, in seconds of service time since the scenario began."""
 
     at: float
     what: str
@@ -53,7 +53,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What became of one event in one machine."""
+    """The course of one event in one machine."""
 
     machine: str
     type: str
@@ -62,46 +62,38 @@ class Story:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentReport:
-    """What came of a rehearsal."""
+    """The result of a rehearsal."""
 
     killing: bool  # whether an agent was to be killed half-way
     killed: bool  # whether one was
     stories: tuple[Story, ...]
     failures: tuple[str, ...]
-    remarks: tuple[str, ...]  # what is to be known when one reads this
+    remarks: tuple[str, ...]  # limits of this result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioTime:
-    """A moment by this computer's clock, and by the scenario's, which may be faster."""
+    """A pair of times: of this computer, and of the scenario, which may run faster."""
 
     now: datetime
     elapsed_seconds: float
     speed: float
 
     def seconds(self, at: datetime) -> float:
-        """Return when something was, in seconds since the scenario began."""
+        """Convert a time of this computer to seconds since the scenario began."""
         return self.elapsed_seconds + (at - self.now).total_seconds() * self.speed
 
 
 class _AgentObserver:
-    """Passes on what happens."""
-
     def __init__(self, note: Callable[[timedelta, str, str], None]) -> None:
         self._note = note
-        self._elapsed: Callable[[], timedelta] = timedelta
+        self.elapsed: Callable[[], timedelta] = timedelta
 
     def opened(
         self, opening: RehearsalSetup, accounts: Mapping[str, GuestAccount], elapsed: Callable[[], timedelta]
     ) -> None:
-        """Keep the scenario's time; the agents know where to poll."""
-        self._elapsed = elapsed
-
-    def scenario_time(self, *, speed: float) -> "ScenarioTime":
-        """Return how the scenario's time and this computer's go together."""
-        return ScenarioTime(
-            now=SystemClock().now(), elapsed_seconds=self._elapsed().total_seconds(), speed=speed
-        )
+        """Keep the clock of the scenario. The agents know where to poll."""
+        self.elapsed = elapsed
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Pass it on."""
@@ -111,24 +103,26 @@ class _AgentObserver:
 def rehearse_agent(
     scenario: Scenario, *, config: Path, killed: bool, note: Callable[[timedelta, str, str], None]
 ) -> AgentReport:
-    """Run agents with a config through a scenario, on journals of their own."""
+    """Play a scenario with agents that use a config, with temporary journals."""
     with tempfile.TemporaryDirectory(prefix="forewarn-agent-") as folder:
         journals = {name: Path(folder) / f"{name}.journal" for name in scenario.expect.machines}
-        command = _command(config, Path(folder), speed=clock_of(scenario.clock).speed, killed=killed)
-        # Whether it should approve is for its config to say.
+        speed = clock_of(scenario.clock).speed
+        command = _command(config, Path(folder), speed=speed, killed=killed)
+        # The config of the agent determines whether it approves.
         expect = replace(scenario.expect, approved=None, within=None)
         played = with_command(with_neighbours(replace(scenario, expect=expect)), command)
         observer = _AgentObserver(note)
         report = rehearse(RehearsalRequest(scenario=played), observer)
-        time = observer.scenario_time(speed=clock_of(scenario.clock).speed)
+        elapsed = observer.elapsed().total_seconds()
+        time = ScenarioTime(now=SystemClock().now(), elapsed_seconds=elapsed, speed=speed)
         return _reported(report, journals, load(config), time, killing=killed)
 
 
 def with_neighbours(scenario: Scenario) -> Scenario:
-    """Put a machine that approves nothing beside those of each host whose work is cancelled later.
+    """Add a machine that approves nothing to each host whose work is cancelled later.
 
-    The work starts before its NotBefore once all machines of the host have approved. An agent that approves
-    at once would leave nothing to cancel.
+    Work on a host starts before its NotBefore once all its machines have approved. An agent that approves
+    immediately would leave nothing to cancel.
     """
     if not any(isinstance(step.does, CancelStep) for step in scenario.steps):
         return scenario
@@ -190,7 +184,7 @@ def _crash(journal: Path) -> datetime | None:
 
 
 def failures_of(entries: Sequence[Entry], config: Config) -> Iterator[str]:
-    """Return what went wrong, and what a rehearsal leaves behind: its handlers have really run."""
+    """Yield what went wrong, and what the rehearsal leaves behind: its handlers have really run."""
     for entry in entries:
         if isinstance(entry, Ended) and entry.ending is Ending.NEVER and entry.why != GONE:
             undo = _undoing(config, entry.handler) if entry.side is Side.RECOVER else ""
@@ -203,7 +197,7 @@ def failures_of(entries: Sequence[Entry], config: Config) -> Iterator[str]:
 
 
 def leftovers(entries: Sequence[Entry], config: Config) -> Iterator[str]:
-    """Return what a deleted machine need not undo, but this computer may want undone."""
+    """Yield what the deletion of a machine makes unnecessary, but should be undone on this computer."""
     for tracked in replay(entries).values():
         if tracked.event.type == EventType.TERMINATE:
             yield from _not_undone(tracked, config)
@@ -217,24 +211,24 @@ def _not_undone(tracked: TrackedEvent, config: Config) -> Iterator[str]:
 
 
 def early_recoveries(entries: Sequence[Entry], sight: GuestEvent, time: ScenarioTime) -> Iterator[str]:
-    """Return whether an agent took an event for over that went on."""
+    """Yield a failure if an agent recovered before the event was over."""
     over = [entry for entry in entries if isinstance(entry, Left)]
     if not over:
         return
     at = time.seconds(over[0].at)
-    # Seen again after it was taken for over, it certainly went on; clocks are less exact.
+    # If the agent saw the event again, it certainly went on. The clocks are less exact.
     again = len([entry for entry in entries if isinstance(entry, TakenUp)]) > 1
     ended = sight.ended_seconds
     if again or (ended is not None and at + CLOCKS_AGREE_WITHIN * time.speed < ended):
         until = "" if ended is None else f" until {format_span_briefly(ended)}"
         yield (
-            f"it took the {sight.type} for over at {format_span_briefly(max(0.0, at))} and recovered, but the"
-            f" event went on{until}: a longer `settle` waits for events that are missing for a while"
+            f"it recovered from the {sight.type} at {format_span_briefly(max(0.0, at))}, but the"
+            f" event went on{until}: with a longer `settle` it tolerates events that are briefly missing"
         )
 
 
 def _undoing(config: Config, name: str) -> str:
-    """Return how to undo by hand what a handler has prepared; empty where there is nothing to undo."""
+    """Return how to undo the preparation of a handler by hand; empty if there is nothing to undo."""
     handler = config.handler(name)
     if handler is None:
         return ". Undo it by hand"
@@ -245,9 +239,9 @@ def _undoing(config: Config, name: str) -> str:
 
 
 def remarks(entries: Sequence[Entry], sight: GuestEvent, speed: float) -> Iterator[str]:
-    """Return what makes a rehearsal say less than it seems to: the event came too fast for the agent."""
+    """Yield a remark if the event came too fast for the agent, so that the rehearsal proves little."""
     if not sight.named or sight.notice_seconds <= 0 or sight.started_seconds == sight.announced_seconds:
-        return  # it had no notice to get ready in
+        return  # there was no notice
     seen = [entry.event for entry in entries if isinstance(entry, TakenUp)]
     if not seen or seen[0].started:
         how = "was seen only after it had started" if seen else "was over before it was seen"
@@ -276,13 +270,13 @@ def _moments(
             continue
         told = moment(entry.at, _in_words(entry))
         if isinstance(entry, Approved) and sight.approved_seconds is not None:
-            told = replace(told, at=sight.approved_seconds)  # as the service heard it
-        # Two clocks, of which one is fast, may tell in another order what came one after the other.
+            told = replace(told, at=sight.approved_seconds)  # the time of the service
+        # Times of two clocks may come in the wrong order.
         latest = max(latest, told.at)
         yield replace(told, at=latest)
         if isinstance(entry, Approved) and started is not None:
             started = max(started, latest)
-    if started is not None:  # after the approval, which may be of the same moment
+    if started is not None:  # after an approval at the same time
         yield Moment(at=started, what="the event starts")
 
 

@@ -1,4 +1,4 @@
-"""What each guest did and when, and whether that was expected of it; also as JUnit's XML."""
+"""The report: what each guest did and when, and whether that was expected. Also as JUnit XML."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,57 +6,60 @@ from datetime import datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
 
-from forewarn.core.time_formats import format_span_briefly
 from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.text_formats import counted
+from forewarn.core.time_formats import format_span_briefly
 from forewarn.rehearsal.scenario import Expectation, Scenario
 from forewarn.wire.answers.coding import ANSWER_CODEC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFacts:
-    """An event, as the service has it at the end."""
+    """An event, in its last state."""
 
     id: str
     type: str
-    machines: tuple[str, ...]  # that it named when it was announced
+    machines: tuple[str, ...]  # named in the announcement
     announced: datetime
     not_before: datetime
     started: datetime | None = None
     ended: datetime | None = None
     why: str | None = None
-    approved: datetime | None = None  # by the first who did
-    approvals: Mapping[str, datetime] = field(default_factory=dict)  # by whom, and when
+    approved: datetime | None = None  # the first approval
+    approvals: Mapping[str, datetime] = field(default_factory=dict)  # by author
 
     @property
     def approvable(self) -> bool:
-        """Whether guests had any notice; what is announced as it starts gives none, but whole seconds."""
+        """Whether guests had notice.
+
+        NotBefore has whole seconds, so that it may lie in the future even for an event without notice.
+        """
         return self.not_before > self.announced and self.started != self.announced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestEvent:
-    """One event, as one guest met it; times are counted from the start of the scenario."""
+    """One event as one guest saw it. Times are seconds since the start of the scenario."""
 
     id: str
     type: str
-    named: bool  # whether it is an event of this guest's machine
+    named: bool  # whether it names the machine of this guest
     announced_seconds: float
     seen_seconds: float | None
     approved_seconds: float | None  # by this guest
     started_seconds: float | None
     ended_seconds: float | None
-    notice_seconds: float  # as promised
-    used_seconds: float | None  # of the notice, before the first approval or the start
+    notice_seconds: float  # as announced
+    used_seconds: float | None  # of the notice, until the first approval or the start
 
     def after_announcement(self, seconds: float | None) -> float | None:
-        """Count a time of it from its announcement."""
+        """Return a time relative to the announcement."""
         return None if seconds is None else seconds - self.announced_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestReport:
-    """What one guest did."""
+    """The activity of one guest."""
 
     machine: str
     polls: int
@@ -68,19 +71,19 @@ class GuestReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReport:
-    """How one probe of the workload went; spans are real, but for when it first failed."""
+    """The results of a probe. Times are real, except `first_outage_seconds`."""
 
     name: str
     looks: int
     outages: int
     longest_outage_seconds: float
-    first_outage_seconds: float | None  # of service time, from the start of the scenario
-    back_within_seconds: float | None  # null: it had to hold throughout
-    holds: bool  # in the end
-    why: str  # it did not hold, the last time it did not
+    first_outage_seconds: float | None  # in service time, since the start of the scenario
+    back_within_seconds: float | None  # null: no outage is allowed
+    holds: bool  # at the end
+    why: str  # the reason of the last failure
 
     def failures(self) -> tuple[str, ...]:
-        """Return how it differs from what was expected."""
+        """Return the differences from the expectation."""
         if not self.looks:
             return ()
         allowed = self.back_within_seconds
@@ -97,7 +100,7 @@ class ProbeReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that something was expected of, and in what it was not as expected."""
+    """One test case of the report, and its failures."""
 
     name: str
     failures: tuple[str, ...] = ()
@@ -105,20 +108,20 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalReport:
-    """The outcome of a rehearsal; its fields are the keys of its JSON."""
+    """The result of a rehearsal. Its fields are the keys of the JSON report."""
 
     scenario: str
     failures: tuple[str, ...]
     lasted_seconds: float  # of service time
     guests: tuple[GuestReport, ...]
     probes: tuple[ProbeReport, ...] = ()
-    checks: tuple[Check, ...] = ()  # the scenario itself, its guests and probes: all failures once more
+    checks: tuple[Check, ...] = ()  # the same failures by scenario, guest and probe
     took_seconds: float = 0.0  # of real time
     interrupted: bool = False
 
     @property
     def held(self) -> bool:
-        """Whether all that was expected came true."""
+        """Whether all expectations were met."""
         return not self.failures
 
 
@@ -131,7 +134,7 @@ def report(
     ended: datetime,
     troubles: Iterable[str] = (),
 ) -> RehearsalReport:
-    """Put together what is known; troubles are reasons of other kinds for it to have failed."""
+    """Make a report. `troubles` are additional failures of the scenario."""
     checks = (
         Check(name="scenario", failures=tuple(troubles)),
         *checks_of_guests(scenario, accounts, events, began=began),
@@ -153,7 +156,7 @@ def report(
 def with_probes(
     report_: RehearsalReport, probes: Sequence[ProbeReport], *, took_seconds: float
 ) -> RehearsalReport:
-    """Add how the workload was meanwhile, and how long it really took."""
+    """Add the results of the probes, and how long the rehearsal really took."""
     probed = (Check(name=f"probe {each.name}", failures=each.failures()) for each in probes)
     checks = (*report_.checks, *probed)
     return replace(
@@ -185,7 +188,7 @@ def _guest_event(account: GuestAccount, event: EventFacts, began: datetime) -> G
     freed = event.approved or event.started
     sighting = account.seen.get(event.id)
     approved = account.approved.get(event.id)
-    if approved is not None:  # and answered; the service has acted on it by then
+    if approved is not None:  # the service handled it before it answered
         approved = event.approvals.get(account.machine, approved)
     return GuestEvent(
         id=event.id,
@@ -211,19 +214,19 @@ def _since(start: datetime, moment: datetime | None) -> float | None:
 def checks_of_guests(
     scenario: Scenario, accounts: Mapping[str, GuestAccount], events: Sequence[EventFacts], *, began: datetime
 ) -> Iterator[Check]:
-    """Return for each machine what was expected and did not come true, a line each."""
+    """Yield a check for each machine, with the expectations that were not met."""
     for name in scenario.expect.machines:
         found: list[str] = []
         account, own = accounts[name], [event for event in events if name in event.machines]
-        found += _of_polls(scenario.expect, account)
-        found += _of_guest_event(scenario.expect, account, own)
-        found += _of_approval(scenario.expect, account, own)
+        found += _poll_failures(scenario.expect, account)
+        found += _sight_failures(scenario.expect, account, own)
+        found += _approval_failures(scenario.expect, account, own)
         if scenario.expect.recovered and not _recovered(scenario, account, began):
-            found.append(f"{name} should have gone on to the end, but got no sound answer after the faults")
+            found.append(f"{name} should have recovered, but got no valid answer after the faults")
         yield Check(name=f"guest {name}", failures=tuple(found))
 
 
-def _of_polls(expect: Expectation, account: GuestAccount) -> list[str]:
+def _poll_failures(expect: Expectation, account: GuestAccount) -> list[str]:
     if expect.polled is True and not account.polls:
         return [f"{account.machine} should have polled, and never did"]
     if expect.polled is False and account.polls:
@@ -231,7 +234,7 @@ def _of_polls(expect: Expectation, account: GuestAccount) -> list[str]:
     return []
 
 
-def _of_guest_event(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
+def _sight_failures(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
     if expect.saw is None:
         return []
     if not own:
@@ -243,7 +246,7 @@ def _of_guest_event(expect: Expectation, account: GuestAccount, own: Sequence[Ev
     ]
 
 
-def _of_approval(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
+def _approval_failures(expect: Expectation, account: GuestAccount, own: Sequence[EventFacts]) -> list[str]:
     if expect.approved is None:
         return []
     found = []
@@ -267,12 +270,12 @@ def _recovered(scenario: Scenario, account: GuestAccount, began: datetime) -> bo
 
 
 def as_json(report_: RehearsalReport) -> dict[str, Any]:
-    """Write a report for a program."""
+    """Return a report as JSON."""
     return {"scenario": report_.scenario, "held": report_.held, **ANSWER_CODEC.write(report_)}
 
 
 def junit(reports: Sequence[RehearsalReport]) -> str:
-    """Write a suite for each scenario, with a case for itself and one for each guest and probe."""
+    """Return JUnit XML: a suite per scenario, and a case for the scenario and each guest and probe."""
     suites = ElementTree.Element("testsuites", name="forewarn rehearse")
     for report in reports:
         failed = sum(bool(check.failures) for check in report.checks)
@@ -298,7 +301,7 @@ def junit(reports: Sequence[RehearsalReport]) -> str:
 
 
 def _readable(text: str) -> str:
-    """Leave out what XML cannot have: a program may have said anything."""
+    """Replace characters that XML does not allow. They may come from the output of a program."""
     return "".join(
         char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text
     )

@@ -1,4 +1,4 @@
-"""Runs a scenario: waits for the guests, does each step when it is due, and notices when it is over."""
+"""Plays a scenario: waits for the guests, does each step when it is due, and detects the end."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,18 +16,18 @@ from forewarn.rehearsal.timeline import Rank, ScenarioClock, Timeline, until
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 
-# For guests that nobody here has started to be answered once more when all is over; real seconds.
+# Real seconds for guests to get an answer after the end, if the rehearsal did not start them.
 AFTERWARDS = 3.0
-# For the first poll of every guest: a person may have to start them.
+# For the first poll of every guest: a person may start them by hand.
 PATIENCE = timedelta(minutes=5)
 OVER = frozenset({OrderState.DONE, OrderState.FAILED, OrderState.CANCELLED})
 SERVICE = "service"
-# Machines with such an event are no longer there in the end.
+# Machines with such an event do not exist at the end.
 _GONE = frozenset({EventType.PREEMPT, EventType.TERMINATE})
 
 
 class ScenarioRunner:
-    """Runs one scenario."""
+    """Plays one scenario."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class ScenarioRunner:
         timeline: Timeline,
         probes: Sequence[ProbeWatch] = (),
     ) -> None:
-        """Take the programs that are run as guests, by machine."""
+        """Take the programs that run as guests, by machine."""
         self._programs = programs
         self._timeline = timeline
         self._probes = probes
@@ -49,14 +49,14 @@ class ScenarioRunner:
         self._ledger = target.ledger
         self._note = timeline.note
         self._orders: dict[str, OrderState] = {}
-        self._waiting: dict[str, str] = {}  # and the reasons that were shown
-        self._first: dict[str, EventAnswer] = {}  # events, as they were when they were first seen
+        self._waiting: dict[str, str] = {}  # the last shown reason by order
+        self._first: dict[str, EventAnswer] = {}  # the first state of each event
         self._events: dict[str, EventAnswer] = {}
         self._silent = False
         self.troubles: list[str] = []
 
     async def run(self, *, places: Mapping[str, str], wait: timedelta = PATIENCE) -> None:
-        """Carry the scenario out; the guests poll at their places, for the first time within a real time."""
+        """Play the scenario. `places`: where the guests poll; `wait`: real time until their first poll."""
         if not await self._guests_polled(places, wait) or not await self._probes_hold(wait):
             return
         self._target.begin()
@@ -71,11 +71,11 @@ class ScenarioRunner:
                 await self._do(waiting.pop(0))
             await self._look()
             await asyncio.sleep(self._pause(waiting))
-        await self._look()  # another person may have ended it, and its orders with it
+        await self._look()  # another client may have cancelled the orders
         await self._recovery()
 
     def _pause(self, waiting: Sequence[ScenarioStep]) -> float:
-        """Return how many real seconds to wait before the next look: until the next step at most."""
+        """Return the real seconds until the next look, at most until the next step."""
         speed = self._target.clock.speed
         if not waiting or not speed:
             return self._target.look_every
@@ -83,22 +83,22 @@ class ScenarioRunner:
         return min(max(ahead, 0.0), self._target.look_every)
 
     async def cancel_orders(self) -> None:
-        """Cancel what the scenario has ordered and is not over: it would go on unwatched."""
+        """Cancel the open orders of the scenario, which would go on unattended."""
         for order, state in self._orders.items():
             if state not in OVER:
                 try:
                     await self._target.cancel(order)
-                    self._note(SERVICE, f"order {order} is called off")
+                    self._note(SERVICE, f"order {order} is cancelled")
                 except (Conflict, Unavailable) as refusal:
-                    self._note(SERVICE, f"order {order} goes on without us: {refusal}")
+                    self._note(SERVICE, f"order {order} cannot be cancelled and goes on: {refusal}")
         await self._look_at_orders()
 
     def events(self) -> list[EventFacts]:
-        """Return what is known of every event there was."""
+        """Return the facts about every event so far."""
         return [_facts(event, self._first[id_]) for id_, event in self._events.items()]
 
     async def _guests_polled(self, places: Mapping[str, str], wait: timedelta) -> bool:
-        """Wait until every guest that something is expected of has polled; False if one does not."""
+        """Wait until every guest with an expectation has polled; return whether all have."""
         if self._scenario.start is Start.NOW:
             return True
         expected = [self._ledger.accounts[name] for name in self._scenario.expect.machines]
@@ -117,12 +117,12 @@ class ScenarioRunner:
         return f"{name} did not poll within {wait.total_seconds():g} s: its guest polls {url}"
 
     def _code(self, machine: str) -> int | None:
-        """Return with which code a program has ended that was run as a guest."""
+        """Return the exit code of a guest program that has ended."""
         program = self._programs.get(machine)
         return None if program is None else program.exit_code
 
     async def _until(self, condition: Callable[[], bool], *, within: float) -> None:
-        """Wait until guests have done something, for some real seconds at most."""
+        """Wait for guests, for some real seconds at most."""
         await until(condition, within=within, meanwhile=self._hear_guests, every=self._target.look_every)
 
     async def _hear_guests(self) -> None:
@@ -131,13 +131,13 @@ class ScenarioRunner:
         self._timeline.show(moment)
 
     async def _probes_hold(self, wait: timedelta) -> bool:
-        """Wait until the workload is well; False if it is not to be."""
+        """Wait until the workload is healthy; return whether it is."""
         if self._scenario.start is Start.NOW:
             return True
         await self._until(lambda: all(probe.holds for probe in self._probes), within=wait.total_seconds())
         ill = [probe for probe in self._probes if not probe.holds]
         self.troubles += [
-            f"probe {each.probe.name} did not hold before anything had happened: {each.why}" for each in ill
+            f"probe {each.probe.name} did not hold before the scenario began: {each.why}" for each in ill
         ]
         return not ill
 
@@ -150,9 +150,9 @@ class ScenarioRunner:
                 case CancelStep() if self._orders:
                     await self._target.cancel(list(self._orders)[-1])
                 case CancelStep():
-                    self.troubles.append("there is no order that could be cancelled")
+                    self.troubles.append("there is no order to cancel")
                 case FaultStep():
-                    pass  # the guest endpoint looks at the time itself
+                    pass  # the guest endpoint starts and ends faults by itself
         except (Conflict, NotFound, Unavailable) as refusal:
             self._refused(step, str(refusal))
 
@@ -168,7 +168,8 @@ class ScenarioRunner:
         if elapsed > self._scenario.limit:
             self.troubles.append(f"it was not over within {self._scenario.limit}")
             return True
-        if waiting or any(_is_on(step, elapsed) for step in self._scenario.steps):
+        faults = self._scenario.fault_steps
+        if waiting or any(step.lasts is not None and elapsed < at + step.lasts for at, step in faults):
             return False
         return all(state in OVER for state in self._orders.values())
 
@@ -180,7 +181,7 @@ class ScenarioRunner:
         self._timeline.show(moment)
 
     async def _look_at_orders(self) -> None:
-        """Show what has become of the orders and their events."""
+        """Show changes of the orders and their events."""
         for id_ in self._orders:
             try:
                 shown = await self._target.show(id_)
@@ -193,7 +194,7 @@ class ScenarioRunner:
                 self._show(event)
 
     async def catch_up(self) -> None:
-        """Learn what guests have done; a server that does not answer is shown once."""
+        """Get what guests have done."""
         try:
             await self._target.catch_up()
             self._silent = False
@@ -201,7 +202,7 @@ class ScenarioRunner:
             self._unanswered(str(error))
 
     def _unanswered(self, why: str) -> None:
-        """Show once that the server does not answer; it may be restarted."""
+        """Show once that the server does not answer; it may be restarting."""
         if not self._silent:
             self._silent = True
             self._note(SERVICE, why)
@@ -218,27 +219,26 @@ class ScenarioRunner:
         first = self._first.setdefault(event.id, event)
         self._events[event.id] = event
         what = f"{event.type} of {', '.join(first.resources)}"
-        over = f"is over: {event.why}"
         for key, said, rank in (
             ("announced_at", "is announced", Rank.ANNOUNCED),
             ("started_at", "is started", Rank.STARTED),
-            ("ended_at", over, Rank.ENDED),
+            ("ended_at", f"is over: {event.why}", Rank.ENDED),
         ):
             at = getattr(event, key)
             if at is not None and (known is None or getattr(known, key) is None):
                 self._note(SERVICE, f"{what} {said}", at=at, rank=rank)
 
     async def _recovery(self) -> None:
-        """Let every guest that polls see the end, and recover if it is to be ended then."""
+        """Wait until every polling guest has seen the end, and has recovered if it will be stopped."""
         end = self._end()
         guests = [
             GuestRecovery(account, self._programs.get(account.machine), events=self._events, end=end)
             for account in self._ledger.accounts.values()
             if account.polls
         ]
-        # An answer, not a poll: one that is under way when the endpoints close is never answered.
+        # Wait for answers, not polls: a poll gets no answer when the endpoints close.
         await self._until(lambda: all(guest.over() for guest in guests), within=AFTERWARDS)
-        # How the workload is now counts, not how it was when its probe was last due.
+        # Probe again now: the last results may be outdated.
         await asyncio.gather(*(probe.look() for probe in self._probes))
         gone, deleted = self._machines_with(_GONE), self._machines_with({EventType.TERMINATE})
         awaited = [
@@ -253,9 +253,9 @@ class ScenarioRunner:
         )
         for guest in awaited:
             if not guest.over() and guest.tells:
-                self.troubles.append(f"{guest.machine} had not recovered within {bound:g} s of the end")
+                self.troubles.append(f"{guest.machine} did not recover within {bound:g} s after the end")
             elif not guest.over():
-                self._note(guest.machine, f"has not polled again within {bound:g} s of the end, and is ended")
+                self._note(guest.machine, f"has not polled within {bound:g} s after the end, and is stopped")
 
     def _machines_with(self, types: Collection[EventType]) -> set[str]:
         """Return the machines that had a started event of one of these types."""
@@ -271,11 +271,6 @@ class ScenarioRunner:
         began = self._clock.began or self._clock.now()
         faults = [began + at + (step.lasts or timedelta()) for at, step in self._scenario.fault_steps]
         return max([began, *faults, *(each.ended_at for each in self._events.values() if each.ended_at)])
-
-
-def _is_on(step: ScenarioStep, elapsed: timedelta) -> bool:
-    does = step.does
-    return isinstance(does, FaultStep) and does.lasts is not None and elapsed < step.at + does.lasts
 
 
 def _facts(event: EventAnswer, first: EventAnswer) -> EventFacts:

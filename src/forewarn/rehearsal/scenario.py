@@ -1,7 +1,6 @@
-"""What a scenario says: what happens when, on which machines, and what is expected of their guests.
+"""Scenarios: what happens when, on which machines, and the expectations for their guests.
 
-All times are service time, counted from the start. A scenario written for one fleet can be played on the
-machines of another.
+All times are service time since the start. A scenario for one fleet can be played on the machines of another.
 """
 
 from collections.abc import Mapping
@@ -15,22 +14,22 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.policy import Policy
 from forewarn.core.rehearsal_rules import Fault
 
-# For guests and workloads to be well again when all is over; real time, as their work is.
+# Real time for guests and workloads to recover after the end.
 RECOVERY = timedelta(minutes=2)
-# Past any notice but that of degraded hardware, with the work behind it.
+# Longer than any notice and work, except the notice of degraded hardware.
 LIMIT = timedelta(hours=2)
 
 
 class Start(StrEnum):
-    """When the time of a scenario begins."""
+    """When the clock of a scenario starts."""
 
-    FIRST_POLL = "first-poll"  # every machine concerned has polled
+    FIRST_POLL = "first-poll"  # when every machine with an expectation has polled
     NOW = "now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderStep:
-    """Something is done to a machine or a host."""
+    """An order for a machine or a host."""
 
     action: Action
     machine: str | None = None
@@ -44,7 +43,7 @@ class OrderStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelStep:
-    """The order placed last is cancelled."""
+    """Cancels the last order."""
 
     def __str__(self) -> str:
         return "the last order is cancelled"
@@ -52,10 +51,10 @@ class CancelStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultStep:
-    """The metadata plane misbehaves."""
+    """A fault of the metadata endpoint."""
 
     fault: Fault
-    lasts: timedelta | None = None  # None: to the end
+    lasts: timedelta | None = None  # None: until the end
 
     def __str__(self) -> str:
         return str(self.fault)
@@ -63,7 +62,7 @@ class FaultStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioStep:
-    """One thing that happens, and when."""
+    """A step and its time."""
 
     at: timedelta
     does: OrderStep | CancelStep | FaultStep
@@ -71,7 +70,7 @@ class ScenarioStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestCommand:
-    """A program that is run as the guest of a machine."""
+    """A program to run as the guest of a machine."""
 
     machine: str
     command: tuple[str, ...]
@@ -79,31 +78,31 @@ class GuestCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What tells whether the workload is well: a URL that answers, or a command; real times."""
+    """A health check of the workload: a URL or a command. Times are real."""
 
     name: str
     url: str | None = None
     command: tuple[str, ...] = ()
-    back_within: timedelta | None = None  # None: it must hold throughout
+    back_within: timedelta | None = None  # None: no outage is allowed
     every: timedelta = timedelta(seconds=1)
     timeout: timedelta = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What the guests of some machines should have done by the end; None: no matter."""
+    """Expectations for the guests of some machines. None: anything is allowed."""
 
     machines: tuple[str, ...]
     polled: bool | None = None
     saw: bool | None = None
     approved: bool | None = None
     within: timedelta | None = None  # from the announcement to the approval
-    recovered: bool | None = None  # got a sound answer after the last fault
+    recovered: bool | None = None  # got a valid answer after the last fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A whole rehearsal."""
+    """A complete scenario."""
 
     name: str
     about: str
@@ -118,7 +117,7 @@ class Scenario:
     probes: tuple[Probe, ...] = ()
 
     def faults(self, began: datetime | None) -> tuple[Fault, ...]:
-        """Give the faults their times; before it begins, those are on that are due from the start."""
+        """Return the faults with their times. Before the begin: those that are on from the start."""
         found = enumerate(self.fault_steps)
         numbered = [(at, step.lasts, replace(step.fault, number=n)) for n, (at, step) in found]
         if began is None:
@@ -130,32 +129,32 @@ class Scenario:
 
     @property
     def orders(self) -> list[OrderStep]:
-        """What is ordered."""
+        """All orders."""
         return [step.does for step in self.steps if isinstance(step.does, OrderStep)]
 
     @property
     def fault_steps(self) -> list[tuple[timedelta, FaultStep]]:
-        """The faults, and when each begins."""
+        """All faults, with the time at which each begins."""
         return [(step.at, step.does) for step in self.steps if isinstance(step.does, FaultStep)]
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """All machines of its fleet, by name."""
+        """The names of all machines."""
         return tuple(machine.name for machine in self.fleet.machines)
 
 
 def machines_on(scenario: Scenario, host: str) -> tuple[str, ...]:
-    """Return the machines that a scenario's fleet has on a host."""
+    """Return the machines on a host of the scenario's fleet."""
     return tuple(machine.name for machine in scenario.fleet.machines if machine.host == host)
 
 
 def hosts_of(scenario: Scenario) -> tuple[str, ...]:
-    """Return the hosts that a scenario orders something to be done to."""
+    """Return the hosts in orders."""
     return tuple(sorted({order.host for order in scenario.orders if order.host}))
 
 
 def required_machines(scenario: Scenario) -> tuple[str, ...]:
-    """Return the machines that a scenario cannot do without: others of its fleet need not exist elsewhere."""
+    """Return the machines that a scenario needs. The others need not exist elsewhere."""
     spoiled = {name for _, step in scenario.fault_steps for name in step.fault.machines}
     needed = {*scenario.expect.machines, *spoiled, *(order.machine for order in scenario.orders)}
     hosts = {order.host for order in scenario.orders}
@@ -170,7 +169,7 @@ def evicted(scenario: Scenario) -> tuple[str, ...]:
 
 
 def substitute(scenario: Scenario, *, machines: Mapping[str, str], hosts: Mapping[str, str]) -> Scenario:
-    """Rename machines and hosts; only the machines named here remain."""
+    """Rename machines and hosts, and drop all other machines."""
     fleet = replace(
         scenario.fleet,
         hosts=tuple(
@@ -188,7 +187,10 @@ def substitute(scenario: Scenario, *, machines: Mapping[str, str], hosts: Mappin
 
 
 def unanswered(scenario: Scenario) -> timedelta:
-    """Estimate how long a scenario takes without approvals; a server may give more notice than it must."""
+    """Estimate how long a scenario takes without approvals.
+
+    A server may give more notice than the minimum.
+    """
     policy = Policy()
     ends = [step.at for step in scenario.steps]
     ends += [

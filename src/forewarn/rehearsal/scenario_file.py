@@ -1,7 +1,4 @@
-"""A scenario as people write it, read from TOML, and those that come with forewarn.
-
-What is wrong is refused with the name of the field.
-"""
+"""Scenario files in TOML, and the scenarios that forewarn ships. An error names the field."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -16,8 +13,8 @@ from forewarn.core.basic_types import Action, Priority
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.time_formats import parse_span
 from forewarn.core.rehearsal_rules import Fault, FaultKind
+from forewarn.core.time_formats import parse_span
 from forewarn.core.toml_text import parse_toml
 from forewarn.rehearsal.scenario import (
     CancelStep,
@@ -39,7 +36,7 @@ SUFFIX = ".toml"
 
 
 def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario:
-    """Read a scenario; Invalid names the first thing that is wrong."""
+    """Parse a scenario; Invalid names the first wrong field."""
     tables = fields.read({"steps": (), **parse_toml(text, name="the file")}, _SCENARIO_FILE, "")
     head = fields.read(tables.get("scenario", {}), _HEAD, "scenario.")
     if "name" not in head:
@@ -50,7 +47,10 @@ def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario
         _guest(value, f"guests[{index}]", fleet) for index, value in enumerate(tables.get("guests", ()))
     )
     probes = tuple(_probe(value, f"probe[{index}]") for index, value in enumerate(tables.get("probe", ())))
-    _check_names(probes)
+    names = [probe.name for probe in probes]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise Invalid(f'probe[{index}]: name: "{name}" is the name of another')
     return Scenario(
         **{"about": "", **head},
         fleet=fleet,
@@ -62,14 +62,14 @@ def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario
 
 
 def with_speed(scenario: Scenario, speed: float | None) -> Scenario:
-    """Let time run so many times as fast, 1 is real time; None leaves it to the scenario."""
+    """Set the speed of the clock; 1 is real time, and None keeps that of the scenario."""
     if speed is None:
         return scenario
     return replace(scenario, clock=_clock("system" if speed == 1 else f"x{speed:g}"))
 
 
 def with_command(scenario: Scenario, command: Sequence[str]) -> Scenario:
-    """Run a command as the guest of each machine that something is expected of."""
+    """Run a command as the guest of each machine with an expectation."""
     guests = tuple(GuestCommand(machine=name, command=tuple(command)) for name in scenario.expect.machines)
     return replace(scenario, guests=guests)
 
@@ -90,7 +90,7 @@ def _duration(value: object) -> timedelta:
 def _clock(value: object) -> str:
     kind = fields.text(value)
     if kind == "manual":
-        raise Invalid("expected system or xN, for nobody turns a manual clock here")
+        raise Invalid("expected system or xN, got manual")
     clock_of(kind)
     return kind
 
@@ -108,20 +108,20 @@ def _names(value: object) -> tuple[str, ...]:
 def _command(value: object) -> tuple[str, ...]:
     words = fields.sequence(value)
     if not words or not all(isinstance(word, str) for word in words):
-        raise Invalid('expected a list of words, as ["./my-agent", "{endpoint}"]')
+        raise Invalid('expected a list of words, such as ["./my-agent", "{endpoint}"]')
     return tuple(str(word) for word in words)
 
 
 def _url(value: object) -> str:
     text = fields.text(value)
     if not text.lower().startswith(("http://", "https://")):
-        raise Invalid(f"expected a URL, as http://127.0.0.1:8000/health, got {shown(value)}")
+        raise Invalid(f"expected a URL, such as http://127.0.0.1:8000/health, got {shown(value)}")
     return text
 
 
 def _some_time(value: object) -> timedelta:
     if not (given := _duration(value)):
-        raise Invalid(f"expected more than no time, got {shown(value)}")
+        raise Invalid(f"expected a positive time, got {shown(value)}")
     return given
 
 
@@ -265,12 +265,6 @@ def _probe(value: object, where: str) -> Probe:
     return Probe(**given)
 
 
-def _check_names(probes: Sequence[Probe]) -> None:
-    for index, probe in enumerate(probes):
-        if probe.name in [other.name for other in probes[:index]]:
-            raise Invalid(f'probe[{index}]: name: "{probe.name}" is the name of another')
-
-
 def _expectation(table: Mapping[str, object], fleet: FleetSpec, steps: Sequence[ScenarioStep]) -> Expectation:
     given = fields.read(table, _EXPECT, "expect.")
     if "within" in given and given.get("approved") is not True:
@@ -280,7 +274,7 @@ def _expectation(table: Mapping[str, object], fleet: FleetSpec, steps: Sequence[
 
 
 def _concerned(fleet: FleetSpec, steps: Sequence[ScenarioStep]) -> tuple[str, ...]:
-    """Name the machines that orders name, or that a host carries which they name; all, if none does."""
+    """Return the machines in orders, and those on hosts in orders; all machines if there are none."""
     orders = [step.does for step in steps if isinstance(step.does, OrderStep)]
     machines, hosts = {order.machine for order in orders}, {order.host for order in orders}
     named = [each.name for each in fleet.machines if each.name in machines or each.host in hosts]
@@ -295,12 +289,12 @@ def _known(fleet: FleetSpec, names: Sequence[str], where: str) -> None:
 
 
 def all_shipped() -> tuple[Scenario, ...]:
-    """Read every scenario that comes with forewarn, by name."""
+    """Return all shipped scenarios, by name."""
     return tuple(_read(file.read_text(encoding="utf-8"), file.name) for file in _files())
 
 
 def find(name: str) -> Scenario:
-    """Read a scenario that is a file, or one that comes with forewarn."""
+    """Read a scenario file, or a shipped scenario by name."""
     path = Path(name)
     if path.suffix == SUFFIX or path.is_file():
         return _read(_text(path), name)
@@ -311,7 +305,7 @@ def find(name: str) -> Scenario:
 
 
 def default_fleet() -> Mapping[str, object]:
-    """Return the fleet of a scenario that brings none."""
+    """Return the fleet for scenarios without one."""
     return tomllib.loads((_folder() / "fleet.toml").read_text(encoding="utf-8"))
 
 

@@ -1,6 +1,6 @@
-"""The service that a scenario is played on, private or running: reached through its operator API alone.
+"""The service that a scenario is played on, private or running, through its operator API.
 
-The guests poll the service itself; it is given the faults they are to meet, and asked what they did.
+Guests poll the service itself. The target sends it the faults, and reads what the guests did.
 """
 
 import contextlib
@@ -14,14 +14,14 @@ from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.rehearsal_ledger import GuestAccount, GuestLedger, FirstSighting
+from forewarn.core.rehearsal_ledger import FirstSighting, GuestAccount, GuestLedger
 from forewarn.core.rehearsal_rules import Fault
 from forewarn.rehearsal.scenario import OrderStep, Scenario
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import ANSWER_CODEC
 from forewarn.wire.answers.order_answers import (
-    OrderDetailWithEventsAnswer,
     OrderAnswer,
+    OrderDetailWithEventsAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
 )
@@ -36,23 +36,23 @@ from forewarn.wire.answers.service_answers import ClockAnswer
 A = TypeVar("A", bound=ApiAnswer)
 
 MANUAL = "manual"
-FIRST_FAULT = 500  # of the server's own: another time it may answer
-# Real seconds. A clock that may be fast is looked at often; in real time there is no hurry.
+FIRST_SERVER_ERROR = 500  # from here on, a retry may succeed
+# The interval between two looks, in real seconds. A fast clock needs a short one.
 LOOK_OFTEN = 0.2
 LOOK_SELDOM = 1.0
 LOOK_PRIVATELY = 0.1
-# Each turn of a manual clock is a record. It is turned once a real second, and sooner only where guests would
-# find more than a third of the shortest notice gone at once.
-TURN_EVERY = 1.0
-LONGEST_TURN = 10.0  # of service time
-# Two computers' clocks drift apart, and a server's may be corrected.
+# Each advance of a manual clock leaves a record, so it happens once a real second. It happens earlier if the
+# time would jump by more than a third of the shortest notice.
+ADVANCE_EVERY = 1.0
+LONGEST_ADVANCE = 10.0  # in service time
+# The clocks of two computers drift apart, and that of the server may be corrected.
 COMPARE_EVERY = 10.0
-# Several times within the server's lease on a rehearsal.
+# Several times within the lease of a rehearsal.
 RENEW_EVERY = 8.0
 
 
 class OperatorApi:
-    """The client of the operator API, with its errors as forewarn's own."""
+    """A client of the operator API that raises forewarn's own errors."""
 
     def __init__(self, client: AsyncOperatorClient) -> None:
         self._client = client
@@ -60,12 +60,12 @@ class OperatorApi:
     async def call(
         self, method: str, path: str, answer: type[A], *, body: object = None, **params: object
     ) -> A:
-        """Send a request; a refusal is a Conflict or NotFound, no answer is Unavailable."""
+        """Send a request. A refusal is a Conflict or NotFound; no answer is Unavailable."""
         with _own_errors():
             return (await self._client.call(method, path, answer, body=body, params=params)).value
 
     async def all(self, item: type[A]) -> Sequence[A]:
-        """Return a whole list."""
+        """Return a complete list."""
         with _own_errors():
             return (await self._client.all(item)).value.items
 
@@ -77,15 +77,15 @@ def _own_errors() -> Iterator[None]:
     except AnswerNotUnderstood as error:
         raise Conflict(str(error)) from None
     except ServerUnreachable as error:
-        message, *_ = str(error).splitlines()  # the next one is advice for the command line
+        message, *_ = str(error).splitlines()  # without the advice for the command line
         raise Unavailable(message[0].lower() + message[1:].rstrip(".")) from None
     except RequestRefused as refusal:
         kind = NotFound if refusal.status == NOT_FOUND else Conflict
-        raise (Unavailable if (refusal.status or 0) >= FIRST_FAULT else kind)(str(refusal)) from None
+        raise (Unavailable if (refusal.status or 0) >= FIRST_SERVER_ERROR else kind)(str(refusal)) from None
 
 
 class ServerClock:
-    """Service time: the server's last answer, carried on at its speed."""
+    """The service clock: the last answer of the server, extrapolated."""
 
     def __init__(self, answer: ClockAnswer) -> None:
         self.kind = answer.kind
@@ -93,16 +93,16 @@ class ServerClock:
         self.set(answer)
 
     def set(self, answer: ClockAnswer) -> None:
-        """Take the time from an answer of the server."""
+        """Set the time from an answer of the server."""
         self._server_now, self.set_at = answer.now, monotonic()
 
     def now(self) -> datetime:
-        """Return the present moment."""
+        """Return the current time."""
         return self._server_now + timedelta(seconds=(monotonic() - self.set_at) * self.speed)
 
 
 class Target:
-    """The projects of a service in which a scenario is played: of one that others use too, only one."""
+    """The projects of a service in which a scenario is played: all of a private one, otherwise one."""
 
     def __init__(
         self,
@@ -114,7 +114,10 @@ class Target:
         pace: float,
         id_: str,
     ) -> None:
-        """Take an id for this rehearsal, and how fast to turn a manual clock; no project: all is private."""
+        """`project` None: a private service.
+
+        `pace`: the speed for a manual clock. `id_`: of this rehearsal.
+        """
         self.clock = clock
         self.ledger = GuestLedger()
         self.look_every = (
@@ -122,7 +125,7 @@ class Target:
         )
         self._api = api
         self._pace = pace
-        self._turned_at: float | None = None  # None: the scenario has not begun
+        self._advanced_at: float | None = None  # None: the scenario has not begun
         self._project = project
         self._id = id_
         self._scenario = scenario.name
@@ -135,22 +138,22 @@ class Target:
             self.ledger.admit(machine)
 
     def begin(self) -> None:
-        """Begin to turn the clock, if it is a manual one."""
-        self._turned_at = monotonic()
+        """Begin to advance a manual clock."""
+        self._advanced_at = monotonic()
 
     async def set_faults(self, faults: Sequence[Fault]) -> None:
-        """Let guests meet these faults, and no others."""
+        """Replace the faults that guests meet."""
         self._faults = faults
         await self._renew()
 
     async def catch_up(self) -> None:
-        """Turn a manual clock, and learn what guests have done."""
-        if self.clock.kind == MANUAL and self._turned_at is not None:
-            real = monotonic() - self._turned_at
-            if real >= TURN_EVERY or real * self._pace >= LONGEST_TURN:
-                self._turned_at = monotonic()
-                turn = {"seconds": real * self._pace}
-                self.clock.set(await self._api.call("POST", "/v1/clock/advance", ClockAnswer, body=turn))
+        """Advance a manual clock, and get what guests have done."""
+        if self.clock.kind == MANUAL and self._advanced_at is not None:
+            real = monotonic() - self._advanced_at
+            if real >= ADVANCE_EVERY or real * self._pace >= LONGEST_ADVANCE:
+                self._advanced_at = monotonic()
+                advance = {"seconds": real * self._pace}
+                self.clock.set(await self._api.call("POST", "/v1/clock/advance", ClockAnswer, body=advance))
         elif monotonic() - self.clock.set_at > COMPARE_EVERY:
             self.clock.set(await self._api.call("GET", "/v1/clock", ClockAnswer))
         if monotonic() - self._renewed_at > RENEW_EVERY:
@@ -160,11 +163,11 @@ class Target:
             for project in self._machines:
                 self._learn(await self._api.call("GET", _path(project), RehearsalAnswer))
         except NotFound:
-            await self._renew()  # the server was restarted, or the lease has run out
+            await self._renew()  # the server was restarted, or the lease has expired
 
     async def order(self, step: OrderStep) -> str:
-        """Place an order, and return its id; Conflict says why it cannot be."""
-        # Only a service that others use too must be told: it refuses orders on machines that are not for it.
+        """Place an order, and return its id; Conflict if it is refused."""
+        # A running server must know, because it refuses rehearsals on machines that are not for them.
         terms = {"reason": "rehearsal"} if self._project is None else {"rehearsal": self._scenario}
         body = {**terms, **({"action": step.work.value} if step.work else {})}
         if step.host:
@@ -179,17 +182,17 @@ class Target:
         await self._api.call("POST", f"/v1/orders/{order}/cancel", OrderAnswer)
 
     async def show(self, order: str) -> OrderDetailWithEventsAnswer:
-        """Return an order and all its events, ended ones too."""
+        """Return an order and all its events, including past ones."""
         return await self._api.call("GET", f"/v1/orders/{order}", OrderDetailWithEventsAnswer)
 
     async def leave(self) -> None:
-        """End the rehearsal; a server that cannot be reached ends it by itself soon."""
+        """End the rehearsal. If the server is unreachable, the lease expires."""
         with contextlib.suppress(Conflict, NotFound, Unavailable):
             for project in self._machines:
                 await self._api.call("DELETE", _path(project), EndedRehearsalAnswer, id=self._id)
 
     async def _renew(self) -> None:
-        """Send what is played, which a restarted server does not know."""
+        """Send the rehearsal, which a restarted server does not know."""
         for project, machines in self._machines.items():
             faults = [ANSWER_CODEC.write(FaultFields.like(fault)) for fault in _among(self._faults, machines)]
             body = {"id": self._id, "scenario": self._scenario, "machines": machines, "faults": faults}
@@ -206,7 +209,7 @@ def _path(project: str) -> str:
 
 
 def _among(faults: Sequence[Fault], machines: Sequence[str]) -> Iterator[Fault]:
-    """Return the faults that guests of these machines meet; one that names no machine is for all."""
+    """Return the faults for these machines. A fault without machines is for all."""
     for fault in faults:
         named = tuple(name for name in fault.machines if name in machines)
         if named or not fault.machines:

@@ -1,7 +1,7 @@
-"""The time of a scenario, counted from its start, and what happened in it, in order.
+"""The timeline: what happened in a scenario, in order, in time since its start.
 
-The service and each guest are asked one after the other, so what they tell is not learnt in its order. Notes
-are kept until everything has been heard up to their moment.
+The service and the guests are polled one after the other, so their news arrives out of order. A note is shown
+once all news up to its time has arrived.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from forewarn.clock import monotonic
 
-# How often something is looked at that nothing announces; real seconds.
+# The interval between two looks at a condition, in real seconds.
 LOOK_EVERY = 0.05
 
 
@@ -24,7 +24,7 @@ async def until(
     meanwhile: Callable[[], Awaitable[None]],
     every: float = LOOK_EVERY,
 ) -> None:
-    """Wait until something is so that nothing announces, for some real seconds at most."""
+    """Poll until a condition holds, for some real seconds at most."""
     deadline = monotonic() + within
     while not condition() and monotonic() < deadline:
         await meanwhile()
@@ -32,27 +32,27 @@ async def until(
 
 
 class ScenarioClock:
-    """Service time, counted from the start of a scenario; before that it stands at nothing."""
+    """Service time since the start of a scenario; zero before."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self.now = now  # service time
         self.began: datetime | None = None
 
     def begin(self) -> datetime:
-        """Start, and return when that is."""
+        """Start the clock; return the time."""
         self.began = self.now()
         return self.began
 
     def elapsed(self) -> timedelta:
-        """Return how long it has run."""
+        """Return the time since the start."""
         return timedelta() if self.began is None else self.now() - self.began
 
 
-Show: TypeAlias = Callable[[timedelta, str, str], None]  # when, from the start, who, and what
+Show: TypeAlias = Callable[[timedelta, str, str], None]  # time since the start, actor, message
 
 
 class Rank(IntEnum):
-    """What comes before what at one moment: a clock that is turned has many things at the same."""
+    """The order of notes with the same time, which are common on a manual clock."""
 
     ANNOUNCED = 0
     SEEN = 1
@@ -72,7 +72,7 @@ class _Noted:
 
 
 class Timeline:
-    """Shows notes in their order."""
+    """Shows notes in order."""
 
     def __init__(self, clock: ScenarioClock, show: Show) -> None:
         self._clock = clock
@@ -82,16 +82,16 @@ class Timeline:
         self._shown = timedelta()
 
     def note(self, who: str, what: str, *, at: datetime | None = None, rank: Rank = Rank.OTHER) -> None:
-        """Keep what has happened, now or when it was."""
+        """Add a note, by default for the current time."""
         self._count += 1
         self._kept.append(_Noted(at or self._clock.now(), rank, self._count, who, what))
 
     def show(self, until: datetime | None = None) -> None:
-        """Show what was noted up to a moment, or all of it."""
+        """Show the notes up to a time, or all."""
         due = sorted(each for each in self._kept if until is None or each.at <= until)
         self._kept = [each for each in self._kept if until is not None and each.at > until]
         for each in due:
-            # Not before what is shown already: another computer's clock may have been corrected.
+            # Never go back: the clock of another computer may have been corrected.
             self._shown = max(self._shown, self._elapsed(each.at))
             self._show(self._shown, each.who, each.what)
 

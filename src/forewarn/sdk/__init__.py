@@ -1,1 +1,1 @@
-"""The client for programs inside a machine; it never imports the server."""
+"""The client for programs inside a machine. It never imports the server."""

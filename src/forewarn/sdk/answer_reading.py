@@ -1,60 +1,59 @@
-"""What an answer means: a new document, nothing new, ask again later, or never."""
+"""The meaning of an answer: a new document, no change, a temporary error, or a permanent one."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from forewarn.sdk.documents import NEWEST_VERSION, Document, glimpse, parse_document
-from forewarn.sdk.guest_errors import GuestError, Refused, Unavailable
+from forewarn.sdk.documents import NEWEST_VERSION, Document, excerpt, parse_document
+from forewarn.sdk.guest_errors import Refused, Unavailable
 from forewarn.sdk.transport.exchange import HttpAnswer
 
-# The first request of a group may take two minutes, and so may the first after a day of silence.
+# The first request of a group may take two minutes, and so may the first one after an idle day.
 FIRST_ANSWER_SECONDS = 150.0
-FORGOTTEN_AFTER_SECONDS = 23 * 3600.0
+DISABLED_AFTER_SECONDS = 23 * 3600.0
 
-# Of an eviction, the shortest there is: one may be announced in any pause.
+# The notice of an eviction, which may be announced at any time.
 SHORTEST_NOTICE_SECONDS = 30.0
-# No pause takes more than a fifth of the notice that is left.
-SHARES = 5
-ANSWER_SECONDS = SHORTEST_NOTICE_SECONDS / SHARES
+# No pause takes more than a fifth of the remaining notice.
+NOTICE_SHARES = 5
+ANSWER_SECONDS = SHORTEST_NOTICE_SECONDS / NOTICE_SHARES
 
-# Waiting between tries that fail: twice as long each time, or as the endpoint asks, within that fifth.
+# The pause after a failure. It doubles each time, or is as long as the endpoint asks, within that fifth.
 FIRST_BACKOFF_SECONDS = 1.0
-# Endpoints take five requests a second, and no more.
+# Endpoints accept five requests a second.
 SHORTEST_PAUSE_SECONDS = 0.2
 
-# What forewarn and Azure say in an error is shorter.
+# The error messages of forewarn and Azure are shorter.
 ERROR_LENGTH = 300
 
 _PERMANENT: Mapping[int, str] = {
     HTTPStatus.BAD_REQUEST: "the endpoint does not accept the request",
-    HTTPStatus.UNAUTHORIZED: "what answers wants to know who asks: it is no metadata endpoint, or a proxy "
-    "stands before one",
-    HTTPStatus.FORBIDDEN: "the endpoint is closed to this program: look for a firewall rule in this machine "
-    "that lets only some users reach it, and for a proxy before it",
-    HTTPStatus.METHOD_NOT_ALLOWED: "what answers is no metadata endpoint: it knows no such request",
+    HTTPStatus.UNAUTHORIZED: "this server requires a login: it is a proxy, or not a metadata endpoint",
+    HTTPStatus.FORBIDDEN: "the endpoint refuses this program: look for a firewall rule in this machine "
+    "that allows only some users, and for a proxy in front of the endpoint",
+    HTTPStatus.METHOD_NOT_ALLOWED: "this server is not a metadata endpoint: it does not support the request",
 }
-# A 404 that stays, by its words: Azure's and ours, and those of our other face.
+# The texts of a permanent 404: of an unknown api-version (Azure and forewarn), and of the operator API.
 VERSION_UNKNOWN = "invalid version"
-LISTS_ITS_CALLS = "/openapi.json"
+OPERATOR_API = "/openapi.json"
 _NO_SUCH_VERSION = (
-    "the endpoint does not offer this api-version: ask with another; /metadata/versions lists all"
+    "the endpoint does not support this api-version; /metadata/versions lists the supported ones"
 )
-_OTHER_FACE = (
-    "what answers is no metadata endpoint but an API for operators: guests ask at another port of the "
-    "server, 8169 unless its settings name another"
+_WRONG_PORT = (
+    "this is the operator API, not a metadata endpoint: guests use another port of the server, "
+    "by default 8169"
 )
-_PASSING: Mapping[int, str] = {
-    HTTPStatus.NOT_FOUND: "the endpoint does not know this machine, or not yet",
+_TEMPORARY: Mapping[int, str] = {
+    HTTPStatus.NOT_FOUND: "the endpoint does not know this machine (yet)",
     HTTPStatus.GONE: "the endpoint is being updated",
-    HTTPStatus.TOO_MANY_REQUESTS: "this machine asks too often: who else polls?",
+    HTTPStatus.TOO_MANY_REQUESTS: "this machine sends too many requests: does another program poll too?",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDocument:
-    """A document, and the tag by which the server knows it."""
+    """A document and its ETag."""
 
     document: Document
     etag: str | None
@@ -62,11 +61,11 @@ class NewDocument:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The document is as it was."""
+    """The document has not changed."""
 
 
 def read_poll(answer: HttpAnswer, *, version: str = NEWEST_VERSION) -> NewDocument | Unchanged:
-    """Read the answer to a poll; raises what stands against it."""
+    """Read the answer to a poll, or raise its error."""
     if answer.status == HTTPStatus.NOT_MODIFIED:
         return Unchanged()
     check(answer)
@@ -74,83 +73,65 @@ def read_poll(answer: HttpAnswer, *, version: str = NEWEST_VERSION) -> NewDocume
 
 
 def _etag(answer: HttpAnswer) -> str | None:
-    """Read the tag, if it is one that can be sent back."""
+    """Read the ETag, if a request can repeat it."""
     etag = answer.headers.get("etag", "")
     return etag if etag and etag.isascii() and etag.isprintable() else None
 
 
 def check(answer: HttpAnswer) -> None:
-    """Raise what an answer that is no success means."""
-    if answer.status != HTTPStatus.OK:
-        raise fault(answer)
+    """Raise the error of an answer, unless its status is 200."""
+    if answer.status == HTTPStatus.OK:
+        return
+    message = _error_message(answer.body)
+    quoted = f". Its message: {message}" if message else ""
+    if why := _PERMANENT.get(answer.status) or _permanent_404(answer, message):
+        raise Refused(f"{answer.status}: {why}{quoted}")
+    why = _TEMPORARY.get(answer.status, "the endpoint cannot answer now")
+    # A number of seconds only: a date would depend on the clocks of both sides.
+    header = answer.headers.get("retry-after", "")
+    seconds = float(header) if header.isascii() and header.strip().isdigit() else None
+    pause = "" if seconds is None else f". It asks for a pause of {seconds:g} s"
+    raise Unavailable(f"{answer.status}: {why}{quoted}{pause}", retry_after=seconds)
 
 
-def fault(answer: HttpAnswer) -> GuestError:
-    """Return the error that an answer other than a success means, which says whether it passes."""
-    own = _own_words(answer.body)
-    quoted = f". It says: {own}" if own else ""
-    if why := _PERMANENT.get(answer.status) or _never_found(answer, own):
-        return Refused(f"{answer.status}: {why}{quoted}")
-    why = _PASSING.get(answer.status)
-    named = retry_after(answer.headers.get("retry-after"))
-    asks = "" if named is None else f". It asks to be left alone for {named:g} s"
-    return Unavailable(
-        f"{answer.status}: {why or 'the endpoint cannot answer now'}{quoted}{asks}", retry_after=named
-    )
-
-
-def _never_found(answer: HttpAnswer, own: str) -> str | None:
-    """Return why a 404 will stay one, if it will."""
+def _permanent_404(answer: HttpAnswer, message: str) -> str | None:
     if answer.status != HTTPStatus.NOT_FOUND:
         return None
-    if VERSION_UNKNOWN in own.lower():
+    if VERSION_UNKNOWN in message.lower():
         return _NO_SUCH_VERSION
-    return _OTHER_FACE if LISTS_ITS_CALLS in own else None
+    return _WRONG_PORT if OPERATOR_API in message else None
 
 
-def _own_words(body: bytes) -> str:
-    """Find the endpoint's own words in the body of an error."""
-    error = _error_in(body)
+def _error_message(body: bytes) -> str:
+    try:
+        error = json.loads(body)["error"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        error = None
     if isinstance(error, dict):
         error = error.get("message")
     if isinstance(error, str):
-        return glimpse(error.encode(errors="replace"), length=ERROR_LENGTH)
-    return glimpse(body) if body.strip() else ""
-
-
-def _error_in(body: bytes) -> object:
-    """Read what a body names as its error; None if it names none."""
-    try:
-        return json.loads(body)["error"]
-    except (ValueError, RecursionError, KeyError, TypeError):
-        return None
-
-
-def retry_after(header: str | None) -> float | None:
-    """Read after how many seconds to come again; dates are not believed, clocks differ."""
-    if header is None or not (header.isascii() and header.strip().isdigit()):
-        return None
-    return float(header)
+        return excerpt(error.encode(errors="replace"), length=ERROR_LENGTH)
+    return excerpt(body) if body.strip() else ""
 
 
 def backoff(failures: int, *, named: float | None = None, left: float | None = None) -> float:
-    """Return how long to wait after so many failures in a row.
+    """Return the pause after a number of failures in a row.
 
-    As long as the endpoint asked for, or longer each time, but never more than a fifth of the notice that is
-    left before an event, nor of that of an eviction which may have been announced meanwhile.
+    It doubles each time, or is as long as the endpoint asked for (`named`). It never exceeds a fifth of the
+    notice that is left, or of the notice of an eviction, which may have been announced meanwhile.
     """
     doubled: float = FIRST_BACKOFF_SECONDS * 2 ** min(max(failures - 1, 0), 16)
     return min(max(doubled, named or 0.0), longest_pause(left))
 
 
 def longest_pause(left: float | None) -> float:
-    """Return how long nothing may be asked, with so many seconds of notice left as far as is known."""
+    """Return the longest pause between requests, given the seconds of notice that are left."""
     notice = SHORTEST_NOTICE_SECONDS if left is None else min(left, SHORTEST_NOTICE_SECONDS)
-    return max(SHORTEST_PAUSE_SECONDS, notice / SHARES)
+    return max(SHORTEST_PAUSE_SECONDS, notice / NOTICE_SHARES)
 
 
 def patience(last_answered: float | None, *, now: float) -> float:
-    """Return how long an answer may take, given when the endpoint answered last."""
-    if last_answered is None or now - last_answered > FORGOTTEN_AFTER_SECONDS:
+    """Return the timeout of an answer, given when the endpoint last answered."""
+    if last_answered is None or now - last_answered > DISABLED_AFTER_SECONDS:
         return FIRST_ANSWER_SECONDS
     return ANSWER_SECONDS

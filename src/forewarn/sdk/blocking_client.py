@@ -1,13 +1,13 @@
-"""The client for programs that block."""
+"""The client for programs that use threads."""
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from forewarn.clock import monotonic
 from forewarn.sdk.discovery import Discovery, Surroundings, surroundings
-from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
+from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.endpoint_client import EndpointClient
 from forewarn.sdk.guest_calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, OnTrouble
 from forewarn.sdk.guest_errors import Closed
@@ -19,33 +19,12 @@ Result = TypeVar("Result")
 
 
 class GuestClient(EndpointClient):
-    """Asks a metadata endpoint, as the machine that this program runs in.
+    """A client of the metadata endpoint of this machine.
 
-    What may pass (404, 410, 429, 5xx, silence, rubbish) is asked again with growing pauses; `Unavailable`
-    says that it did not pass in time, `Refused` that asking again will not help. Threads may share a client.
+    It retries temporary errors (404, 410, 429, 5xx, no answer, an unreadable answer) with growing pauses, and
+    raises `Unavailable` if they last too long. It raises `Refused` for permanent errors. Threads may share a
+    client.
     """
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        api_version: str = NEWEST_VERSION,
-        persistence: float = PERSISTENCE_SECONDS,
-        timeout: float | None = None,
-        pause: Callable[[float], object] | None = None,
-        monotonic: Callable[[], float] = monotonic,
-    ) -> None:
-        """Take the endpoint's URL, and for how many seconds a single question is asked again.
-
-        `timeout` is how many seconds an answer may take, beyond those for which a request is held; without,
-        the first may take as long as Azure needs to turn the feature on.
-        `pause` waits between requests, `monotonic` reads the clock; tests have their own.
-        """
-        super().__init__(
-            url, api_version=api_version, persistence=persistence, timeout=timeout, monotonic=monotonic
-        )
-        self._closing = threading.Event()
-        self._pause = pause or self._closing.wait
 
     @classmethod
     def discover(
@@ -59,35 +38,34 @@ class GuestClient(EndpointClient):
     ) -> "GuestClient":
         """Find the endpoint of this machine.
 
-        It is the one that FOREWARN_ENDPOINT or SCHEDULEDEVENTSIP names, else 169.254.169.254 if it answers,
-        else the one in the DHCP lease. Where there is none it is looked for again with growing pauses until
-        `persistence` is over; a `NoEndpoint` then says where it was looked for.
+        It is named by FOREWARN_ENDPOINT or SCHEDULEDEVENTSIP, or it is 169.254.169.254 if that answers, or it
+        is in the DHCP lease. Without any, the search is repeated with growing pauses for `persistence`
+        seconds, and then raises `NoEndpoint`, which lists the places.
         """
         usual = (around or surroundings()).default_url
-        settings: dict[str, Any] = {"persistence": persistence, "timeout": timeout, "pause": pause}
-        settings["monotonic"] = monotonic
-        with cls(usual, **settings) as scout:
+        connect = partial(cls, persistence=persistence, timeout=timeout, pause=pause, monotonic=monotonic)
+        with connect(usual) as scout:
             found = scout.look(around)
-        return cls(found.url, **settings)
+        return connect(found.url)
 
     def look(self, around: Surroundings | None = None) -> Discovery:
-        """Look for an endpoint, and return what was found where."""
+        """Look for an endpoint, and return what was found in each place."""
         return self._run(self._look(around))
 
     def events(self) -> Document:
-        """Return the machine's document as it is now."""
+        """Return the current document."""
         return self._run(self._events())
 
     def approve(self, *events: Event | str) -> None:
-        """Let events start before their time, by their ids; returns when that is saved."""
+        """Approve events, so that they may start early; returns once the approval is saved."""
         self._run(self._approve(events))
 
     def watch(self, *, wait: int = WAIT_SECONDS, trouble: OnTrouble | None = None) -> Iterator[Document]:
-        """Yield the document now, and then each time it changes, until the client is closed.
+        """Yield the document now and after each change, until the client is closed.
 
-        The endpoint may be away for as long as it likes: `trouble` is called with the reason when that
-        begins, and with None when it is over. A server that can is asked to hold each request until
-        something changes, for `wait` seconds; 0 only polls.
+        An outage of the endpoint does not end the watch: `trouble` is called with the reason when one begins,
+        and with None when it is over. Each request asks the server to hold it for up to `wait` seconds until
+        the document changes; 0 polls without that.
         """
         documents = DocumentWatch(self._calls, wait=wait, trouble=trouble)
         with contextlib.suppress(Closed):
@@ -95,11 +73,11 @@ class GuestClient(EndpointClient):
                 yield self._run(self._steps(documents.next(now=self._monotonic())))
 
     def instance(self) -> Instance:
-        """Return who this machine is."""
+        """Return the instance metadata of this machine."""
         return self._run(self._instance())
 
     def close(self) -> None:
-        """Hang up, from any thread: what is being asked ends with `Closed`, and a watch ends."""
+        """Close all connections, from any thread: open requests raise `Closed`, and a watch ends."""
         self._closing.set()
         self._connections.close()
 
@@ -108,6 +86,9 @@ class GuestClient(EndpointClient):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _sleep(self, seconds: float) -> object:
+        return self._closing.wait(seconds)
 
     def _run(self, steps: Steps[Result]) -> Result:
         return blocking_driver.run(steps, pause=self._pause)

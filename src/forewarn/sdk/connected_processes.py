@@ -1,4 +1,4 @@
-"""Which other processes of this machine are connected to the endpoint, as Linux shows in `/proc`."""
+"""The other processes of this machine that are connected to the endpoint, from `/proc`."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 PROC = Path("/proc")
-# Of a line of /proc/net/tcp: the remote address, and the inode of the socket.
+# Fields of a line of /proc/net/tcp: the remote address, and the inode of the socket.
 REMOTE, INODE = 2, 9
 
 
@@ -21,14 +21,14 @@ class ConnectedProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectedProcesses:
-    """All of them, and how many connections have no known process: it is gone, or another user's."""
+    """All of these processes, and the number of connections of processes that ended or are hidden."""
 
     known: tuple[ConnectedProcess, ...] = ()
     unknown: int = 0
 
 
 def connected_processes(host: str, port: int, *, proc: Path = PROC) -> ConnectedProcesses | None:
-    """Return the processes connected to an address, but for this one; None if the system does not show."""
+    """Return the other processes connected to an address; None if the system does not list them."""
     try:
         table = (proc / "net/tcp").read_text()
         inodes = set(connections_to(table, host, port))
@@ -46,7 +46,7 @@ def connected_processes(host: str, port: int, *, proc: Path = PROC) -> Connected
 
 
 def connections_to(table: str, host: str, port: int) -> Iterator[str]:
-    """Read the inodes of the sockets that are connected to an address from the text of /proc/net/tcp."""
+    """Yield the inodes of the sockets that are connected to an address, from the text of /proc/net/tcp."""
     address = f"{int.from_bytes(IPv4Address(host).packed, 'little'):08X}:{port:04X}"
     for line in table.splitlines()[1:]:
         fields = line.split()
@@ -55,7 +55,7 @@ def connections_to(table: str, host: str, port: int) -> Iterator[str]:
 
 
 def _owners(proc: Path) -> Mapping[str, str]:
-    """Return the process of each socket, as far as this user may know."""
+    """Return the process of each socket that this user may inspect."""
     found = {}
     for pid in (entry.name for entry in proc.iterdir() if entry.name.isdigit()):
         try:

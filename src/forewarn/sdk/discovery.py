@@ -1,4 +1,4 @@
-"""Finding the endpoint: in the environment, at the usual address if that answers, or in the DHCP lease."""
+"""Discovery of the endpoint: from the environment, at the default address, or from the DHCP lease."""
 
 import math
 import os
@@ -15,14 +15,14 @@ from forewarn.sdk.guest_errors import GuestError, NoEndpoint, Unavailable
 from forewarn.sdk.transport.endpoint_urls import base_url
 
 DEFAULT_URL = "http://169.254.169.254"
-# Ours, and the one that Azure's own samples read.
+# The second one is the variable of Azure's samples.
 VARIABLES = ("FOREWARN_ENDPOINT", "SCHEDULEDEVENTSIP")
-ADVICE = "Say where it is: FOREWARN_ENDPOINT=http://HOST:PORT"
+ADVICE = "Set its address: FOREWARN_ENDPOINT=http://HOST:PORT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is to be seen in a machine."""
+    """The inputs of discovery in a machine."""
 
     now: datetime
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Surroundings:
 
 
 def surroundings() -> Surroundings:
-    """Look around in this machine."""
+    """Read the inputs of discovery in this machine."""
     return Surroundings(
         now=SystemClock().now(), environ=dict(os.environ), lease_sources=tuple(system.lease_sources())
     )
@@ -39,7 +39,7 @@ def surroundings() -> Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Where the endpoint was looked for, what was found there, and the URL if that is it."""
+    """A place, what was found there, and the URL if it is the endpoint."""
 
     where: str
     found: str
@@ -48,18 +48,18 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovery:
-    """All findings, in the order of looking; the last is the endpoint, if there is one."""
+    """All findings in order; the last one is the endpoint, if there is one."""
 
     findings: tuple[Finding, ...]
 
     @property
     def found(self) -> Finding | None:
-        """The finding that has it."""
+        """The finding with the endpoint."""
         return next((finding for finding in self.findings if finding.url is not None), None)
 
     @property
     def url(self) -> str:
-        """The endpoint; an error that says where it was looked for, if there is none."""
+        """The endpoint; raises NoEndpoint, which lists the places, if there is none."""
         if self.found is None or self.found.url is None:
             looked = [f"{finding.where}: {finding.found}" for finding in self.findings]
             lines = "".join(f"\n  {line}" for line in looked)
@@ -70,9 +70,9 @@ class Discovery:
 def discover(
     calls: GuestCalls, around: Callable[[], Surroundings], *, now: float, within: float = 0.0
 ) -> Call[Discovery]:
-    """Look for the endpoint, and again while that may help: a machine that boots is faster than its network.
+    """Look for the endpoint, repeatedly while that may help: at boot, the network may not be up yet.
 
-    What is asked is asked of the usual address.
+    The requests go to the default address.
     """
     seen = around()
     named = _first_found(_variable(name, seen.environ.get(name, "")) for name in VARIABLES)
@@ -97,7 +97,7 @@ def discover(
 
 
 def _first_found(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Look at findings in turn, until one has it."""
+    """Take findings until one is the endpoint."""
     looked: list[Finding] = []
     for finding in findings:
         looked.append(finding)
@@ -107,9 +107,9 @@ def _first_found(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _leases(around: Surroundings) -> tuple[Finding, ...]:
-    # The newest lease counts.
+    # The newest lease comes first.
     found = _first_found(_lease(source, around) for source in reversed(around.lease_sources))
-    return found or (Finding(where="DHCP leases", found="there are none"),)
+    return found or (Finding(where="DHCP leases", found="none"),)
 
 
 def _variable(name: str, value: str) -> Finding:

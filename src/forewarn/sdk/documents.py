@@ -1,8 +1,8 @@
-"""Documents of every api-version, read leniently.
+"""A lenient parser for documents of every api-version, of forewarn and of Azure.
 
-An answer may come from any version, from Azure or from here, and may say more next year than it does today.
-An answer that is no document is an `Unreadable`. Each event is read by itself: one that cannot be read is in
-`Document.unreadable`, so that nothing that is missing from `Document.events` is taken for over.
+An answer that is no document raises `Unreadable`. Each event is parsed by itself. An event that cannot be
+parsed is in `Document.unreadable`, so that a caller does not take an event that is missing from
+`Document.events` for over.
 """
 
 import json
@@ -19,23 +19,23 @@ from forewarn.core.text_formats import on_one_line
 from forewarn.sdk.guest_errors import Unreadable
 
 NEWEST_VERSION = "2020-07-01"
-# Not generally available: an endpoint that does not offer it answers 404.
+# A preview: an endpoint that does not support it answers 404.
 PREVIEW_VERSION = "2024-07-09"
-# The one version that puts an underscore before names.
+# The only version that puts an underscore before machine names.
 UNDERSCORED_VERSION = "2017-03-01"
 
-# How much of an unreadable answer is worth showing.
-GLIMPSE = 60
+# How many characters of an unreadable answer to show.
+EXCERPT_LENGTH = 60
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that is going to happen to machines, or is happening.
+    """An event that is scheduled for machines or has started.
 
-    `type`, `status` and `source` are members of their enum where the word is known, in whatever case it came,
-    and else the word itself.
+    `type`, `status` and `source` are members of their enum if the word is known, in any case. Unknown words
+    stay strings.
     """
 
     id: str
@@ -44,37 +44,37 @@ class Event:
     resources: tuple[str, ...]  # names of machines
     not_before: datetime | None = None  # aware, UTC; None once it has started
     description: str = ""
-    source: Source | str = ""  # empty where the version does not tell
-    duration: timedelta | None = None  # how long the interruption is; None if unknown
+    source: Source | str = ""  # empty if the version has none
+    duration: timedelta | None = None  # of the interruption; None if unknown
     resource_type: str = "VirtualMachine"
 
     @property
     def started(self) -> bool:
-        """Whether the impact may come at any moment."""
+        """Whether the impact may come at any time."""
         return self.status == EventStatus.STARTED
 
     @property
     def status_is_known(self) -> bool:
-        """Whether its status is one that this version of forewarn knows."""
+        """Whether this version of forewarn knows the status."""
         return self.status in tuple(EventStatus)
 
     @property
     def type_is_known(self) -> bool:
-        """Whether its type is one that this version of forewarn knows."""
+        """Whether this version of forewarn knows the type."""
         return isinstance(self.type, EventType)
 
     def names(self, machine: str) -> bool:
-        """Check whether a machine is named in it, in whatever case."""
+        """Return whether the event names a machine, in any case."""
         return machine.casefold() in (name.casefold() for name in self.resources)
 
     def has_id(self, id_: str) -> bool:
-        """Check whether this is the event's id, in whatever case."""
+        """Return whether the event has this id, in any case."""
         return self.id.casefold() == id_.casefold()
 
     def seconds_left(self, now: datetime) -> float | None:
-        """Return the seconds until it may start: 0 once it has, None if the document does not say.
+        """Return the seconds until the event may start: 0 once it has, None if that is not known.
 
-        Of an event whose status is unknown it does not: the event may have started.
+        It is not known for an unknown status: such an event may have started.
         """
         if self.started:
             return 0.0
@@ -85,22 +85,22 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableEvent:
-    """An event of a document that cannot be read, with as much of it as can."""
+    """An event that cannot be parsed."""
 
     why: str
-    id: str = ""  # empty if that cannot be read either
+    id: str = ""  # empty if it cannot be parsed either
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """All events of a machine's group.
+    """All events of the group of a machine.
 
-    Compare it with the one before: an incarnation that differs, lower too, is news.
+    A different incarnation means a change, even if it is lower.
     """
 
     incarnation: int
     events: tuple[Event, ...] = ()
-    unreadable: tuple[UnreadableEvent, ...] = ()  # these go on too: they are listed
+    unreadable: tuple[UnreadableEvent, ...] = ()  # these are not over: the document lists them
 
     def event(self, id_: str) -> Event | None:
         """Return the event with an id."""
@@ -112,38 +112,37 @@ class Document:
 
 
 def parse_document(body: bytes, *, version: str = NEWEST_VERSION) -> Document:
-    """Read a document; the type of its content does not matter."""
+    """Parse a document, whatever its content type."""
     whole = _members(_json(body), "the answer")
     if "events" not in whole:
-        raise Unreadable(f"a document without Events: {glimpse(body)}")
+        raise Unreadable(f"a document without Events: {excerpt(body)}")
     events = whole["events"]
     if not isinstance(events, list):
-        raise Unreadable(f"Events is no list: {glimpse(body)}")
-    read = [_event_or_not(each, version=version) for each in events]
-    return Document(
-        incarnation=_incarnation(whole.get("documentincarnation")),
-        events=tuple(each for each in read if isinstance(each, Event)),
-        unreadable=tuple(each for each in read if isinstance(each, UnreadableEvent)),
-    )
-
-
-def _event_or_not(value: object, *, version: str) -> Event | UnreadableEvent:
-    try:
-        return parse_event(value, version=version)
-    except Unreadable as error:
-        return UnreadableEvent(why=str(error), id=_id_of(value))
+        raise Unreadable(f"Events is not a list: {excerpt(body)}")
+    incarnation = _number(whole.get("documentincarnation"))  # some endpoints write numbers as strings
+    if incarnation is None:
+        shown = _shown(whole.get("documentincarnation"))
+        raise Unreadable(f"DocumentIncarnation is {shown}, not a number")
+    readable: list[Event] = []
+    unreadable: list[UnreadableEvent] = []
+    for each in events:
+        try:
+            readable.append(parse_event(each, version=version))
+        except Unreadable as error:
+            unreadable.append(UnreadableEvent(why=str(error), id=_id_of(each)))
+    return Document(incarnation=incarnation, events=tuple(readable), unreadable=tuple(unreadable))
 
 
 def _id_of(value: object) -> str:
-    """Return the id of an event that cannot be read; empty if it has none."""
+    """Return the id of an unreadable event; empty if it has none."""
     try:
         return _text(_members(value, "an event"), "eventid")
     except Unreadable:
         return ""
 
 
-def glimpse(body: bytes, *, length: int = GLIMPSE) -> str:
-    """Return the beginning of an answer, for people to read."""
+def excerpt(body: bytes, *, length: int = EXCERPT_LENGTH) -> str:
+    """Return the beginning of an answer, for messages."""
     text = body[: length * 4].decode(errors="replace")
     shown = on_one_line(text).strip()
     return shown if len(shown) <= length else f"{shown[:length]}…"
@@ -153,29 +152,21 @@ def _json(body: bytes) -> object:
     if not body.strip():
         raise Unreadable("an empty answer")
     try:
-        # Some put a byte order mark before it.
+        # Some answers begin with a byte order mark.
         return json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        raise Unreadable(f"an answer that is no JSON: {glimpse(body)}") from None
+        raise Unreadable(f"an answer that is not JSON: {excerpt(body)}") from None
 
 
 def _members(value: object, what: str) -> Mapping[str, Any]:
-    """Take an object apart, by names in lower case."""
+    """Return the members of a JSON object by lower-case name."""
     if not isinstance(value, dict):
-        raise Unreadable(f"{what} is no JSON object")
+        raise Unreadable(f"{what} is not a JSON object")
     return {name.lower(): member for name, member in value.items()}
 
 
-def _incarnation(value: object) -> int:
-    """Read the incarnation; some write numbers as strings."""
-    number = _number(value)
-    if number is None:
-        raise Unreadable(f"DocumentIncarnation is {_shown(value)}, not a number")
-    return number
-
-
 def parse_event(value: object, *, version: str = NEWEST_VERSION) -> Event:
-    """Read one event of a document; raises Unreadable."""
+    """Parse one event of a document; Unreadable if that fails."""
     members = _members(value, "an event")
     status = _choice(EventStatus, _text(members, "eventstatus"))
     id_ = _text(members, "eventid")
@@ -186,7 +177,7 @@ def parse_event(value: object, *, version: str = NEWEST_VERSION) -> Event:
         type=_choice(EventType, _text(members, "eventtype")),
         status=status,
         resources=_resources(members.get("resources"), version=version),
-        # An event that has started has no time any more, whatever is written there.
+        # NotBefore has no meaning once the event has started.
         not_before=None if status == EventStatus.STARTED else _moment(members.get("notbefore"), id_),
         description=_text(members, "description"),
         source=_choice(Source, _text(members, "eventsource")),
@@ -204,16 +195,16 @@ def _text(members: Mapping[str, Any], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise Unreadable(f"{name} is {_shown(value)}, not a text")
-    return _whole(value, name)
+        raise Unreadable(f"{name} is {_shown(value)}, not a string")
+    return _valid_text(value, name)
 
 
-def _whole(text: str, name: str) -> str:
-    """Refuse half a character, which JSON can express, and which can be neither encoded nor passed on."""
+def _valid_text(text: str, name: str) -> str:
+    """Refuse a lone surrogate, which JSON can express but UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Unreadable(f"{name} is {_shown(text)}, which holds half a character") from None
+        raise Unreadable(f"{name} is {_shown(text)}, which has a lone surrogate") from None
     return text
 
 
@@ -223,7 +214,7 @@ def _resources(value: object, *, version: str) -> tuple[str, ...]:
         return ()
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise Unreadable(f"Resources is {_shown(value)}, not a list of names")
-    names = [_whole(name, "Resources") for name in names]
+    names = [_valid_text(name, "Resources") for name in names]
     if version == UNDERSCORED_VERSION:
         return tuple(name.removeprefix("_") for name in names)
     return tuple(names)
@@ -261,7 +252,7 @@ def _moment(value: object, id_: str) -> datetime | None:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """Read a time as every version writes it (RFC 1123), or as early documentation did (ISO 8601)."""
+    """Parse a time of any version (RFC 1123), or of early documentation (ISO 8601)."""
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         try:
             moment = read(text.strip())
@@ -272,4 +263,4 @@ def parse_moment(text: str) -> datetime | None:
 
 
 def _shown(value: object) -> str:
-    return glimpse(repr(value).encode(errors="replace"))
+    return excerpt(repr(value).encode(errors="replace"))

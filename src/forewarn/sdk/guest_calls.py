@@ -1,7 +1,7 @@
-"""What a client asks an endpoint, and what it makes of the answers, for both clients.
+"""The calls of both clients, without I/O.
 
-A call is a generator: it yields requests, is sent what came back, and returns what the caller wanted. It does
-no I/O and reads no clock, so the same call serves threads and event loops, and tests need neither.
+A call is a generator: it yields requests, receives the replies, and returns the result. It reads no clock, so
+the same code serves threads and event loops, and tests need neither.
 """
 
 import json
@@ -27,14 +27,14 @@ from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
 from forewarn.sdk.transport.exchange import GuestRequest, HttpAnswer, NoAnswer, Reply, ServerTime
 
 INSTANCE_PATH = "/metadata/instance/compute"
-# The newest that all of Azure offers; any later date would do for forewarn.
+# The newest version that all of Azure supports; forewarn accepts any later date too.
 INSTANCE_VERSION = "2021-02-01"
 
-# What Azure asks of pollers: once a second, and no more.
+# Azure asks clients to poll once a second.
 POLL_SECONDS = 1.0
-# For how long a server is asked to hold a poll; middleboxes forget a connection that is silent for longer.
+# How long a server should hold a poll. Firewalls drop connections that are idle for longer.
 WAIT_SECONDS = 60
-# For how long a single question is asked again, unless the caller has more or less time.
+# How long a call is retried by default.
 PERSISTENCE_SECONDS = 60.0
 
 Result = TypeVar("Result")
@@ -45,42 +45,40 @@ OnTrouble: TypeAlias = Callable[[Unavailable | None], None]
 
 
 class GuestCalls:
-    """The calls of one client, and what they share: when the endpoint answered, and the server's time."""
+    """The calls of one client, and their shared state: the last answer, and the time of the server."""
 
     def __init__(self, *, version: str = NEWEST_VERSION, timeout: float | None = None) -> None:
-        """Take how many seconds an answer may take; without, as long as endpoints may need."""
+        """Take the timeout of an answer in seconds; None: as long as endpoints may need."""
         self.version = version
         self._timeout = timeout
-        # Threads share these without a lock: each is replaced as a whole, and never taken away again.
-        self._document: Document | None = None  # the last that was read
+        # Threads share these without a lock: each assignment replaces a whole value, never with None.
+        self._document: Document | None = None  # the last one
         self.server_time: ServerTime | None = None
-        self.last_answered: float | None = None  # with a document, or that it is as it was
+        # When a document or "unchanged" last came. After that, an answer does not take two minutes.
+        self.last_answered: float | None = None
 
     def events(self, *, now: float, within: float = PERSISTENCE_SECONDS) -> Call[Document]:
-        """Ask for the document."""
-        request = self.poll(now=now)
-        document = yield from self._persist(request, self.read_document, within=within)
-        return document
+        """Get the document."""
+        return (yield from self._persist(self.poll(now=now), self.read_document, within=within))
 
     def approve(self, ids: tuple[str, ...], *, now: float, within: float = PERSISTENCE_SECONDS) -> Call[None]:
-        """Let events start. Asking again does no harm: an approval counts once."""
+        """Approve events. A repeated approval counts once."""
         body = json.dumps({"StartRequests": [{"EventId": id_} for id_ in ids]}).encode()
         headers = {"Content-Type": "application/json"}
         request = replace(self.poll(now=now), method="POST", headers=headers, body=body)
         yield from self._persist(request, check, within=within)
 
     def instance(self, *, within: float = PERSISTENCE_SECONDS) -> Call[Instance]:
-        """Ask who this machine is."""
+        """Get the instance metadata of this machine."""
         request = GuestRequest(
             path=INSTANCE_PATH,
             query={"api-version": INSTANCE_VERSION},
             seconds=self._timeout or ANSWER_SECONDS,
         )
-        instance = yield from self._persist(request, _read_instance, within=within)
-        return instance
+        return (yield from self._persist(request, _read_instance, within=within))
 
     def poll(self, *, now: float, etag: str | None = None, wait: int | None = None) -> GuestRequest:
-        """Make the request for the document."""
+        """Return a request for the document."""
         headers = {} if etag is None else {"If-None-Match": etag}
         if wait is not None:
             headers["Prefer"] = f"wait={wait}"
@@ -92,47 +90,43 @@ class GuestCalls:
         )
 
     def answer_of(self, reply: Reply) -> HttpAnswer:
-        """Take the server's time from a reply, and return the answer; raise Unavailable if there is none."""
+        """Note the time of the server, and return the answer; Unavailable if there is none."""
         if isinstance(reply, NoAnswer):
             raise Unavailable(reply.why)
         self.server_time = reply.server_time or self.server_time
         return reply
 
-    def answered(self, answer: HttpAnswer) -> None:
-        """Remember that the endpoint knows this machine: it will not take two minutes again."""
-        self.last_answered = answer.received
-
     def read(self, answer: HttpAnswer) -> NewDocument | Unchanged:
-        """Read the answer to a poll; raises what stands against it."""
+        """Read the answer to a poll, or raise its error."""
         read = read_poll(answer, version=self.version)
         if isinstance(read, NewDocument):
             self._document = read.document
         return read
 
     def notice_left(self, now: float) -> float | None:
-        """Return the seconds until the first event of the last document may start; None if there is none."""
+        """Return the seconds until the first event may start, by the last document; None without events."""
         if self._document is None or self.server_time is None:
             return None
-        there = self.server_time.now(now)
-        left = (event.seconds_left(there) for event in self._document.events if not event.started)
+        server_now = self.server_time.now(now)
+        left = (event.seconds_left(server_now) for event in self._document.events if not event.started)
         return min((seconds for seconds in left if seconds), default=None)
 
     def pause_after(self, failures: int, error: Unavailable, *, now: float) -> float:
-        """Return how long to wait before asking again what has failed so often in a row."""
+        """Return the pause after a number of failures in a row."""
         return backoff(failures, named=error.retry_after, left=self.notice_left(now))
 
     def read_document(self, answer: HttpAnswer) -> Document:
-        """Return the document in the answer to a request that named none."""
+        """Read the answer to a request without an ETag."""
         read = self.read(answer)
-        self.answered(answer)
+        self.last_answered = answer.received
         if isinstance(read, NewDocument):
             return read.document
-        raise Unavailable("the endpoint says that nothing has changed, to one who knows nothing")
+        raise Unavailable("the endpoint answers that nothing has changed, to a request without an ETag")
 
     def _persist(
         self, request: GuestRequest, read: Callable[[HttpAnswer], Result], *, within: float
     ) -> Call[Result]:
-        """Repeat a request until it is answered, or until there is no time left to ask again."""
+        """Repeat a request until it succeeds or the time is over."""
         failures, deadline = 0, None
         while True:
             reply = yield request
@@ -148,10 +142,10 @@ class GuestCalls:
 
 
 class DocumentWatch:
-    """Calls without end: each `next` returns the next document that differs from the one before.
+    """A watch of the document: each call of `next` returns the next document that differs.
 
-    It asks the server to hold the request until something changes. A server that does not know this answers
-    at once, and is then asked once a second.
+    It asks the server to hold each request until the document changes. A server that does not support this
+    answers at once, and is then polled once a second.
     """
 
     def __init__(
@@ -162,13 +156,13 @@ class DocumentWatch:
         self._trouble = trouble
         self._document: Document | None = None
         self._etag: str | None = None
-        # Until the server shows that it does not; a new document may come from another server.
+        # Whether the server holds requests. A new document resets it: it may come from another server.
         self._holds = True
         self._failures = 0
         self._begun: float | None = None  # when the last request was sent
 
     def next(self, *, now: float) -> Call[Document]:
-        """Ask until the document differs."""
+        """Poll until the document differs."""
         after = self._rest(now)
         while True:
             request = self._poll(now)
@@ -191,16 +185,16 @@ class DocumentWatch:
                 self._holds = answer.waited
 
     def _poll(self, now: float) -> GuestRequest:
-        # After a failure the endpoint should say at once that it is back.
+        # After a failure the answer should come at once, to report the end of the outage.
         holding = self._wait > 0 and self._holds and self._etag is not None and not self._failures
         return self._calls.poll(now=now, etag=self._etag, wait=self._wait if holding else None)
 
     def _rest(self, now: float) -> float:
-        """Return how long to wait so that requests begin a second apart, however fast they are answered."""
+        """Return the pause after which the next request begins a second after the last one."""
         return 0.0 if self._begun is None else max(0.0, self._begun + POLL_SECONDS - now)
 
     def _failed(self, error: Unavailable, now: float) -> float:
-        """Report it, and return how long to wait: a second at least, unless an event is about to start."""
+        """Report the failure, and return the pause: at least a second, unless an event is about to start."""
         self._failures += 1
         if self._failures == 1 and self._trouble is not None:
             self._trouble(error)
@@ -208,7 +202,7 @@ class DocumentWatch:
         return max(self._calls.pause_after(self._failures, error, now=now), rest)
 
     def _recovered(self, answer: HttpAnswer) -> None:
-        self._calls.answered(answer)
+        self._calls.last_answered = answer.received
         if self._failures and self._trouble is not None:
             self._trouble(None)
         self._failures = 0
@@ -216,8 +210,6 @@ class DocumentWatch:
 
 def _read_instance(answer: HttpAnswer) -> Instance:
     if answer.status == HTTPStatus.NOT_FOUND:
-        raise Unavailable(
-            "404: the endpoint tells this machine nothing about itself, or not yet. Give its name."
-        )
+        raise Unavailable("404: the endpoint has no instance metadata for this machine (yet). Set its name.")
     check(answer)
     return parse_instance(answer.body)

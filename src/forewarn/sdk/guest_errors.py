@@ -1,4 +1,4 @@
-"""What can go wrong between a machine and its metadata endpoint: what passes, and what stays."""
+"""Errors between a machine and its metadata endpoint: temporary and permanent ones."""
 
 from collections.abc import Sequence
 
@@ -6,31 +6,31 @@ from forewarn.core.errors import ForewarnError
 
 
 class GuestError(ForewarnError):
-    """Anything that keeps a machine from its events."""
+    """Base of the errors of the endpoint and its clients."""
 
 
 class Unavailable(GuestError):
-    """It may pass: there is no answer, or none that helps now. Ask again, as the client does by itself."""
+    """A temporary error, or no answer. The client retries by itself."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after = retry_after  # seconds, as the endpoint named them: the client may wait for less
+        self.retry_after = retry_after  # seconds that the endpoint asks for; the client may wait less
 
 
 class Unreadable(Unavailable):
-    """The answer is no document. Nothing is known to have changed."""
+    """The answer is not a document. Nothing is known to have changed."""
 
 
 class Refused(GuestError):
-    """Asking again will not help before something is changed; the message says what."""
+    """A permanent error; the message names what to change."""
 
 
 class Closed(GuestError):
-    """The client was closed, from another thread or task, while it was asking."""
+    """Another thread or task closed the client during a request."""
 
 
 class NoEndpoint(GuestError):
-    """No endpoint was found in this machine; `looked` says where, and what was there."""
+    """Discovery found no endpoint; `looked` lists each place and what was there."""
 
     def __init__(self, message: str, *, looked: Sequence[str] = ()) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What a machine can learn about itself: instance metadata."""
+"""Instance metadata of a machine."""
 
 import json
 from collections.abc import Mapping
@@ -6,21 +6,21 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-from forewarn.sdk.documents import glimpse
+from forewarn.sdk.documents import excerpt
 from forewarn.sdk.guest_errors import Unreadable
 
 
 def _named(azure: str) -> str:
-    """Declare a text that Azure has under another name."""
+    """Declare a string that has another name in Azure."""
     text: str = field(default="", metadata={"azure": azure})
     return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A machine, by its instance metadata; what the endpoint does not tell is empty."""
+    """The instance metadata of a machine; unknown values are empty."""
 
-    name: str  # as events name it
+    name: str  # as in events
     vm_id: str = _named("vmId")
     location: str = ""
     resource_group: str = _named("resourceGroupName")
@@ -37,13 +37,13 @@ class Instance:
 
 
 def parse_instance(body: bytes) -> Instance:
-    """Read the category `compute` of instance metadata."""
+    """Parse the category `compute` of instance metadata."""
     try:
         parsed = json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        raise Unreadable(f"instance metadata that is no JSON: {glimpse(body)}") from None
+        raise Unreadable(f"instance metadata that is not JSON: {excerpt(body)}") from None
     if not isinstance(parsed, dict) or not isinstance(parsed.get("name"), str) or not parsed["name"]:
-        raise Unreadable(f"instance metadata without a name: {glimpse(body)}")
+        raise Unreadable(f"instance metadata without a name: {excerpt(body)}")
     texts = {each.name: each.metadata.get("azure", each.name) for each in fields(Instance)}
     values: dict[str, Any] = {ours: _text(parsed.get(theirs)) for ours, theirs in texts.items()}
     return Instance(**values | {"tags": MappingProxyType(_tags(parsed))})
@@ -54,7 +54,7 @@ def _text(value: object) -> str:
 
 
 def _tags(parsed: Mapping[str, Any]) -> dict[str, str]:
-    """Read the tags from their list; older versions have them in one text only, `a:1;b:2`."""
+    """Parse the list of tags; older versions have one string only, such as `a:1;b:2`."""
     listed = parsed.get("tagsList")
     if isinstance(listed, list):
         pairs = [(each.get("name"), each.get("value")) for each in listed if isinstance(each, dict)]

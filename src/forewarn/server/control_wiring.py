@@ -1,4 +1,4 @@
-"""The wiring of use cases and engine, without the programs and threads around them."""
+"""The wiring of use cases and engine, without threads."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from forewarn.control.all_use_cases import UseCases
 from forewarn.control.driver import Driver
 from forewarn.control.engine.driver_calls import DriverCalls
 from forewarn.control.engine.engine import Engine
-from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
+from forewarn.control.engine.order_work import OrderWork
 from forewarn.control.fleet.declarations import FleetCommands
 from forewarn.control.fleet.fleet_items import FleetItems
 from forewarn.control.followed_records import RecentRecords
@@ -33,7 +33,7 @@ from forewarn.store.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlInputs:
-    """What control works with and does not make itself."""
+    """The objects that control needs from the server."""
 
     guests: GuestActivity
     endpoint: RehearsalEndpoint
@@ -49,7 +49,7 @@ class ControlInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """Use cases and engine of one service."""
+    """The use cases and the engine of a server."""
 
     context: EngineContext
     batches: Batches
@@ -59,10 +59,10 @@ class Control:
 
 
 def wire_control(context: Context, *, store: Store, around: ControlInputs) -> Control:
-    """Make the use cases and the engine of a service on a store."""
+    """Make the use cases and the engine."""
     notices, polls = UnsavedNotices(around.guests), UnsavedPolls(around.guests)
     batches = Batches(store, notices)
-    # Use cases get the plain context, with which they cannot commit.
+    # Use cases get the plain context, which cannot commit.
     engine_context = EngineContext.of(
         context, store=store, transact=batches.transact, keep_history=around.keep_history
     )

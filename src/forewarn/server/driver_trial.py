@@ -1,4 +1,4 @@
-"""A driver, tried out before a fleet is trusted to it: asked about a step that nobody has ordered."""
+"""A trial of a driver before it gets a fleet: calls for a step that no order contains."""
 
 import threading
 import uuid
@@ -15,14 +15,13 @@ from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import TRAITS, Machine
-from forewarn.core.time_formats import format_span
 from forewarn.core.text_formats import hint
-from forewarn.drivers.registry import Drivers
-from forewarn.server.wiring import new_id
+from forewarn.core.time_formats import format_span
+from forewarn.server.preparation import drivers_of, new_id
 from forewarn.wire.texts import either, shown
 
-# What can be tried on one machine, and who would order it.
-TRIED = {
+# The work that can be tried on one machine, with the action that orders it.
+ACTIONS = {
     Work.FREEZE: Action.FREEZE,
     Work.REBOOT: Action.RESTART,
     Work.REDEPLOY: Action.REDEPLOY,
@@ -30,13 +29,13 @@ TRIED = {
     Work.TERMINATE: Action.TERMINATE,
     Work.START: Action.START,
 }
-# When a driver that does not say is asked again, and the least time between two questions.
-ASK_AGAIN, SOONEST = timedelta(seconds=5), timedelta(seconds=1)
+# The wait before the next check if the driver names none, and the shortest wait.
+ASK_AGAIN, SHORTEST_WAIT = timedelta(seconds=5), timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialStep:
-    """What is tried."""
+    """The step to try."""
 
     driver: str
     machine: str
@@ -46,68 +45,68 @@ class TrialStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialCallAnswer:
-    """What a driver has answered to one call."""
+    """The answer of a driver to one call."""
 
     call: str
-    state: str  # as programs say it
-    says: str  # the rest, for people
+    state: str  # in the format of command drivers
+    says: str  # details for people
     seconds: float
 
 
 def work_of(word: str | None) -> Work:
-    """Return what is to be tried; Invalid names what can be."""
+    """Parse the value of `--begin`."""
     if word is None:
         return Work.FREEZE
-    if word not in TRIED:
-        raise Invalid(f"--begin: expected {either(sorted(TRIED))}, got {shown(word)}{hint(word, TRIED)}")
+    if word not in ACTIONS:
+        raise Invalid(f"--begin: expected {either(sorted(ACTIONS))}, got {shown(word)}{hint(word, ACTIONS)}")
     return Work(word)
 
 
 class DriverTrial:
-    """Asks one driver about one machine, as an order would."""
+    """Calls a driver for one machine, as the engine does for an order."""
 
     def __init__(self, settings: Settings, fleet: FleetSpec, step: TrialStep) -> None:
-        drivers = Drivers(settings, monotonic=monotonic)
+        drivers = drivers_of(settings)
         drivers.known.check(step.driver)
         self._driver = drivers.by_name[step.driver]
         self._with_hooks = drivers.with_hooks[step.driver]
         if self._driver.limits is None:
-            raise Conflict(f"driver {step.driver} is part of the server: there is nothing to try")
+            raise Conflict(f"driver {step.driver} is built into the server and needs no trial")
         self._clock = SystemClock()
         self._begun = False
         self._task = _task(fleet, step, now=self._clock.now())
 
     def check(self) -> tuple[TrialCallAnswer, bool]:
-        """Ask about the step, of which nothing can be known; return whether that is what it says."""
-        answer, said = self._asked(Verb.CHECK)
-        return said, isinstance(answer, NotBegun)
+        """Check a step that has never begun; return whether the driver answers that it has not."""
+        answer, written = self._call(Verb.CHECK)
+        return written, isinstance(answer, NotBegun)
 
     def carry_out(self) -> Iterator[tuple[TrialCallAnswer, bool]]:
-        """Have the step done in real, to its end; yield each answer, and whether it is done."""
+        """Begin the step and check it until it ends; yield each answer and whether the step is done."""
         self._begun = True
-        answer, said = self._asked(Verb.BEGIN)
+        answer, written = self._call(Verb.BEGIN)
         while True:
-            yield said, isinstance(answer, Done)
+            yield written, isinstance(answer, Done)
             if not isinstance(answer, Running | Unknown):
                 return
             now = self._clock.now()
-            wait = max((answer.look_at or now + ASK_AGAIN) - now, SOONEST)
+            wait = max((answer.look_at or now + ASK_AGAIN) - now, SHORTEST_WAIT)
             threading.Event().wait(wait.total_seconds())
             if isinstance(answer, Running) and answer.mark:
                 self._task = replace(self._task, mark=answer.mark)
-            answer, said = self._asked(Verb.CHECK)
+            answer, written = self._call(Verb.CHECK)
 
     def cancel(self) -> TrialCallAnswer:
-        """Have the step called off."""
-        return self._asked(Verb.CANCEL)[1]
+        """Cancel the step."""
+        return self._call(Verb.CANCEL)[1]
 
-    def _asked(self, verb: Verb) -> tuple[Answer, TrialCallAnswer]:
+    def _call(self, verb: Verb) -> tuple[Answer, TrialCallAnswer]:
         began = monotonic()
         self._task = replace(self._task, now=self._clock.now())
-        # A hook might do something, whatever it is asked.
+        # Without hooks until the step has begun: a hook may act even on a check.
         driver = self._with_hooks if self._begun else self._driver
         answer = perform(driver, DriverCall(verb=verb, task=self._task))
-        state, says = _words(answer)
+        state, says = _written(answer)
         return answer, TrialCallAnswer(
             call=verb.value, state=state, says=says, seconds=round(monotonic() - began, 2)
         )
@@ -119,11 +118,11 @@ def _task(fleet: FleetSpec, step: TrialStep, *, now: datetime) -> DriverTask:
         known = (each.name for each in fleet.machines)
         raise NotFound(f'machine "{step.machine}" is not in the fleet{hint(step.machine, known)}')
     if step.work is Work.REDEPLOY and step.target is None:
-        raise Invalid("--to: expected a host that the machine is to go to")
+        raise Invalid("--to: expected the target host of the machine")
     return DriverTask(
         order=OrderId(new_id()),
         attempt=1,
-        action=TRIED[step.work],
+        action=ACTIONS[step.work],
         work=step.work,
         machine=_machine(machine),
         source=_host(fleet, machine.host) if machine.host is not None else None,
@@ -153,7 +152,7 @@ def _host(fleet: FleetSpec, name: HostName) -> Host:
     return Host(name=spec.name, driver=spec.driver, uri=spec.uri, labels=spec.labels)
 
 
-def _words(answer: Answer) -> tuple[str, str]:
+def _written(answer: Answer) -> tuple[str, str]:
     match answer:
         case Done(host=host, impact=impact):
             away = "" if impact is None else f"away for {format_span(timedelta(seconds=impact))}"

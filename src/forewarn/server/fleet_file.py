@@ -1,4 +1,4 @@
-"""The fleet file that a server is started with: applied if it is new, and the difference shown."""
+"""The fleet file of `forewarn serve`: show the difference and apply it, if the file has changed."""
 
 import hashlib
 from collections import Counter
@@ -12,12 +12,12 @@ from forewarn.core.toml_text import parse_toml
 from forewarn.store.batch import Transact
 from forewarn.wire.fleet import read_fleet, unreadable_fleet_file
 
-# More lines of one kind than that tell a person nothing.
+# More additions are only counted.
 SHOWN = 10
 
 
 def check_file(path: str, drivers: KnownDrivers) -> None:
-    """Refuse a fleet file that would be refused whatever the store holds."""
+    """Raise Invalid for a fleet file that no store accepts."""
     table = parse_toml(read_file(path), name=path, finite=True)
     try:
         check_declaration(read_fleet(table), drivers)
@@ -26,7 +26,7 @@ def check_file(path: str, drivers: KnownDrivers) -> None:
 
 
 def apply_file(fleet: FleetCommands, transact: Transact, path: str, *, say: Callable[[str], None]) -> None:
-    """Apply a fleet file, unless it is the one that was applied last."""
+    """Apply a fleet file unless it was the last one to be applied."""
     text = read_file(path)
     digest = hashlib.sha256(text.encode()).hexdigest()
     if digest == fleet.applied_fleet():
@@ -44,7 +44,7 @@ def apply_file(fleet: FleetCommands, transact: Transact, path: str, *, say: Call
 
 
 def read_file(path: str) -> str:
-    """Read a fleet file; refuse one that cannot be read."""
+    """Read a fleet file; raise Invalid if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -52,7 +52,7 @@ def read_file(path: str) -> str:
 
 
 def _show(changes: tuple[str, ...], path: str, say: Callable[[str], None]) -> None:
-    """Show the difference; additions are only counted if they are many, for they do no harm."""
+    """Show the difference; if there are many additions, only count them, because they are harmless."""
     say(f"Applying {path}:")
     added = [line for line in changes if line.startswith("+")]
     if len(added) > SHOWN:

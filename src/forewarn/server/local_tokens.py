@@ -1,4 +1,4 @@
-"""Tokens made and revoked on the store itself, beside a running server or before there is one."""
+"""Creating, listing and revoking tokens directly in the store, with or without a running server."""
 
 import getpass
 from collections.abc import Callable, Iterator, Mapping
@@ -10,10 +10,10 @@ from forewarn.control.token_use_cases import Tokens
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.server.log_setup import set_up_audit
+from forewarn.server.preparation import context_of, new_id, new_secret
 from forewarn.server.serve import settings_of
 from forewarn.server.threads import service_time
 from forewarn.server.threads.batches import Batches
-from forewarn.server.wiring import new_id, tokens_of
 from forewarn.store.batch import Transact
 from forewarn.store.opening import lock
 from forewarn.store.opening.database import parse_database
@@ -23,15 +23,14 @@ from forewarn.wire.answers.access_answers import NewTokenAnswer, RevokedTokenAns
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body
 
-# More than a person reads; a list on the store is answered whole.
+# Lists are not split into pages.
 ALL = 1_000_000
 
 
 def create(database: str, wanted: Grant, *, say: Callable[[str], None]) -> dict[str, Any]:
-    """Make a token; answers as the API does.
+    """Create a token; return the API's answer.
 
-    An operator's may be the first thing in a new store, before anybody serves it. That is said: perhaps
-    another one was meant.
+    An operator's token may create a new store. A message then names the store, in case of a typing error.
     """
     new = not is_store(database)
     if new and wanted.role is not Role.OPERATOR:
@@ -39,12 +38,12 @@ def create(database: str, wanted: Grant, *, say: Callable[[str], None]) -> dict[
     with _audited(f"token create {wanted.name} ({wanted.role})"), _tokens(database) as (tokens, transact):
         token, secret = transact(lambda tx: tokens.create(tx, wanted, by=_who()))
     if new:
-        say(f"There was no store at {_named(database)}: a new one is made there, with this token in it.")
+        say(f"There was no store at {_named(database)}: this command has created one with this token.")
     return write_body(NewTokenAnswer(token=TokenAnswer.like(token), secret=secret))
 
 
 def list_all(database: str) -> dict[str, Any]:
-    """List tokens; answers as the API does."""
+    """List tokens; return the API's answer."""
     _check_there(database)
     with _tokens(database) as (tokens, _):
         found, after = tokens.list(after=None, limit=ALL)
@@ -52,7 +51,7 @@ def list_all(database: str) -> dict[str, Any]:
 
 
 def revoke(database: str, name: str) -> Mapping[str, Any]:
-    """Revoke a token; answers as the API does."""
+    """Revoke a token; return the API's answer."""
     _check_there(database)
     with _audited(f"token revoke {name}"), _tokens(database) as (tokens, transact):
         revoked = transact(lambda tx: tokens.revoke(tx, name, by=_who()))
@@ -63,7 +62,7 @@ def revoke(database: str, name: str) -> Mapping[str, Any]:
 
 @contextmanager
 def _audited(what: str) -> Iterator[None]:
-    """Tell syslog, if it is set, of a change on the store itself."""
+    """Report a change to syslog, if configured, with its result."""
     set_up_audit(settings_of({}))
     result = "refused"
     try:
@@ -74,7 +73,7 @@ def _audited(what: str) -> Iterator[None]:
 
 
 def _check_there(database: str) -> None:
-    """Refuse to look for tokens where there is no store: opening it would make one."""
+    """Raise NotFound if there is no store, because opening it would create one."""
     if not is_store(database):
         raise _missing(database)
 
@@ -82,12 +81,12 @@ def _check_there(database: str) -> None:
 def _missing(database: str) -> NotFound:
     return NotFound(
         f"there is no store at {_named(database)}: check --database; "
-        "`forewarn serve` makes a new one, and so does an operator's first token"
+        "`forewarn serve` and the first operator token create a new one"
     )
 
 
 def _named(database: str) -> str:
-    """Name a database so that a slip can be seen: a file with all its folders."""
+    """Name a database; a file with its full path, so that a typing error is visible."""
     known = parse_database(database)
     return known.name if known.file is None else str(known.file)
 
@@ -96,14 +95,15 @@ def _named(database: str) -> str:
 def _tokens(database: str) -> Iterator[tuple[Tokens, Transact]]:
     settings = settings_of({"database": database})
     with _opened(settings.database) as store:
-        yield tokens_of(store, service_time.standing(store), settings), Batches(store).transact
+        context = context_of(store, service_time.standing(store), settings)
+        yield Tokens(context, new_secret=new_secret), Batches(store).transact
 
 
 @contextmanager
 def _opened(database: str) -> Iterator[Store]:
-    """Open a store; its schema is brought up to date only if no server runs on it.
+    """Open a store; migrate its schema only if no server runs on it.
 
-    The lock is released after the store is closed: `FileLock` says why.
+    The lock is released after the store is closed; `FileLock` states the reason.
     """
     with ExitStack() as opened:
         try:
@@ -111,12 +111,14 @@ def _opened(database: str) -> Iterator[Store]:
             without_migration = False
         except Conflict:
             without_migration = True
-        yield opened.enter_context(closing(open_store(database, new_id=new_id, without_migration=without_migration)))
+        yield opened.enter_context(
+            closing(open_store(database, new_id=new_id, without_migration=without_migration))
+        )
 
 
 def _who() -> str:
-    """Name the person at the terminal, for the records."""
+    """Name the user of the terminal, for records."""
     try:
         return f"{getpass.getuser()} (on the store)"
     except (KeyError, OSError):
-        return "somebody (on the store)"
+        return "unknown user (on the store)"

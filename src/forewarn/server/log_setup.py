@@ -1,4 +1,4 @@
-"""The log: set up at start, and when the server reads its settings again; a line for each saved record."""
+"""The log: its configuration, the audit log to syslog, and a line for each saved record."""
 
 import logging
 import socket
@@ -14,7 +14,7 @@ from forewarn.core.redaction import unmarked
 from forewarn.store.saved import Saved, records_of
 from forewarn.wire.texts import LogForm, log_line, named, write_time
 
-# They say much, and what an HTTP client says of its calls names webhooks' addresses, which are secrets.
+# These loggers write much, and those of the HTTP client write the URLs of webhooks, which are secret.
 CHATTY = ("alembic", "uvicorn", "httpx", "httpcore", "asyncio")
 IDENT = "forewarn"
 
@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 
 def set_up_log(settings: Settings) -> None:
-    """Log as is set, instead of as before; can be called at any time. Invalid leaves all as it was."""
-    # No line names threads or processes, and to ask for them takes time for each.
+    """Configure the log, at the start or on reload; if this raises Invalid, nothing has changed."""
+    # The format has no thread or process, and reading them takes time for each line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     to_stderr = logging.StreamHandler(sys.stderr)
     to_stderr.setFormatter(LogFormatter(LogForm(settings.log.format)))
@@ -31,33 +31,33 @@ def set_up_log(settings: Settings) -> None:
     _replace(logging.getLogger(), [to_stderr])
     logging.getLogger().setLevel(settings.log.level.upper())
     _replace(AUDIT, audit)
-    # Whatever else is left out, changes are told of.
+    # The audit log is complete at every log level.
     AUDIT.setLevel(logging.INFO)
     AUDIT.propagate = True
     for chatty in CHATTY:
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    # It warns of each request that cannot be read, and strangers could fill the log with them.
+    # Uvicorn warns of each request that it cannot parse, so any caller could fill the log.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    # It warns of each pipeline that ends with an error, which is told as that of any statement.
+    # psycopg warns of each pipeline that fails, but the error of the statement is logged anyway.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 def set_up_audit(settings: Settings) -> None:
-    """Tell syslog alone of changes, for a command that works on the store beside a server."""
+    """Send audit lines only to syslog, for a command that works directly on the store."""
     _replace(AUDIT, _syslog(settings.log))
     AUDIT.setLevel(logging.INFO)
     AUDIT.propagate = False
 
 
 class LogFormatter(logging.Formatter):
-    """Writes a record as one line, with names as fields."""
+    """Formats a record as one line with fields."""
 
     def __init__(self, form: LogForm) -> None:
         super().__init__()
         self._form = form
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a line."""
+        """Format a record."""
         return log_line(
             self._form,
             at=datetime.fromtimestamp(record.created, UTC),
@@ -69,26 +69,26 @@ class LogFormatter(logging.Formatter):
 
 
 class SyslogFormatter(LogFormatter):
-    """Writes a record without what syslog adds: the time, and how grave it is."""
+    """Formats a record without the time and the level, which syslog adds."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a line."""
+        """Format a record."""
         if self._form is LogForm.JSON:
             return super().format(record)
         return named(unmarked(record.getMessage()), getattr(record, "fields", {}))
 
 
 class Syslog(SysLogHandler):
-    """Sends lines to syslog, and waits for nobody: what it does not take is lost, and that is logged."""
+    """Sends lines to syslog without blocking; logs a warning when syslog does not accept a line."""
 
     socket: socket.socket
 
     def __init__(self, address: str | tuple[str, int]) -> None:
         super().__init__(address=address, facility=SysLogHandler.LOG_AUTH)
-        self._takes = True
+        self._accepts = True
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send a line; once more if syslog was started anew meanwhile, but never wait for it."""
+        """Send a line; reconnect once if syslog has restarted."""
         priority = self.encodePriority(self.facility, self.mapPriority(record.levelname))
         line = f"<{priority}>{IDENT}: {self.format(record)}\0".encode()
         try:
@@ -100,14 +100,14 @@ class Syslog(SysLogHandler):
                 self.socket.close()
                 self.createSocket()
                 self._send(line)
-            self._takes = True
+            self._accepts = True
         except OSError as error:
-            if self._takes:
-                log.warning("syslog does not take what is audited: %s", error)
-            self._takes = False
+            if self._accepts:
+                log.warning("syslog does not accept audit lines: %s", error)
+            self._accepts = False
 
     def _send(self, line: bytes) -> None:
-        self.socket.setblocking(False)  # noqa: FBT003 - the socket's own
+        self.socket.setblocking(False)  # noqa: FBT003 - positional only
         if isinstance(self.address, str):
             self.socket.send(line)
         else:
@@ -126,7 +126,7 @@ def _syslog(settings: LogSettings) -> list[logging.Handler]:
 
 
 def _address(text: str) -> str | tuple[str, int]:
-    """Read where syslog is: a path, or a host with its port if it is not the usual one."""
+    """Parse the address of syslog: a path, HOST or HOST:PORT."""
     if text.startswith("/"):
         return text
     host, colon, port = text.rpartition(":")
@@ -140,54 +140,53 @@ def _address(text: str) -> str | tuple[str, int]:
 def _replace(logger: logging.Logger, handlers: list[logging.Handler]) -> None:
     old, logger.handlers = logger.handlers, handlers
     for each in old:
-        if isinstance(each, SysLogHandler):  # the others are not ours, or stay open: stderr
+        if isinstance(each, SysLogHandler):  # the handler of stderr must not be closed
             each.close()
 
 
 records_log = logging.getLogger("forewarn.records")
 
-# What a person may have to look after.
-GRAVE = frozenset(
+# Kinds that an operator may have to act on.
+WARNING_KINDS = frozenset(
     {
-        *(
-            Kind.ORDER_FAILED,
-            Kind.STEP_FAILED,
-            Kind.STEP_UNKNOWN,
-            Kind.HOST_LOST,
-            Kind.HOST_FENCED,
-            Kind.PROMISE_BROKEN,
-            Kind.UNANNOUNCED_IMPACT,
-            Kind.NOTICE_LATE,
-            Kind.NOTICE_NEVER,
-        ),
-        *(Kind.WEBHOOK_FAILING, Kind.CLOCK_JUMPED, Kind.SERVICE_AWAY),
+        Kind.ORDER_FAILED,
+        Kind.STEP_FAILED,
+        Kind.STEP_UNKNOWN,
+        Kind.HOST_LOST,
+        Kind.HOST_FENCED,
+        Kind.PROMISE_BROKEN,
+        Kind.UNANNOUNCED_IMPACT,
+        Kind.NOTICE_LATE,
+        Kind.NOTICE_NEVER,
+        Kind.WEBHOOK_FAILING,
+        Kind.CLOCK_JUMPED,
+        Kind.SERVICE_AWAY,
     }
 )
-# Declared fleets and single steps come by the thousand. The rest happens to orders, events, rollouts, holds
-# and tokens, or to the service.
-FINE = frozenset({"step", "machine", "group", "host", "project", "history"})
-_FINE_KINDS = frozenset({Kind.CLOCK_ADVANCED})
+# The first words of kinds that come by the thousand, with declared fleets and single steps. The other kinds
+# are about orders, events, rollouts, holds, tokens and the server.
+DEBUG_PREFIXES = frozenset({"step", "machine", "group", "host", "project", "history"})
 FIELDS = ("number", "project", "group", "host", "machine", "event", "order", "by", "reason")
 
 
 def level_of(kind: str) -> int:
-    """Return how grave a kind of record is."""
-    if kind in GRAVE:
+    """Return the log level of a kind of record."""
+    if kind in WARNING_KINDS:
         return logging.WARNING
-    fine = kind in _FINE_KINDS or kind.partition("-")[0] in FINE
-    return logging.DEBUG if fine else logging.INFO
+    is_debug = kind == Kind.CLOCK_ADVANCED or kind.partition("-")[0] in DEBUG_PREFIXES
+    return logging.DEBUG if is_debug else logging.INFO
 
 
 def log_records(saved: Saved) -> None:
-    """Log what has been saved; `at` is service time, which need not be the world's."""
+    """Log saved records with their service time, which may differ from real time."""
     for record in records_of(saved):
         level = level_of(record.kind)
         if records_log.isEnabledFor(level):
             fields = {name: getattr(record, name) or None for name in FIELDS}
             fields["reason"] = unmarked(record.reason) or None
             fields["at_service_time"] = write_time(record.at)
-            # As `log.log` does, but without looking for who calls: that takes a third of the time of a line.
-            said = records_log.makeRecord(
+            # Unlike `log.log`, this does not look for the caller, which takes a third of the time of a line.
+            line = records_log.makeRecord(
                 records_log.name, level, "", 0, "%s", (str(record.kind),), None, extra={"fields": fields}
             )
-            records_log.handle(said)
+            records_log.handle(line)

@@ -1,15 +1,14 @@
-"""A batch: one database transaction, made of savepoints that can be undone one by one.
+"""A batch: one database transaction made of savepoints, which can be rolled back one by one.
 
-The batch opens a database transaction when something is first read or written in it. It sends SAVEPOINT only
-where earlier writes must survive a rollback, and only before the next statement: a savepoint without earlier
-writes is undone by rolling back the level it is in, and postponed writes are simply dropped.
+The batch begins the database transaction at the first statement. It sends SAVEPOINT as late as possible:
+before the next statement, and only if a rollback must keep earlier writes or the lock of the job around it.
+Otherwise a rollback ends the whole transaction and drops postponed writes; the next statement begins another.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Engine, event
@@ -18,7 +17,7 @@ from sqlalchemy import Transaction as DatabaseTransaction
 from forewarn.core.basic_types import ProjectName
 from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
 from forewarn.core.scope import EVERYTHING, Scope
-from forewarn.store.prefetch import Prefetch, Loaded
+from forewarn.store.prefetch import Prefetch, PrefetchedRows
 from forewarn.store.queries.callers import (
     AnswerChanges,
     RehearsalChanges,
@@ -30,49 +29,38 @@ from forewarn.store.queries.callers import (
 from forewarn.store.queries.fleet import FleetFileChanges
 from forewarn.store.queries.records import RecordChanges
 from forewarn.store.queries.service_time import TimeChanges
-from forewarn.store.reads.loading import load
-from forewarn.store.reads.open_transaction import KnownMeta, OpenTransaction
+from forewarn.store.reads.open_transaction import BatchState, OpenTransaction
+from forewarn.store.reads.prefetching import load
 from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.stored import Meta
-from forewarn.store.saved import SavedChanges
-from forewarn.store.snapshots import ScopedSnapshot, Snapshot
+from forewarn.store.snapshots import ScopedSnapshot, Snapshot, SnapshotPart
 from forewarn.store.writes.saving import ChangeSaving
-from forewarn.store.writes.writer import OPEN, Postponed
+from forewarn.store.writes.writer import PostponedWrites
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Act: TypeAlias = Callable[[], None]
 
-_LOST = "the connection to the database was lost while this was saved together with something else: try again"
+_BATCH = "forewarn.batch"  # key in the `info` of a connection: the batch that uses it
+_LOST = "the connection to the database was lost while this call was saved together with others: try again"
 
 
 @dataclass(slots=True)
 class _Level:
-    """The whole transaction, or a savepoint in it; not begun while nothing was asked of it."""
+    """The whole transaction, or a savepoint in it."""
 
-    transaction: DatabaseTransaction | None = None
-    meta: Meta | None = None  # as it was before
+    transaction: DatabaseTransaction | None = None  # None until a statement needs it
+    meta: Meta | None = None  # at the start
     written: bool = False
-    postponed: Postponed = field(default_factory=Postponed)
-    parts: int = 0  # that are open in it, one within the other
+    postponed: PostponedWrites = field(default_factory=PostponedWrites)
+    blocks: int = 0  # `savepoint` blocks that share this level, one within the other
 
-
-@dataclass(slots=True)
-class _Effect:
-    """What happens after the commit, or after a rollback."""
-
-    committed: Act
-    undone: Act
-
-
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """How far a batch was when a savepoint began."""
-
-    changes: int
-    effects: int
-    meta: Meta | None
+    def must_survive(self, state: BatchState) -> bool:
+        """Return whether the rollback of a block that begins now must leave this level as it is."""
+        job_holds_lock = self.blocks > 0 and self.transaction is not None
+        meta_changed = state.unwritten and state.meta is not self.meta
+        return self.written or bool(self.postponed) or job_holds_lock or meta_changed
 
 
 @dataclass(slots=True)
@@ -81,319 +69,243 @@ class Batch:
 
     connect: Callable[[], AbstractContextManager[Connection]]
     connection: Connection | None = None
-    known: KnownMeta = field(default_factory=KnownMeta)  # as it is within the transaction
-    changes: list[SavedChanges] = field(default_factory=list)
-    postpones: bool = False  # whether writes whose result nobody needs are postponed
-    _effects: list[_Effect] = field(default_factory=list)
+    connecting: AbstractContextManager[Connection] | None = None  # closes the connection
+    state: BatchState = field(default_factory=BatchState)
+    _effects: list[tuple[Act, Act]] = field(default_factory=list)  # after the commit, after a rollback
     _levels: list[_Level] = field(default_factory=lambda: [_Level()])
-    closing: AbstractContextManager[Connection] | None = None
     _broken: ForewarnError | None = None
     _closed: bool = False
-    _reaching: bool = False  # whether levels are being begun, or what was postponed is being written
-
-    @property
-    def begun(self) -> bool:
-        """Whether there is a transaction."""
-        return self.connection is not None
-
-    @property
-    def connection_lost(self) -> bool:
-        """Whether the database has ended the connection, and the transaction with it."""
-        return self.connection is not None and self.connection.invalidated
+    _internal: bool = False  # whether the batch itself runs statements
 
     def begin(self) -> Connection:
         """Return the connection, in a transaction."""
-        self._check_open()
+        if self._closed:
+            raise RuntimeError("this transaction is used after the end of its batch")
         if self._broken is not None:
             raise Unavailable(str(self._broken))
         if self.connection is None:
-            self.closing = self.connect()
-            self.connection = self.closing.__enter__()
-            self.connection.info[OPEN] = self
+            self.connecting = self.connect()
+            self.connection = self.connecting.__enter__()
+            self.connection.info[_BATCH] = self
         if self._levels[0].transaction is None:
-            self._levels[0].transaction = self._alone(self.connection.begin)
+            self._levels[0].transaction = self._run(self.connection.begin)
         return self.connection
 
-    def postpone(self, statement: Any, rows: Sequence[Columns], *, changing: bool = False) -> None:
-        """Have rows written before the database is asked anything else, or when all is saved."""
-        self._levels[-1].postponed.add(statement, rows, changing=changing)
+    def postpone(self, statement: Any, rows: Sequence[Columns]) -> None:
+        """Write rows before the next statement, or before the commit."""
+        self._levels[-1].postponed.add(statement, rows)
 
-    def reach(self, *, writing: bool = False) -> None:
-        """Begin all levels, and write what was postponed: the database is about to be asked something."""
-        if self._reaching or self.connection is None:
-            return
+    def flush(self) -> None:
+        """Begin all levels and write the postponed rows, because a statement is about to run."""
         for level in self._levels:
-            self._alone(partial(self._reach, level, self.connection))
-        self._levels[-1].written = self._levels[-1].written or writing
+            if level.transaction is None and self.connection is not None:
+                level.transaction = self.connection.begin_nested()
+            if level.postponed and self.connection is not None:
+                level.written = True
+                try:
+                    level.postponed.write(self.connection)
+                except ForewarnError as error:
+                    if level is not self._levels[-1]:
+                        self._broken = error  # these rows are of savepoints that have already ended
+                    raise
 
-    def _reach(self, level: _Level, connection: Connection) -> None:
-        if level.transaction is None:
-            level.transaction = connection.begin_nested()
-        if not level.postponed:
-            return
-        level.written = True
-        try:
-            level.postponed.write(connection)
-        except ForewarnError as error:
-            if level is not self._levels[-1]:
-                self._broken = error  # it is of parts that were over already
-            raise
+    def before_statement(self, *, writes: bool) -> None:
+        """Note that a statement is about to run on the connection."""
+        if not self._internal:
+            self._run(self.flush)
+            self._levels[-1].written |= writes
 
     def after_commit(self, act: Act, undone: Act) -> None:
         """Call `act` after the commit, or `undone` if this savepoint or the batch is rolled back."""
-        self._check_open()
-        self._effects.append(_Effect(act, undone))
+        if self._closed:
+            raise RuntimeError("this transaction is used after the end of its batch")
+        self._effects.append((act, undone))
 
     def prefetch(self, calls: Sequence[Prefetch]) -> None:
-        """Load at once what calls that come next will ask for, and postpone what they write."""
-        self.known.loaded = load(self.begin(), calls, self.known)
-        self.postpones = True
+        """Load at once what the next jobs will ask for, and postpone their writes."""
+        self.state.prefetched = load(self.begin(), calls, self.state)
+        self.state.postpone = self.postpone
+
+    def open(self, scope: Scope = EVERYTHING) -> OpenTransaction:
+        """Open the transaction for a caller."""
+        return OpenTransaction(self.begin, scope=scope, batch=self.state)
 
     @contextmanager
     def savepoint(self) -> Iterator["Transaction"]:
-        """Open a transaction on everything; if the block raises, only the block is undone."""
-        with self.undone_alone():
-            yield Transaction(self, self.open())
-
-    def open(self, scope: Scope = EVERYTHING) -> OpenTransaction:
-        """Return what a transaction reads and writes with; its first statement locks the counter."""
-        return OpenTransaction(self.begin, lock=True, scope=scope, known=self.known, saved=self.changes)
-
-    @contextmanager
-    def undone_alone(self) -> Iterator[None]:
-        """Undo what is done within the block, and nothing else, if it raises."""
-        before = _Before(len(self.changes), len(self._effects), self.known.meta)
-        own = self._has_changed(self._levels[-1])
-        if own:
-            self._levels.append(_Level(meta=self.known.meta))
+        """Open a transaction on everything; if the block raises, only the block is rolled back."""
+        saved, effects, meta = len(self.state.saved), len(self._effects), self.state.meta
         level = self._levels[-1]
-        level.parts += 1
+        nested = level.must_survive(self.state)
+        if nested:
+            level = _Level(meta=meta)
+            self._levels.append(level)
+        level.blocks += 1
         try:
-            yield
-            if own:
+            yield Transaction(self, self.open())
+            if nested:
                 self._release(level)
         except BaseException:
-            self._undo(level, before)
+            self.state.meta, self.state.prefetched = meta, PrefetchedRows()
+            self._roll_back(level)
+            del self.state.saved[saved:]
+            undone = self._effects[effects:]
+            del self._effects[effects:]
+            _perform(undo for _, undo in reversed(undone))
             raise
         finally:
-            level.parts -= 1
-            if own:
+            level.blocks -= 1
+            if nested:
                 self._levels.pop()
 
-    def _has_changed(self, level: _Level) -> bool:
-        """Return whether something that must stay was done in a level, written already or not."""
-        return (
-            level.written
-            or bool(level.postponed)
-            or (self.known.unwritten and self.known.meta is not level.meta)
-        )
-
     def commit(self) -> None:
-        """Save all of it; Uncertain if it cannot be told whether it was."""
+        """Commit; Uncertain if the connection was lost before the answer."""
         if self._broken is not None:
             raise Unavailable(str(self._broken))
-        whole, connection = self._levels[0].transaction, self.connection
-        if whole is None or connection is None:
+        transaction, connection = self._levels[0].transaction, self.connection
+        if transaction is None or connection is None:
             return
-        self.known.write(self.postpone)
-        self.reach()
+        self.write_rest()
         try:
-            whole.commit()
+            transaction.commit()
         except ForewarnError as error:
             if connection.invalidated:
                 raise Uncertain(f"{error}; {MAY_STILL_HAPPEN}") from error
-            # SQLAlchemy takes it as over, but the database may not.
+            # For SQLAlchemy the transaction is over; for the database it may not be.
             connection.connection.rollback()
             raise
 
+    def write_rest(self) -> None:
+        """Write the row of the store as a whole and everything that is still postponed."""
+        self.state.write_meta(self.postpone)
+        self._run(self.flush)
+
     def close(self) -> None:
-        """Give the connection back; what was not saved is undone."""
+        """Return the connection; anything that was not committed is rolled back."""
         self._closed = True
         self._disconnect()
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError("the batch of this transaction is over: nothing would commit this")
-
     def committed(self) -> None:
         """Run the effects of the commit."""
-        for each in self._effects:
-            _perform(each.committed)
+        _perform(act for act, _ in self._effects)
 
     def undone(self) -> None:
         """Run the effects of the rollback."""
-        for each in reversed(self._effects):
-            _perform(each.undone)
+        _perform(undo for _, undo in reversed(self._effects))
 
     def _release(self, level: _Level) -> None:
         if level.transaction is not None:
-            self._alone(level.transaction.commit)
-        self._levels[-2].postponed.add_all(level.postponed)
-        self._levels[-2].written = self._levels[-2].written or level.written
+            self._run(level.transaction.commit)
+        around = self._levels[-2]
+        around.postponed.add_all(level.postponed)
+        around.written |= level.written
 
-    def _alone(self, act: Callable[[], T]) -> T:
-        """Ask the database something that begins no level, and that nothing postponed is written for."""
-        self._reaching = True
+    def _run(self, act: Callable[[], T]) -> T:
+        """Run the batch's own statements, which flush nothing."""
+        self._internal = True
         try:
             return act()
         finally:
-            self._reaching = False
-
-    def _undo(self, level: _Level, before: _Before) -> None:
-        self.known.meta = before.meta
-        self.known.loaded = Loaded()
-        try:
-            self._roll_back(level)
-        except ForewarnError as error:
-            self._broken = error
-        if self.connection_lost:
-            # What the others have written is gone with it.
-            self._broken = self._broken or Unavailable(_LOST)
-        del self.changes[before.changes :]
-        undone = self._effects[before.effects :]
-        del self._effects[before.effects :]
-        for each in reversed(undone):
-            _perform(each.undone)
+            self._internal = False
 
     def _roll_back(self, level: _Level) -> None:
         transaction, level.transaction, level.written = level.transaction, None, False
-        level.postponed = Postponed()
-        root = level is self._levels[0]
-        if root and level.parts == 1:
-            self._disconnect()  # what comes next begins anew, if anything does
-            self._broken = None
-            return
-        if transaction is None:
-            return
-        if root:
-            self.known.meta = None  # others may save something before it is locked again
-        self._alone(transaction.rollback)
-        if level.parts > 1 and not self.connection_lost:
-            self.begin()  # the part around it goes on with the connection
+        level.postponed = PostponedWrites()
+        try:
+            if level is self._levels[0]:
+                # No block around this one has used the database yet.
+                self._disconnect()
+                self._broken = None
+            elif transaction is not None:
+                self._run(transaction.rollback)
+        except ForewarnError as error:
+            self._broken = error
+        if self.connection is not None and self.connection.invalidated:
+            # The earlier writes of the batch are lost too.
+            self._broken = self._broken or Unavailable(_LOST)
 
     def _disconnect(self) -> None:
-        closing, connection = self.closing, self.connection
-        self.closing = self.connection = self.known.meta = None
-        self.known.loaded = Loaded()
-        if closing is None or connection is None:
+        connecting, connection = self.connecting, self.connection
+        self.connecting = self.connection = self.state.meta = None
+        self.state.prefetched = PrefetchedRows()
+        if connecting is None or connection is None:
             return
         if not connection.invalidated:
-            connection.info.pop(OPEN, None)
-        closing.__exit__(None, None, None)  # undoes what was not committed
+            connection.info.pop(_BATCH, None)
+        connecting.__exit__(None, None, None)  # rolls back
+
+
+def _perform(acts: Iterable[Act]) -> None:
+    for act in acts:
+        try:
+            act()
+        except Exception:  # the commit stands, and the other effects still run
+            log.exception("an effect of a commit failed")
+
+
+def watch_statements(engine: Engine) -> None:
+    """Notify batches of each statement on their connection."""
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def note(
+        connection: Connection, _cursor: Any, _statement: str, _rows: Any, context: Any, many: Any
+    ) -> None:
+        if (batch := connection.info.get(_BATCH)) is not None:
+            # Only writes run with many rows.
+            batch.before_statement(writes=many or context.isinsert or context.isupdate or context.isdelete)
 
 
 def _nothing() -> None:
-    """Do nothing after a rollback."""
+    pass
 
 
 class ScopedTransaction(ScopedSnapshot):
-    """The same, and what can be changed for a project."""
+    """A transaction of one project: a snapshot and the changes that a project may make."""
 
-    def __init__(self, batch: "Batch", transaction: OpenTransaction) -> None:
+    def __init__(self, batch: Batch, transaction: OpenTransaction) -> None:
         super().__init__(transaction)
         self._batch = batch
+
+    webhooks = SnapshotPart(WebhookChanges)
+    rehearsals = SnapshotPart(RehearsalSaving)
+    changes = SnapshotPart(ChangeSaving)
 
     def narrowed(self, project: ProjectName) -> "ScopedTransaction":
         """Return the same transaction for one project in its scope."""
         return ScopedTransaction(self._batch, self._batch.open(self.scope.narrowed(project)))
 
     def lock(self) -> None:
-        """Begin now, and keep other writers out until the commit."""
+        """Begin now and lock out other writers until the commit."""
         self.transaction.connection  # noqa: B018 - its first use locks the counter
 
     def after_commit(self, act: Act, *, undone: Act = _nothing) -> None:
-        """Call `act` after the commit, or `undone` if this is rolled back."""
+        """Call `act` after the commit, or `undone` if this transaction is rolled back."""
         self._batch.after_commit(act, undone)
-
-    @cached_property
-    def webhooks(self) -> WebhookChanges:
-        """Webhooks."""
-        return WebhookChanges(self.transaction)
-
-    @cached_property
-    def rehearsals(self) -> RehearsalSaving:
-        """Rehearsals."""
-        return RehearsalSaving(self.transaction)
-
-    @cached_property
-    def changes(self) -> ChangeSaving:
-        """Where what was decided is saved."""
-        return ChangeSaving(self.transaction)
 
 
 class Transaction(Snapshot, ScopedTransaction):
-    """The same, and all that can be changed."""
+    """A transaction on everything."""
+
+    records = SnapshotPart(RecordChanges)
+    time = SnapshotPart(TimeChanges)
+    fleet_file = SnapshotPart(FleetFileChanges)
+    tokens = SnapshotPart(TokenChanges)
+    sessions = SnapshotPart(SessionChanges)
+    answers = SnapshotPart(AnswerChanges)
+    rehearsals = SnapshotPart(RehearsalChanges)
 
     def scoped(self, scope: Scope) -> ScopedTransaction:
-        """Return the same transaction as a scope sees it."""
-        opened = self._batch.open(scope)
+        """Return the same transaction limited to a scope."""
         kind = Transaction if scope.project is None else ScopedTransaction
-        return kind(self._batch, opened)
+        return kind(self._batch, self._batch.open(scope))
 
-    @contextmanager
-    def savepoint(self) -> Iterator["Transaction"]:
-        """Open the same transaction again; if the block raises, only the block is undone."""
-        with self._batch.savepoint() as tx:
-            yield tx
-
-    @cached_property
-    def records(self) -> RecordChanges:
-        """The history."""
-        return RecordChanges(self.transaction)
-
-    @cached_property
-    def time(self) -> TimeChanges:
-        """Service time."""
-        return TimeChanges(self.transaction)
-
-    @cached_property
-    def fleet_file(self) -> FleetFileChanges:
-        """The fleet file."""
-        return FleetFileChanges(self.transaction)
-
-    @cached_property
-    def tokens(self) -> TokenChanges:
-        """Tokens."""
-        return TokenChanges(self.transaction)
-
-    @cached_property
-    def sessions(self) -> SessionChanges:
-        """Sessions of browsers."""
-        return SessionChanges(self.transaction)
-
-    @cached_property
-    def answers(self) -> AnswerChanges:
-        """What calls were answered."""
-        return AnswerChanges(self.transaction)
-
-    @cached_property
-    def rehearsals(self) -> RehearsalChanges:
-        """Rehearsals."""
-        return RehearsalChanges(self.transaction)
+    def savepoint(self) -> AbstractContextManager["Transaction"]:
+        """Open the same transaction again; if the block raises, only the block is rolled back."""
+        return self._batch.savepoint()
 
 
 class Transact(Protocol):
-    """Runs work in a transaction of its own; the worker has it, and nothing else does."""
+    """Runs work in a transaction of its own and commits it; only the worker provides one."""
 
     def __call__(self, work: Callable[[Transaction], T], /) -> T:
-        """Return what the work returns once it is committed."""
+        """Return the result of the work once it is committed."""
         ...
-
-
-def _perform(act: Act) -> None:
-    try:
-        act()
-    except Exception:  # the commit stands, and the other effects run
-        log.exception("an effect of a commit failed")
-
-
-def watch_writes(engine: Engine) -> None:
-    """Have batches know when the database is asked something in them, or written to."""
-
-    @event.listens_for(engine, "before_cursor_execute")
-    def note(
-        connection: Connection, _cursor: Any, _statement: str, _rows: Any, context: Any, many: Any
-    ) -> None:
-        if (batch := connection.info.get(OPEN)) is not None:
-            # Nothing but writing is done many times at once.
-            batch.reach(writing=many or context.isinsert or context.isupdate or context.isdelete)

@@ -1,7 +1,7 @@
-"""Statements that need not wait for the answers to those before them: a database is waited for once for all.
+"""Several statements in one round trip to the database.
 
-Each is executed by SQLAlchemy as any other is. PostgreSQL is sent all of them before the first is answered
-(`opening/pipelined_postgresql.py`); SQLite, which nobody waits for, answers each as it comes.
+SQLAlchemy executes each statement as usual. PostgreSQL gets all of them before it answers the first one
+(`opening/pipelined_postgresql.py`). SQLite, which has no network latency, answers each at once.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection, CursorResult, Executable, Row
 
-# An execution option: the trip that a statement is part of.
+# The execution option that names the round trip of a statement.
 TRIP = "forewarn.trip"
 
-Statement = tuple[Executable, Any]  # with its values, or a list of them
+Statement = tuple[Executable, Any]  # with its values, or a list of values
 
 
 class _Counted(Protocol):
@@ -23,33 +23,34 @@ class _Counted(Protocol):
 
 
 @dataclass(slots=True)
-class Trip:
-    """Statements on their way, and what is to be closed once they are answered, or when one fails."""
+class RoundTrip:
+    """Statements on their way."""
 
-    left: int  # statements that come after the one that is executed
-    until_answered: ExitStack
-    written: list[_Counted] = field(default_factory=list)  # those whose answers came with the last one's
+    left: int  # statements that still follow
+    until_answered: ExitStack  # closed after the last answer, or when a statement fails
+    written: list[_Counted] = field(default_factory=list)  # writes whose answers came with the last one's
 
 
 def read_at_once(connection: Connection, queries: Sequence[Statement]) -> list[Sequence[Row[Any]]]:
-    """Return the rows of each of several queries."""
-    results, _ = _at_once(connection, queries)
+    """Return the rows of each query."""
+    results, _ = _execute(connection, queries)
     return [result.all() for result in results]
 
 
 def write_at_once(connection: Connection, writes: Sequence[Statement]) -> list[int]:
-    """Execute several statements that write rows and return none; return how many each of them changed."""
-    results, trip = _at_once(connection, writes)
+    """Execute writes that return no rows; return how many rows each of them changed."""
+    results, trip = _execute(connection, writes)
     counted: Sequence[_Counted] = trip.written or results
     return [each.rowcount for each in counted]
 
 
-def _at_once(connection: Connection, statements: Sequence[Statement]) -> tuple[list[CursorResult[Any]], Trip]:
+def _execute(
+    connection: Connection, statements: Sequence[Statement]
+) -> tuple[list[CursorResult[Any]], RoundTrip]:
     with ExitStack() as until_answered:
-        trip = Trip(len(statements), until_answered)
-        options = {TRIP: trip}
+        trip = RoundTrip(len(statements), until_answered)
         results = []
         for statement, values in statements:
             trip.left -= 1
-            results.append(connection.execute(statement, values, execution_options=options))
+            results.append(connection.execute(statement, values, execution_options={TRIP: trip}))
     return results, trip

@@ -1,4 +1,4 @@
-"""What was saved, as those are told of it who follow: boards, the tail of records, the log, the engine."""
+"""Saved changes, as boards, the stream, the log and the engine are notified of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from forewarn.core.model.record import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedChanges:
-    """What one use case has changed, as it was saved."""
+    """The changes of one use case, as they were saved."""
 
-    before: int  # the number of the feed until then
-    number: int  # and from then on
-    changes: Changes  # with the numbers that they were given
-    wakes: bool = False  # whether something that was loaded for nobody is due with it
+    before: int  # the number of the feed before
+    number: int  # and after
+    changes: Changes  # with the numbers that they were assigned
+    wakes: bool = False  # whether they make orders or rollouts due that the use case did not load
 
 
-# What one transaction has saved, in order; None: something may have been saved, and nobody knows what.
+# The saves of one transaction, in order. None: something may have been saved, but it is not known what.
 Saved: TypeAlias = Sequence[SavedChanges] | None
 Listener: TypeAlias = Callable[[Saved], None]
 

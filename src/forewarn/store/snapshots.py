@@ -1,11 +1,11 @@
-"""Snapshots and transactions, put together from their parts: each is made when it is first used.
+"""Snapshots: the queries that a caller may make in one transaction.
 
-A snapshot or transaction of a project lacks the queries that a project must not make.
+A snapshot of one project lacks the queries that a project must not make.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import cached_property
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from forewarn.core.scope import Scope
 from forewarn.store.queries.callers import (
@@ -25,105 +25,55 @@ from forewarn.store.queries.work import WorkQueries
 from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.reads.slice_reads import ScopedRuleQueries
 
+Kind_co = TypeVar("Kind_co", covariant=True)
+
+
+class SnapshotPart(Generic[Kind_co]):
+    """An attribute of a snapshot: made at its first use, then kept in the instance."""
+
+    def __init__(self, kind: Callable[[OpenTransaction], Kind_co]) -> None:
+        self._kind = kind
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, snapshot: "ScopedSnapshot", _owner: type) -> Kind_co:
+        made = snapshot.__dict__[self._name] = self._kind(snapshot.transaction)
+        return made
+
 
 class ScopedSnapshot:
-    """What one project sees, in one transaction."""
+    """A snapshot of one project."""
 
     def __init__(self, transaction: OpenTransaction) -> None:
-        self.transaction = transaction  # which all its parts share
+        self.transaction = transaction
+        self.scope: Scope = transaction.scope
 
-    @property
-    def scope(self) -> Scope:
-        """What its caller sees."""
-        return self.transaction.scope
-
-    @cached_property
-    def fleet(self) -> FleetQueries:
-        """The declared fleet."""
-        return FleetQueries(self.transaction)
-
-    @cached_property
-    def work(self) -> WorkQueries:
-        """Orders and events."""
-        return WorkQueries(self.transaction)
-
-    @cached_property
-    def records(self) -> RecordQueries:
-        """The history."""
-        return RecordQueries(self.transaction)
-
-    @cached_property
-    def webhooks(self) -> WebhookQueries:
-        """Webhooks."""
-        return WebhookQueries(self.transaction)
-
-    @cached_property
-    def rules(self) -> ScopedRuleQueries:
-        """What decisions are made on."""
-        return ScopedRuleQueries(self.transaction)
+    fleet = SnapshotPart(FleetQueries)
+    work = SnapshotPart(WorkQueries)
+    records = SnapshotPart(RecordQueries)
+    webhooks = SnapshotPart(WebhookQueries)
+    rules = SnapshotPart(ScopedRuleQueries)
 
 
 class Snapshot(ScopedSnapshot):
-    """All that is kept, in one transaction."""
+    """A snapshot of everything."""
 
-    @cached_property
-    def rules(self) -> RuleQueries:
-        """What decisions are made on."""
-        return RuleQueries(self.transaction)
-
-    @cached_property
-    def feed(self) -> FeedQueries:
-        """What boards follow."""
-        return FeedQueries(self.transaction)
-
-    @cached_property
-    def due(self) -> DueQueries:
-        """What the engine goes by."""
-        return DueQueries(self.transaction)
-
-    @cached_property
-    def rollouts(self) -> RolloutQueries:
-        """Rollouts."""
-        return RolloutQueries(self.transaction)
-
-    @cached_property
-    def metrics(self) -> MetricQueries:
-        """What metrics count."""
-        return MetricQueries(self.transaction)
-
-    @cached_property
-    def time(self) -> TimeQueries:
-        """Service time."""
-        return TimeQueries(self.transaction)
-
-    @cached_property
-    def fleet_file(self) -> FleetFileQueries:
-        """The fleet file."""
-        return FleetFileQueries(self.transaction)
-
-    @cached_property
-    def tokens(self) -> TokenQueries:
-        """Tokens."""
-        return TokenQueries(self.transaction)
-
-    @cached_property
-    def sessions(self) -> SessionQueries:
-        """Sessions of browsers."""
-        return SessionQueries(self.transaction)
-
-    @cached_property
-    def answers(self) -> AnswerQueries:
-        """What calls were answered."""
-        return AnswerQueries(self.transaction)
-
-    @cached_property
-    def rehearsals(self) -> RehearsalQueries:
-        """Rehearsals."""
-        return RehearsalQueries(self.transaction)
+    rules = SnapshotPart(RuleQueries)
+    feed = SnapshotPart(FeedQueries)
+    due = SnapshotPart(DueQueries)
+    rollouts = SnapshotPart(RolloutQueries)
+    metrics = SnapshotPart(MetricQueries)
+    time = SnapshotPart(TimeQueries)
+    fleet_file = SnapshotPart(FleetFileQueries)
+    tokens = SnapshotPart(TokenQueries)
+    sessions = SnapshotPart(SessionQueries)
+    answers = SnapshotPart(AnswerQueries)
+    rehearsals = SnapshotPart(RehearsalQueries)
 
 
 class ScopedReadStore(Protocol):
-    """Opens snapshots of what a scope sees: of the store, or of an open transaction."""
+    """Opens snapshots of one project."""
 
     def read(self) -> AbstractContextManager[ScopedSnapshot]:
         """Open a consistent snapshot."""
@@ -131,12 +81,12 @@ class ScopedReadStore(Protocol):
 
 
 class ReadStore(Protocol):
-    """Opens snapshots: of the store, or of an open transaction."""
+    """Opens snapshots."""
 
     def read(self) -> AbstractContextManager[Snapshot]:
-        """Open a consistent snapshot, in which everything is seen that was answered before."""
+        """Open a consistent snapshot, which includes every change that was answered before."""
         ...
 
     def scoped(self, scope: Scope) -> ScopedReadStore:
-        """Return the same as a scope sees it."""
+        """Return the same store limited to a scope."""
         ...

@@ -1,6 +1,6 @@
-"""For other people's tests: the pytest plug-in, whose fixture `forewarn` is a `Fleet`.
+"""The pytest plug-in for tests of applications; its fixture `forewarn` is a `Fleet`.
 
-pytest imports this wherever forewarn is installed, so each name is imported when it is first used.
+pytest imports this package wherever forewarn is installed, so each name is imported at its first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,7 @@
-"""Faults of the metadata plane, put and lifted by a test."""
+"""Faults of the guest endpoint, injected by a test."""
 
 import itertools
 from datetime import timedelta
-from types import TracebackType
 from typing import Literal, TypeAlias
 
 from forewarn.core.rehearsal_rules import SHORT_NOTICE, SLOW, Fault, FaultKind
@@ -35,7 +34,7 @@ def fault_of(
     delay: timedelta | None,
     notice: timedelta | None,
 ) -> Fault:
-    """Make a fault; ValueError says what is wrong with it."""
+    """Return a fault; ValueError if an argument is wrong."""
     if name not in set(FaultKind):
         raise ValueError(f"fault: expected one of {', '.join(FaultKind)}, got {name!r}")
     kind = FaultKind(name)
@@ -56,22 +55,20 @@ def fault_of(
 
 
 class PutFault:
-    """A fault that guests meet until it is lifted: by hand, at the end of a `with`, or with the test."""
+    """A fault in force until `lift`, the end of its `with` block, or the end of the test."""
 
     def __init__(self, service: FleetService, fault: Fault) -> None:
         self._service = service
         self._fault = fault
         service.put(fault)
-        service.note(TEST, f"puts {fault}")
+        service.note(TEST, f"injects {fault}")
 
     def lift(self) -> None:
-        """End it; the second time changes nothing."""
+        """End the fault, if it is still in force."""
         self._service.lift(self._fault)
 
     def __enter__(self) -> "PutFault":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.lift()

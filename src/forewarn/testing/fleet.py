@@ -1,4 +1,4 @@
-"""The fleet of one test: machines, groups and hosts come into being when they are first named."""
+"""The fleet of a test. Machines, groups and hosts are created at their first mention."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -6,8 +6,6 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from forewarn.api.services import Services
-from forewarn.control.all_use_cases import CallerReads
-from forewarn.core.model import event
 from forewarn.store.batch import Transact
 from forewarn.testing.events import Event
 from forewarn.testing.faults import FaultName, PutFault, fault_of
@@ -17,15 +15,13 @@ from forewarn.wire.fleet import read_fleet, write_fleet
 
 __tracebackhide__ = True  # pytest shows the line of the test instead
 
-# As many events as are read at once.
-
 
 class Fleet:
-    """What the fixture `forewarn` gives: at first only hosts, and a clock that stands until it is turned."""
+    """The value of the fixture `forewarn`: at first only hosts, and a manual clock."""
 
     def __init__(self, service: FleetService) -> None:
         self._service = service
-        self._machines: dict[str, Machine] = {}  # the test's thread has it
+        self._machines: dict[str, Machine] = {}  # owner: the thread of the test
 
     def machine(
         self,
@@ -36,18 +32,16 @@ class Fleet:
         host: str | None = None,
         priority: Literal["regular", "spot"] | None = None,
     ) -> Machine:
-        """Return a machine, made when it is first named; what it is, is said then.
+        """Return a machine; the first call creates it with these attributes.
 
-        Without a host it is on host-1 or, if it has another update domain than 0, on host-2 and so on.
+        Its default host is host-1 for update domain 0, host-2 for update domain 1, and so on.
         """
         declared = {"group": group, "update_domain": update_domain, "host": host, "priority": priority}
         given = {key: value for key, value in declared.items() if value is not None}
         known = self._machines.get(name.casefold())
         if known is not None:
             if given:
-                raise ValueError(
-                    f"machine {name} is there: say its {' and '.join(given)} when it is first named"
-                )
+                raise ValueError(f"machine {name} exists: set its {' and '.join(given)} in the first call")
             return known
         return self._add(name, {"host": f"host-{(update_domain or 0) + 1}", **given})
 
@@ -59,22 +53,23 @@ class Fleet:
         update_domains: int = 1,
         policy: Mapping[str, Any] | None = None,
     ) -> None:
-        """Declare a group that should be something else than an availability set without a policy.
+        """Declare a group; needed only if it is not an availability set without a policy.
 
-        It gets as many update domains as its machines need, or as are said here.
+        It gets at least `update_domains` update domains, and more if its machines need them.
         """
         wanted = {"kind": kind, "update_domains": update_domains, "policy": dict(policy or {})}
         self._change(lambda fleet: fleet["groups"].update({name: wanted}))
 
     def host(self, name: str) -> Host:
-        """Return a host, made when it is first named; host-1 to host-3 are there."""
+        """Return a host; the first call creates it. host-1 to host-3 exist from the start."""
         self._change(lambda fleet: fleet["hosts"].setdefault(name, {}))
         return Host(self._service, name)
 
     @property
     def events(self) -> list[Event]:
-        """All events that are listed now, oldest first."""
-        return [Event(self._service, event.id) for event in self._service.read(_listed)]
+        """All current events, oldest first."""
+        coming = self._service.read(lambda reads: reads.views.coming())
+        return [Event(self._service, each.event.id) for each in coming]
 
     @property
     def now(self) -> datetime:
@@ -84,12 +79,12 @@ class Fleet:
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> datetime:
-        """Turn the clock; when this returns all that fell due on the way is done, and guests can see it."""
-        way = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        """Advance the clock; returns once everything that became due is done and visible to guests."""
+        by = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         self._service.act_alone(
-            lambda services, transact: services.timekeeper.advance(transact, way.total_seconds(), by=TEST)
+            lambda services, transact: services.timekeeper.advance(transact, by.total_seconds(), by=TEST)
         )
-        self._service.note(TEST, f"has turned the clock by {way}")
+        self._service.note(TEST, f"has advanced the clock by {by}")
         return self.now
 
     def fault(
@@ -100,12 +95,12 @@ class Fleet:
         delay: timedelta | None = None,
         notice: timedelta | None = None,
     ) -> PutFault:
-        """Let the guests of all machines meet a fault, those that are made later too."""
+        """Inject a fault into the answers to all guests, including those of later machines."""
         return PutFault(self._service, fault_of(name, (), calls=calls, delay=delay, notice=notice))
 
     @property
     def log(self) -> Sequence[str]:
-        """What the test and its guests did, a line each; pytest prints it when the test fails."""
+        """The actions of the test and its guests, one per line; pytest prints them if the test fails."""
         return tuple(self._service.log)
 
     def _add(self, name: str, given: Mapping[str, Any]) -> Machine:
@@ -123,7 +118,7 @@ class Fleet:
         return machine
 
     def _change(self, change: Callable[[dict[str, Any]], None]) -> None:
-        """Declare the fleet anew, as a fleet file would."""
+        """Change the declaration of the fleet, and apply it as a fleet file."""
 
         def changed(services: Services, transact: Transact) -> None:
             declared = {
@@ -138,12 +133,8 @@ class Fleet:
         self._service.act_alone(changed)
 
 
-def _listed(reads: CallerReads) -> Sequence[event.Event]:
-    return [each.event for each in reads.views.coming()]
-
-
 @contextmanager
 def opened_fleet() -> Iterator[Fleet]:
-    """Give a fleet of its own, and take it down."""
+    """Yield a new fleet, and stop its service afterwards."""
     with running_service() as service:
         yield Fleet(service)

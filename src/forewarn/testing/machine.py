@@ -1,9 +1,8 @@
-"""A machine or a host of a test's fleet, and what can be done to it."""
+"""Machines and hosts of a test."""
 
 from datetime import timedelta
 
 from forewarn.api.services import Services
-from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.basic_types import Action, MaintenanceWord, Work
 from forewarn.core.catalogue import MAINTENANCE_WORK
@@ -21,67 +20,60 @@ __tracebackhide__ = True  # pytest shows the line of the test instead
 class Machine:
     """A machine with a guest endpoint of its own.
 
-    Its guest counts as one that listens, whether the application has asked yet or not: what is ordered here
-    is announced. The clock stands until it is turned, so no guest is late.
+    Its group is enabled even if the application has never polled, so every order is announced. The clock
+    stands still until the test advances it, so no guest is late.
     """
 
     def __init__(self, service: FleetService, name: str, endpoint: str) -> None:
         self._service = service
-        self._name = name
-        self._endpoint = endpoint
-
-    @property
-    def name(self) -> str:
-        """Its name, as events give it."""
-        return self._name
-
-    @property
-    def endpoint(self) -> str:
-        """The URL at which its guest asks, without the path; what `GuestClient` takes."""
-        return self._endpoint
+        self.name = name
+        self.endpoint = endpoint  # the URL of its guest endpoint without a path, for `GuestClient`
 
     @property
     def state(self) -> str:
-        """Running, frozen, restarting, moving, stopped, or gone once it is terminated; in small letters."""
-        return self._service.read(self._state)
+        """`running`, `frozen`, `restarting`, `moving`, `stopped`, or `gone` once it was terminated."""
+        try:
+            return self._service.read(lambda reads: reads.views.machine(self.name).machine.state.value)
+        except NotFound:
+            return "gone"
 
     @property
     def host(self) -> str | None:
-        """The host that carries it; None while none does."""
+        """Its host; None while it has none."""
         return self._service.read(lambda reads: reads.views.machine(self.name).machine.host)
 
     @property
     def polls(self) -> int:
-        """How often its guest has asked for events, spoiled requests too."""
+        """How often its guest has polled, including requests that met a fault."""
         return self._service.account(self.name).polls
 
     @property
     def spoiled(self) -> int:
-        """How many of its guest's requests got no sound answer."""
+        """How many of these requests met a fault."""
         return self._service.account(self.name).spoiled
 
     def restart(self) -> Event:
-        """Restart it, as its user would."""
+        """Restart it, as a user would."""
         return self._announced(Action.RESTART)
 
     def redeploy(self) -> Event:
-        """Move it to another host, as its user would."""
+        """Redeploy it, as a user would."""
         return self._announced(Action.REDEPLOY)
 
     def freeze(self) -> Event:
-        """Pause it for seconds."""
+        """Freeze it for some seconds."""
         return self._announced(Action.FREEZE)
 
     def evict(self) -> Event:
-        """Stop it because its place is needed; for machines declared with priority "spot"."""
+        """Evict it; only for machines with the priority `spot`."""
         return self._announced(Action.EVICT)
 
     def terminate(self) -> Event:
-        """Delete it, as its user would."""
+        """Terminate it, as a user would."""
         return self._announced(Action.TERMINATE)
 
     def start(self) -> Order:
-        """Start it again after an eviction; a start makes no event."""
+        """Start it again after an eviction; this has no event."""
         return Order(self._service, self._order(Action.START).order.id)
 
     def fault(
@@ -92,7 +84,7 @@ class Machine:
         delay: timedelta | None = None,
         notice: timedelta | None = None,
     ) -> PutFault:
-        """Let its guest meet a fault, from now on until it is lifted, in so many requests at most."""
+        """Inject a fault into the answers to its guest, for at most so many requests (`calls`)."""
         fault = fault_of(name, (self.name,), calls=calls, delay=delay, notice=notice)
         return PutFault(self._service, fault)
 
@@ -100,68 +92,58 @@ class Machine:
         placed = self._order(action)
         if not placed.events:
             why = "; ".join(f"{each.what}: {each.reason}" for each in placed.order.waiting)
-            raise Conflict(f"nobody is told of the {action} of {self.name} now: {why}")
+            raise Conflict(f"the {action} of {self.name} has no event yet: {why}")
         return Event(self._service, placed.events[0].id)
 
     def _order(self, action: Action) -> Placed:
-        def listened_and_ordered(services: Services, tx: Transaction) -> Placed:
-            # Each time: a day without a poll ends listening, and the test may have let one pass.
+        def enable_and_order(services: Services, tx: Transaction) -> Placed:
+            # Each time, because a day without polls disables the group, and the test may have advanced the
+            # clock.
             services.fleet.guests.enable(tx, services.reads_in(tx).views.machine(self.name).group.name)
             return services.orders.order_machine(tx, self.name, action, OrderRequest(by=TEST))
 
         self._service.note(TEST, f"orders {action} of {self.name}")
-        return self._service.act(listened_and_ordered)
-
-    def _state(self, reads: CallerReads) -> str:
-        try:
-            return reads.views.machine(self.name).machine.state.value
-        except NotFound:
-            return "gone"
+        return self._service.act(enable_and_order)
 
     def __repr__(self) -> str:
         return f"<machine {self.name} at {self.endpoint}>"
 
 
 class Host:
-    """A host; what is ordered here is announced to the machines it carries."""
+    """A host; its orders are announced to the machines on it."""
 
     def __init__(self, service: FleetService, name: str) -> None:
         self._service = service
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._name
+        self.name = name
 
     @property
     def state(self) -> str:
-        """Ok, cordoned, degraded or failed; in small letters."""
+        """`ok`, `cordoned`, `degraded` or `failed`."""
         return self._service.read(lambda reads: reads.fleet.views.host(self.name)[0].state.value)
 
     @property
     def machines(self) -> list[str]:
-        """The names of the machines it carries."""
+        """The names of its machines."""
         return self._service.read(
             lambda reads: [str(each.name) for each in reads.fleet.views.host(self.name)[1]]
         )
 
     def maintenance(self, action: MaintenanceWord) -> Order:
-        """Maintain it, one update domain of a group at a time."""
+        """Do maintenance on it, one update domain of a group at a time."""
         if action not in set(MAINTENANCE_WORK):
             raise ValueError(f"action: expected {either(MAINTENANCE_WORK)}, got {action!r}")
         return self._order(Action.MAINTENANCE, Work(action))
 
     def degrade(self) -> Order:
-        """Degrade it: it is going to fail, and its machines move within days."""
+        """Degrade it: a failure is predicted, and its machines move within days."""
         return self._order(Action.DEGRADE)
 
     def fail(self) -> Order:
-        """Let it fail: its machines come back on others, and their events are born Started."""
+        """Let it fail: its machines restart on other hosts, and their events begin as Started."""
         return self._order(Action.FAIL)
 
     def restore(self) -> Order:
-        """Make it sound again."""
+        """Restore it."""
         return self._order(Action.RESTORE)
 
     def _order(self, action: Action, work: Work | None = None) -> Order:

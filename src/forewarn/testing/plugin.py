@@ -1,4 +1,4 @@
-"""What pytest loads in every run, so it imports nothing but pytest: `forewarn` and `forewarn_session`."""
+"""The fixtures `forewarn` and `forewarn_session`. Each pytest run loads this module, so it imports little."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -9,25 +9,23 @@ import pytest
 if TYPE_CHECKING:
     from forewarn.testing.fleet import Fleet
 
-NO_SERVER = (
-    "the fixture `forewarn` runs forewarn's server, and {name} is missing: pip install 'forewarn[server]'"
-)
+NO_SERVER = "the fixture `forewarn` needs the server, and {name} is missing: pip install 'forewarn[server]'"
 
 
 @pytest.fixture
 def forewarn(request: pytest.FixtureRequest) -> "Iterator[Fleet]":
-    """Give a fleet of this test's own: machines with real guest endpoints, and a clock that it turns."""
+    """Yield a fleet of the test's own: machines with real guest endpoints, and a manual clock."""
     with _opened() as fleet:
         yield fleet
-    # Printed if the test has failed: then one wants to know what the guests did.
+    # pytest prints it if the test fails.
     request.node.add_report_section("teardown", "forewarn", "\n".join(fleet.log))
 
 
 @pytest.fixture(scope="session")
 def forewarn_session() -> "Iterator[Fleet]":
-    """Give one fleet to all tests of a run, for fixtures that start an application once.
+    """Yield one fleet for all tests of a run, for fixtures that start an application once.
 
-    Its clock goes on from test to test, and so does what they leave undone.
+    The clock and unfinished work carry over from test to test.
     """
     with _opened() as fleet:
         yield fleet
@@ -39,6 +37,6 @@ def _opened() -> "AbstractContextManager[Fleet]":
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "forewarn":
             raise
-        # Not a failure inside forewarn, so the way there is of no interest.
+        # A missing extra, not a bug: the traceback would not help.
         pytest.fail(NO_SERVER.format(name=error.name), pytrace=False)
     return opened_fleet()

@@ -1,1 +1,1 @@
-"""What is said on the wire: JSON in and out, as pure functions. No sockets, no files."""
+"""The JSON formats of the guest endpoint, the operator API and the fleet file, as pure functions."""

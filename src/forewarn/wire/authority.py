@@ -1,4 +1,4 @@
-"""The Host header: its parts, and whether what it names can be this service."""
+"""Parse the Host header, and decide whether it can name this server."""
 
 import re
 from functools import lru_cache
@@ -8,13 +8,13 @@ from typing import TypeAlias
 Names: TypeAlias = frozenset[str] | tuple[str, ...]
 
 DEFAULT_PORTS = {"http": "80", "https": "443"}
-# The longest name there can be (RFC 1035), and a port; what is longer is not worth remembering.
+# The longest name (RFC 1035) with a port. Longer headers must not fill the cache.
 LONGEST = 253 + len(":65535")
-# The name of a network interface, which stands behind a link-local address; in a URL after "%25" (RFC 6874).
+# The network interface of a link-local address, in a URL after "%25" (RFC 6874).
 _ZONE = re.compile(r"[0-9a-z._-]{1,15}")
 
 
-# Hosts are few on an endpoint with one address; a hostile client's inventions soon make room again.
+# An endpoint has few names. Names that a hostile client invents are evicted soon.
 @lru_cache(maxsize=256)
 def _is_expected(host: str, names: Names) -> bool:
     name, _ = split(host)
@@ -22,27 +22,27 @@ def _is_expected(host: str, names: Names) -> bool:
 
 
 def is_expected(host: str, names: Names) -> bool:
-    """Return whether a Host header can be meant for this service; the names are in lower case.
+    """Return whether a Host header can name this server. The names are in lower case.
 
-    A web page whose name has been pointed at the service's address sends that name: only what no
-    attacker can own is let through.
+    An attacker can point a name of their own at the server (DNS rebinding). Only IP addresses, localhost
+    and configured names are accepted.
     """
     return len(host) <= LONGEST and _is_expected(host, names)
 
 
 def is_readable(host: str) -> bool:
-    """Return whether a Host header has the form of one, whatever it names."""
+    """Return whether a Host header is well-formed."""
     name, _ = split(host)
     return not host.strip() or (bool(name) and ("%" not in name or _is_address(name)))
 
 
 def split(authority: str) -> tuple[str, str]:
-    """Take a host, in lower case and without brackets, and its port apart; two empty texts if malformed."""
+    """Split a host in lower case without brackets from its port. Both are empty if it is malformed."""
     authority = authority.strip().lower()
     if authority.startswith("["):
         name, bracket, port = authority[1:].partition("]")
         good = bool(bracket) and ":" in name and _is_port(port)
-    elif authority.count(":") > 1:  # an IPv6 address without brackets, as some clients write it
+    elif authority.count(":") > 1:  # some clients write IPv6 addresses without brackets
         name, port, good = authority, "", True
     else:
         name, colon, digits = authority.partition(":")
@@ -52,7 +52,7 @@ def split(authority: str) -> tuple[str, str]:
 
 
 def with_port(authority: str, scheme: str) -> tuple[str, str]:
-    """Take a host and its port apart as `split` does; the port is the scheme's where none is given."""
+    """Split a host from its port. Default: the port of the scheme."""
     name, port = split(authority)
     return name, port or DEFAULT_PORTS[scheme]
 

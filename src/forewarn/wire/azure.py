@@ -1,12 +1,13 @@
-"""Azure's Scheduled Events on the wire: documents of every api-version, StartRequests, and error texts.
+"""Azure's Scheduled Events API: documents of every api-version, StartRequests, and error bodies.
 
-A version is what it adds to the one before it; nothing else in forewarn knows how versions differ.
+Each version is declared as its differences from the one before. Only this module knows these differences.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from typing import Any
 
 from forewarn.core.basic_types import EventId, EventStatus, EventType, GroupKind
 from forewarn.core.errors import Invalid
@@ -29,74 +30,52 @@ FIELDS: Mapping[str, Callable[[Event], object]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """How one api-version shows a document, and what it asks of a request."""
+    """The form of a document in one api-version, and its requirements for requests."""
 
     name: str
     types: frozenset[EventType]
-    fields: tuple[str, ...]  # in the order in which they are written
-    iaas_prefix: str  # before every name that is not a cloud-service role instance
-    needs_header: bool  # whether `Metadata: true` is enforced
-    preview: bool = False  # offered only where that is set
+    fields: tuple[str, ...]  # in the order of the document
+    iaas_prefix: str  # before every name, except in cloud services
+    needs_header: bool  # whether requests need `Metadata: true`
+    preview: bool = False  # offered only if a setting enables it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """What a version changes against the one before it; None leaves things as they were."""
-
-    name: str
-    types: tuple[EventType, ...] = ()
-    fields: tuple[str, ...] = ()
-    iaas_prefix: str | None = None
-    needs_header: bool | None = None
-    preview: bool = False  # not generally available
-
-
-DIFFERENCES = (
-    Difference(
-        name="2017-03-01",
-        types=(EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY),
-        fields=("EventId", "EventStatus", "EventType", "ResourceType", "Resources", "NotBefore"),
-        iaas_prefix="_",
-        needs_header=False,
-    ),
-    Difference(name="2017-08-01", iaas_prefix="", needs_header=True),
-    Difference(name="2017-11-01", types=(EventType.PREEMPT,)),
-    Difference(name="2019-01-01", types=(EventType.TERMINATE,)),
-    Difference(name="2019-04-01", fields=("Description",)),
-    Difference(name="2019-08-01", fields=("EventSource",)),
-    Difference(name="2020-07-01", fields=("DurationInSeconds",)),
-    Difference(name="2024-07-09", types=(EventType.SPOT_REBALANCE_RECOMMENDATION,), preview=True),
+_FIRST = Version(
+    name="2017-03-01",
+    types=frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY}),
+    fields=("EventId", "EventStatus", "EventType", "ResourceType", "Resources", "NotBefore"),
+    iaas_prefix="_",
+    needs_header=False,
 )
 
 
-def _versions(differences: Iterable[Difference]) -> tuple[Version, ...]:
-    """Add the differences up, oldest first."""
-    versions: list[Version] = []
-    last = Version(name="", types=frozenset(), fields=(), iaas_prefix="", needs_header=True)
-    for step in differences:
-        last = Version(
-            name=step.name,
-            types=last.types | frozenset(step.types),
-            fields=last.fields + step.fields,
-            iaas_prefix=last.iaas_prefix if step.iaas_prefix is None else step.iaas_prefix,
-            needs_header=last.needs_header if step.needs_header is None else step.needs_header,
-            preview=step.preview,
-        )
-        versions.append(last)
-    return tuple(versions)
+def _after(
+    last: Version, name: str, *fields: str, types: frozenset[EventType] = frozenset(), **more: Any
+) -> Version:
+    """Return a version that adds fields and types to the last one."""
+    return replace(last, name=name, fields=last.fields + fields, types=last.types | types, **more)
 
 
-VERSIONS = _versions(DIFFERENCES)
+_2017_08 = _after(_FIRST, "2017-08-01", iaas_prefix="", needs_header=True)
+_2017_11 = _after(_2017_08, "2017-11-01", types=frozenset({EventType.PREEMPT}))
+_2019_01 = _after(_2017_11, "2019-01-01", types=frozenset({EventType.TERMINATE}))
+_2019_04 = _after(_2019_01, "2019-04-01", "Description")
+_2019_08 = _after(_2019_04, "2019-08-01", "EventSource")
+_2020_07 = _after(_2019_08, "2020-07-01", "DurationInSeconds")
+_REBALANCE = frozenset({EventType.SPOT_REBALANCE_RECOMMENDATION})
+_2024_07 = _after(_2020_07, "2024-07-09", types=_REBALANCE, preview=True)
+
+VERSIONS = (_FIRST, _2017_08, _2017_11, _2019_01, _2019_04, _2019_08, _2020_07, _2024_07)
 VERSION_INDEX: Mapping[str, int] = {version.name: index for index, version in enumerate(VERSIONS)}
 
 
 def compact(value: object) -> bytes:
-    """Write JSON on one line without blanks."""
+    """Write JSON without blanks."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _error(text: str) -> bytes:
-    """Write an error the way most of Azure's metadata errors are spaced."""
+    """Write an error with the spacing of most Azure metadata errors."""
     return f'{{ "error": {json.dumps(text)} }}'.encode()
 
 
@@ -104,7 +83,7 @@ NO_HEADER = _error("Bad request: . Required metadata header not specified")
 
 
 def version_invalid(newest: Sequence[str]) -> bytes:
-    """Write the refusal of a request without a version, with the newest that it may ask for."""
+    """Write the error for a request without a valid version. It names the newest versions."""
     text = (
         "Bad request. api-version is invalid or was not specified in the request. "
         "For more information refer to aka.ms/azureimds"
@@ -117,11 +96,11 @@ NOT_FOUND = _error("Not found")
 
 
 def offered(*, preview: bool) -> tuple[Version, ...]:
-    """Return the versions that are offered, with those that are not generally available or without."""
+    """Return the offered versions, with or without previews."""
     return tuple(version for version in VERSIONS if preview or not version.preview)
 
 
-# By whether versions that are not generally available are offered.
+# By whether previews are offered.
 VERSION_INVALID = {
     preview: version_invalid([version.name for version in reversed(offered(preview=preview)[-3:])])
     for preview in (False, True)
@@ -133,12 +112,12 @@ VERSION_LIST = {
 
 
 def error(text: str) -> bytes:
-    """Write an error of our own, in the same form."""
+    """Write an error that Azure does not have, in the same form."""
     return _error(text)
 
 
 def write_document(document: Document, version: Version) -> bytes:
-    """Write a document as one api-version shows it: equal documents give equal bytes."""
+    """Write a document in one api-version. Equal documents give equal bytes."""
     prefix = "" if document.kind is GroupKind.CLOUD_SERVICE else version.iaas_prefix
     events = [
         {name: _prefixed(name, FIELDS[name](event), prefix) for name in version.fields}
@@ -155,17 +134,17 @@ def _prefixed(field: str, value: object, prefix: str) -> object:
 
 
 def not_before(event: Event) -> str:
-    """Write when an event may start; nothing once it has."""
+    """Write the NotBefore of an event; an empty text after its start."""
     return "" if event.status is EventStatus.STARTED else http_date(event.not_before)
 
 
-# strftime would follow the locale; HTTP and Azure's clients want English.
+# strftime depends on the locale. HTTP and Azure's clients need English.
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def http_date(moment: datetime) -> str:
-    """Write a moment the way HTTP and all versions of the document do."""
+    """Write a time in the format of HTTP and of all api-versions."""
     at = moment.astimezone(UTC)
     return (
         f"{_DAYS[at.weekday()]}, {at.day:02} {_MONTHS[at.month - 1]} {at.year:04} "
@@ -174,7 +153,7 @@ def http_date(moment: datetime) -> str:
 
 
 def is_version_date(text: str) -> bool:
-    """Return whether an api-version is at least a date, offered or not."""
+    """Return whether an api-version is a date, offered or not."""
     if len(text) != len("2017-03-01") or text[4] != "-" or text[7] != "-":
         return False
     digits = text[:4] + text[5:7] + text[8:]
@@ -188,14 +167,14 @@ def is_version_date(text: str) -> bool:
 
 
 def read_start_requests(body: bytes) -> tuple[EventId, ...]:
-    """Read which events a guest approves, each once, in upper case; Invalid names what is wrong."""
+    """Return the ids that a guest approves, in upper case and without duplicates."""
     items = _items(body, "StartRequests")
-    # A dict keeps the order and drops what is said twice.
+    # A dict keeps the order and drops duplicates.
     return tuple(dict.fromkeys(_event_id(item, f"StartRequests[{n}]") for n, item in enumerate(items)))
 
 
 def read_defer_requests(body: bytes) -> dict[EventId, int]:
-    """Read which events a guest defers, and by how many seconds each; beyond Azure's contract."""
+    """Return the ids that a guest defers, and the seconds of each. Azure has no deferrals."""
     wanted = {}
     for index, item in enumerate(_items(body, "DeferRequests")):
         where = f"DeferRequests[{index}]"
@@ -222,7 +201,7 @@ def _items(body: bytes, key: str) -> list[object]:
 
 
 def _json(body: bytes) -> object:
-    """Read JSON text; a mark of the byte order before it is tolerated."""
+    """Read JSON, with or without a byte order mark."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -238,7 +217,7 @@ def _json(body: bytes) -> object:
 
 
 def _no_constant(name: str) -> object:
-    """Refuse NaN and Infinity, which Python reads and JSON does not have."""
+    """Refuse NaN and Infinity, which are not JSON but which Python accepts."""
     raise ValueError(name)
 
 
@@ -255,12 +234,12 @@ def _event_id(item: object, where: str) -> EventId:
     return EventId(value.upper())
 
 
-# A month; more is a slip of the finger.
+# A month. This bound only catches typos.
 MOST_SECONDS = 30 * 86400
 
 
 def _kind(value: object) -> str:
-    """Name a JSON value's type as JSON does."""
+    """Return the JSON name of a value's type."""
     match value:
         case None:
             return "null"

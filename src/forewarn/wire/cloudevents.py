@@ -1,4 +1,4 @@
-"""Records as CloudEvents 1.0 in structured JSON mode, signed as Standard Webhooks says."""
+"""Records as CloudEvents 1.0 in structured JSON mode, signed according to Standard Webhooks."""
 
 import base64
 import hashlib
@@ -13,11 +13,11 @@ from forewarn.wire.texts import write_time
 
 MEDIA_TYPE = "application/cloudevents+json; charset=utf-8"
 TYPE_PREFIX = "forewarn."
-SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
+SECRET_PREFIX = "whsec_"  # noqa: S105 - a prefix, not a secret
 
 
 def event(record: Record, *, lineage: str) -> bytes:
-    """Write a record as a CloudEvent; its source tells one store's numbers from another's."""
+    """Write a record as a CloudEvent. Its source identifies the store whose number it has."""
     about = record.machine or record.host or record.group
     more = {"subject": about, "project": record.project}
     return _written(
@@ -31,12 +31,12 @@ def event(record: Record, *, lineage: str) -> bytes:
 
 
 def trial(id_: str, *, lineage: str, at: datetime) -> bytes:
-    """Write an event that only asks whether it arrives."""
+    """Write a test event."""
     return _written(id_=id_, type_="test", at=at, lineage=lineage, more={}, data={"test": True})
 
 
 def signed_headers(body: bytes, *, id_: str, seconds: int, secret: str) -> dict[str, str]:
-    """Give the headers by which a receiver knows the sender, and a call that it has seen before."""
+    """Return the headers that let a receiver verify the sender and detect repeated calls."""
     key = base64.b64decode(secret.removeprefix(SECRET_PREFIX))
     digest = hmac.new(key, f"{id_}.{seconds}.".encode() + body, hashlib.sha256).digest()
     return {

@@ -1,7 +1,8 @@
-"""Frozen dataclasses as JSON values and back, by their fields: what the store keeps and what the API sends.
+"""Convert frozen dataclasses to JSON values and back, for the store and the API.
 
-Enums are their values, tuples are lists, sets are sorted lists, and a dataclass is an object with a key for
-each field. A key that is missing is read as the field's default; a key of a later version is passed over.
+An enum becomes its value, a tuple a list, a set a sorted list, and a dataclass an object with a key for each
+field. A missing key is read as the field's default. Unknown keys, which a later version may have written,
+are ignored.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,18 +23,18 @@ Read = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How the object of a class differs from its fields."""
+    """Differences between the JSON object of a class and its fields."""
 
-    keys: Mapping[str, str] = field(default_factory=dict)  # of the fields whose key is not their name
-    optional: Collection[str] = ()  # the fields that are left out while they have their default
-    empty: object = None  # the value that is written as {}; what is read from {} is this very object
+    keys: Mapping[str, str] = field(default_factory=dict)  # by field, if the key is not the name
+    optional: Collection[str] = ()  # fields that are left out if they have their default
+    empty: object = None  # the value that is written as {}, and read from it as the same object
 
 
 class Codec:
     """Writes and reads values.
 
-    `forms` are the types that are not written by fields, such as `datetime`: how to write each, and read it.
-    `keeps_unknown`: a text that is no value of an enum is read as it is, instead of being refused.
+    `forms` has the writer and reader of types that are not dataclasses, such as `datetime`. With
+    `keeps_unknown`, a text that is no value of its enum is kept instead of refused.
     """
 
     def __init__(
@@ -49,12 +50,12 @@ class Codec:
         )
         self._converter.register_unstructure_hook_factory(is_dataclass, self._writer)
         self._converter.register_structure_hook_factory(is_dataclass, self._reader)
-        # As cattrs does these, which looks up anew for each value, or each part of one, how to read it.
+        # cattrs looks up the hook again for each value or item. These look it up once for each type.
         self._converter.register_structure_hook_factory(_is_optional, self._optional_reader)
         self._converter.register_structure_hook_factory(_is_tuple, self._tuple_reader)
         self._converter.register_unstructure_hook_factory(_is_tuple, self._tuple_writer)
         self._converter.register_structure_hook_func(_is_text, _text)
-        # Named, because to cattrs they are strings before they are enums.
+        # Explicit, because cattrs treats a StrEnum as a string.
         self._converter.register_unstructure_hook(StrEnum, attrgetter("value"))
         self._converter.register_structure_hook(StrEnum, _known_or_text if keeps_unknown else _known)
         for kind, (write, read) in forms.items():
@@ -62,15 +63,15 @@ class Codec:
             self._converter.register_structure_hook(kind, _reading(read))
 
     def write(self, value: object) -> Any:
-        """Return the JSON value of a value, whose type is its class."""
+        """Return the JSON value of a value."""
         return self._converter.unstructure(value)
 
     def read(self, kind: type[Value], written: object) -> Value:
-        """Return the value of a type; KeyError, TypeError or ValueError if it is not written like one."""
+        """Return a value of a type; KeyError, TypeError or ValueError if the JSON value does not fit."""
         return self._converter.structure(written, kind)
 
     def reader(self, kind: Any) -> Read:
-        """Return what reads values of a type; how is found out once, when it is first used."""
+        """Return a function that reads values of a type. It looks up the hook at its first call."""
         if _is_optional(kind):
             inner = self.reader(_within(kind))
             return lambda written: None if written is None else inner(written)
@@ -84,12 +85,12 @@ class Codec:
         return read
 
     def keys(self, kind: type) -> tuple[str, ...]:
-        """Return the keys of a class's fields, in their order."""
+        """Return the keys of a class, in the order of its fields."""
         named = self._shape(kind).keys
         return tuple(named.get(each.name, each.name) for each in fields(kind))
 
     def _shape(self, kind: type) -> Shape:
-        return self._shapes.get(kind, _AS_IT_IS)
+        return self._shapes.get(kind, _NO_DIFFERENCES)
 
     def _writer(self, kind: type) -> Write:
         shape = self._shape(kind)
@@ -120,7 +121,7 @@ class Codec:
         return lambda values: [write(each) for each in values]
 
 
-_AS_IT_IS = Shape()
+_NO_DIFFERENCES = Shape()
 
 
 def _is_optional(kind: Any) -> bool:
@@ -131,12 +132,10 @@ def _is_optional(kind: Any) -> bool:
 
 
 def _is_tuple(kind: Any) -> bool:
-    """Return whether a type is that of tuples of any length."""
     return get_origin(kind) is tuple and get_args(kind)[1:] == (Ellipsis,)
 
 
 def _is_text(kind: Any) -> bool:
-    """Return whether a type is another name of text."""
     return getattr(kind, "__supertype__", None) is str
 
 
@@ -145,7 +144,7 @@ def _text(written: Any, _kind: Any) -> str:
 
 
 def _within(kind: Any) -> Any:
-    """Return the type that an optional type, or one of tuples, is made of."""
+    """Return the inner type of an optional type, or the item type of a tuple."""
     return get_args(kind)[0]
 
 
@@ -171,5 +170,5 @@ def _known_or_text(value: str, kind: type[StrEnum]) -> str:
 
 @cache
 def _members(kind: Any) -> Mapping[str, StrEnum]:
-    """Return a class's values by their texts: to ask the class takes longer."""
+    """Return the members of an enum by value. A call of the class is slower."""
     return {member.value: member for member in kind}

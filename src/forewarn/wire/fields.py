@@ -1,7 +1,7 @@
-"""The fields of a declaration: how each is read and written, and what JSON Schema says of it.
+"""Fields of declarations: how each is read and written, and its JSON Schema.
 
-A reader takes what was written and returns what it means. One that refuses says what it expected; `read`
-adds where that was.
+A reader takes a written value and returns its meaning, or raises Invalid with what it expected. An error
+about a field is an `InvalidField`, which names the path of the field.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,8 +11,9 @@ from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from forewarn.core.errors import Invalid
-from forewarn.core.time_formats import SPAN, format_span, parse_span
 from forewarn.core.text_formats import closest
+from forewarn.core.time_formats import SPAN, format_span, parse_span
+from forewarn.wire.invalid_field import InvalidField, within_field
 from forewarn.wire.texts import (
     GUID,
     LONGEST_TEXT,
@@ -36,20 +37,16 @@ Reader: TypeAlias = Callable[[object], Any]
 Readers: TypeAlias = Mapping[str, Reader]
 Schema: TypeAlias = dict[str, Any]
 
-# Azure allows twenty; no rule of ours needs a bound, but a slip of the finger should be caught.
+# Azure allows 20 domains. This bound only catches typos.
 MOST_DOMAINS = 10_000
-# A petabyte in bytes, and more; beyond that, sums would no longer be exact.
+# Enough for a petabyte in bytes. Sums of larger floats would not be exact.
 MOST_OF_ANYTHING = 10**15
-# Keys that will have a meaning; until then they are refused, so that they are not expected to have an effect.
+# Keys with a future meaning. They are refused until then, so that no one relies on them.
 LATER = frozenset({"subscription_id", "limits"})
 
 
-class _Within(Invalid):
-    """A refusal of something inside a field; its text begins with where in the field that is."""
-
-
 def as_json(value: Any) -> Any:
-    """Write a value as JSON has it."""
+    """Return the JSON value of a field."""
     match value:
         case StrEnum():
             return value.value
@@ -63,7 +60,7 @@ def as_json(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field(Generic[T]):
-    """A field of a declaration; a reader itself."""
+    """A field of a declaration, which is also a reader."""
 
     read: Callable[[object], T]
     schema: Schema
@@ -71,11 +68,11 @@ class Field(Generic[T]):
     nullable: bool = False
 
     def __call__(self, value: object) -> T:
-        """Read what was written."""
+        """Read a written value."""
         return self.read(value)
 
     def about(self, description: str) -> "Field[T]":
-        """Describe the field to people."""
+        """Return the field with a description."""
         return replace(self, schema={**self.schema, "description": description})
 
 
@@ -86,11 +83,11 @@ Fields: TypeAlias = Mapping[str, Field[Any]]
 
 
 def read(table_: Mapping[str, object], readers: Readers, where: str) -> dict[str, Any]:
-    """Read all fields of a table; `-` and `_` in keys are the same."""
+    """Read all fields of a table. In keys, `-` and `_` are equal. `where` begins the paths of its errors."""
     values: dict[str, Any] = {}
     for key, value in table_.items():
         name_ = key.replace("-", "_")
-        with inside(f"{where}{key}"):
+        with within_field(f"{where}{key}"):
             if name_ not in readers:
                 raise Invalid(_unknown(name_, readers, like=key))
             if name_ in values:
@@ -100,14 +97,14 @@ def read(table_: Mapping[str, object], readers: Readers, where: str) -> dict[str
 
 
 def require(given: Mapping[str, object], expected: Mapping[str, str], where: str) -> None:
-    """Refuse a table without one of the fields that it must have; of each is said what is expected there."""
+    """Refuse a table without a required field. `expected` describes the value of each."""
     for key, what in expected.items():
         if key not in given:
-            raise _Within(f"{where}{key}: expected {what}, but it is missing")
+            raise InvalidField(f"{where}{key}", f"expected {what}, but it is missing")
 
 
 def write(whole: object, fields: Fields) -> dict[str, Any]:
-    """Write what a value has for each field, the way it is read; nothing for a None that cannot be read."""
+    """Return the JSON object of a value. It has no key for a None that could not be read back."""
     return {
         name_: field.write(value)
         for name_, field in fields.items()
@@ -116,14 +113,14 @@ def write(whole: object, fields: Fields) -> dict[str, Any]:
 
 
 def object_schema(fields: Fields, required: Iterable[str] = ()) -> Schema:
-    """Write the schema of a table."""
+    """Return the schema of a table."""
     properties = {name_: field.schema for name_, field in fields.items()}
     schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": list(required)} if required else schema
 
 
 def changes_schema(fields: Fields, *, but: Collection[str] = ()) -> Schema:
-    """Write the schema of a table that changes something: null clears a field, but for some."""
+    """Return the schema of a change of a table. All fields except `but` can be null."""
     return object_schema(
         {
             name_: field if field.nullable or name_ in but else replace(field, schema=_or_null(field.schema))
@@ -139,7 +136,7 @@ def _or_null(schema: Schema) -> Schema:
 
 
 def part(fields: Fields, make: Callable[..., T], *, required: Mapping[str, str] | None = None) -> Field[T]:
-    """Declare a table within a table, and what is made of its fields."""
+    """Declare a table within a table. `make` builds its value from its fields."""
 
     def reader(value: object) -> T:
         given = read(table(value), fields, ".")
@@ -164,26 +161,9 @@ def several(each: Field[T], *, most: int) -> Field[tuple[T, ...]]:
 
 
 def numbered(reader: Callable[[object], T], index: int, value: object, *, called: str = "") -> T:
-    """Read what stands at an index of a list; a refusal names that, and what is called so there."""
-    with inside(f"[{index}]{called}"):
+    """Read an item of a list. An error names its index, and its own name if it has one."""
+    with within_field(f"[{index}]{called}"):
         return reader(value)
-
-
-class inside:  # noqa: N801 - read as a word: `with inside(...)`
-    """Names where a refusal was; no generator: for a large fleet that would cost as much as the rest."""
-
-    __slots__ = ("_where",)
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, fault: BaseException | None, _traceback: object) -> None:
-        if isinstance(fault, Invalid):
-            between = "" if isinstance(fault, _Within) else ": "
-            raise _Within(f"{self._where}{between}{fault}") from None
 
 
 def _unknown(name_: str, readers: Readers, *, like: str) -> str:
@@ -205,62 +185,58 @@ def by_name(
     example: str,
     required: Mapping[str, str] | None = None,
 ) -> Field[dict[str, T]]:
-    """Declare tables that are named by their keys, as `[groups.web]`; `make` takes the name first."""
+    """Declare named tables such as `[groups.web]`. `make` takes the name and the fields."""
 
     def reader(value: object) -> dict[str, T]:
         tables = table(value, written=f"[{key}.{example}]")
         return {name_: one(name_, each) for name_, each in tables.items()}
 
     def one(name_: str, value: object) -> T:
-        with inside(f".{name_}"):
+        with within_field(f".{name_}"):
             given = read(table(value, written=f"[{key}.{name(name_)}]"), fields, ": ")
             require(given, required or {}, ": ")
             return make(name_, **given)
 
-    each = object_schema(fields, required or ())
+    return Field(read=reader, schema=_named_schema(object_schema(fields, required or ())))
+
+
+def named_values(each: Field[T], *, example: str) -> Field[dict[str, T]]:
+    """Declare a table of values by names that the user chooses."""
+
+    def reader(value: object) -> dict[str, T]:
+        found = {}
+        for key, one in table(value, written=example).items():
+            with within_field(f".{key}"):
+                found[name(key)] = each(one)
+        return found
+
+    return Field(
+        read=reader,
+        schema=_named_schema(each.schema),
+        write=lambda values: {key: each.write(one) for key, one in values.items()},
+    )
+
+
+def _named_schema(each: Schema) -> Schema:
     names = {"pattern": name.schema["pattern"]}
-    return Field(read=reader, schema={"type": "object", "propertyNames": names, "additionalProperties": each})
+    return {"type": "object", "propertyNames": names, "additionalProperties": each}
 
 
-# Kinds of fields
+# Types of fields
 
 
 def _tags(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise Invalid(f"expected a table of texts, got {shown(value)}")
     for key, each in value.items():
-        try:
+        with within_field(f".{key}"):
             text(key)
             text(each)
-        except Invalid as refusal:
-            raise Invalid(f"{key}: {refusal}") from None
     return dict(value)
 
 
-def amounts(each: Field[T]) -> Field[dict[str, T]]:
-    """Declare how much there is of things, by names of one's own."""
-
-    def reader(value: object) -> dict[str, T]:
-        given = table(value, written="{ vcpus = 8, memory = 32 }")
-        found = {}
-        for key, amount_ in given.items():
-            with inside(f".{key}"):
-                found[name(key)] = each(amount_)
-        return found
-
-    return Field(
-        read=reader,
-        schema={
-            "type": "object",
-            "propertyNames": {"pattern": name.schema["pattern"]},
-            "additionalProperties": each.schema,
-        },
-        write=lambda values: {key: each.write(amount_) for key, amount_ in values.items()},
-    )
-
-
 def _amount(value: object) -> float:
-    # True is an int to Python, but is not written for one; nor are infinity and what is no number.
+    # In Python, bool is a subclass of int. The comparison excludes infinity and NaN.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_OF_ANYTHING:
         raise Invalid(f"expected a number from 0 to {MOST_OF_ANYTHING:,}, got {shown(value)}")
     return value
@@ -274,10 +250,9 @@ def _flag(value: object) -> bool:
 
 name = Field(read=read_name, schema={"type": "string", "pattern": f"^{NAME.pattern}$"})
 text = Field(read=read_text, schema={"type": "string", "maxLength": LONGEST_TEXT})
-# Read into the one spelling in which addresses are compared.
+# Addresses, MACs and GUIDs are read into one spelling, so that they can be compared.
 address = Field(read=read_address, schema={"type": "string"})
 mac = Field(read=read_mac, schema={"type": "string", "pattern": f"^({MAC.pattern})$"})
-# Read into lower case, in which ids of machines are compared.
 guid = Field(read=read_guid, schema={"type": "string", "pattern": f"^{GUID.pattern}$"})
 uri = Field(
     read=read_uri, schema={"type": "string", "maxLength": LONGEST_TEXT, "pattern": f"^{SCHEME.pattern}://"}
@@ -288,17 +263,17 @@ flag = Field(read=_flag, schema={"type": "boolean"})
 
 
 def table(value: object, where: str = "", *, written: str = "") -> Mapping[str, object]:
-    """Read a table; a refusal shows how one is written, if that is said."""
+    """Read a table. `written` is an example for the error."""
     if not isinstance(value, Mapping):
-        prefix, example = f"{where}: " if where else "", f", as {written}" if written else ""
+        prefix, example = f"{where}: " if where else "", f" such as {written}" if written else ""
         raise Invalid(f"{prefix}expected a table{example}, got {shown(value)}")
     return value
 
 
 def sequence(value: object, *, written: str = "") -> Sequence[object]:
-    """Read a list; a refusal shows how one is written, if that is said."""
+    """Read a list. `written` is an example for the error."""
     if not isinstance(value, list | tuple):
-        example = f", as {written}" if written else ""
+        example = f" such as {written}" if written else ""
         raise Invalid(f"expected a list{example}, got {shown(value)}")
     return value
 
@@ -310,7 +285,7 @@ _SPAN: Schema = {
 
 
 def span(least: timedelta, most: timedelta) -> Field[timedelta]:
-    """Declare a time between two: seconds, or a text such as 15m."""
+    """Declare a time span within bounds: seconds, or a text such as 15m."""
 
     def reader(value: object) -> timedelta:
         try:
@@ -319,22 +294,22 @@ def span(least: timedelta, most: timedelta) -> Field[timedelta]:
             taken = None
         if taken is None or not least <= taken <= most:
             between = f"{format_span(least)} to {format_span(most)}"
-            raise Invalid(f"expected a time from {between}, as 90 or 15m, got {shown(value)}")
+            raise Invalid(f"expected a time from {between}, such as 90 or 15m, got {shown(value)}")
         return taken
 
     return Field(read=reader, schema=_SPAN)
 
 
 def is_span(field: Field[Any]) -> bool:
-    """Return whether a field holds a time."""
+    """Return whether a field holds a time span."""
     return bool(field.schema.get("anyOf") == _SPAN["anyOf"])
 
 
 def whole_number(least: int, most: int) -> Field[int]:
-    """Declare a whole number between two."""
+    """Declare a whole number within bounds."""
 
     def reader(value: object) -> int:
-        # True is an int to Python, but is not written for one.
+        # In Python, bool is a subclass of int.
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise Invalid(f"expected a whole number from {least} to {most}, got {shown(value)}")
         return value
@@ -342,12 +317,12 @@ def whole_number(least: int, most: int) -> Field[int]:
     return Field(read=reader, schema={"type": "integer", "minimum": least, "maximum": most})
 
 
-domains = whole_number(1, MOST_DOMAINS)  # how many there are
-domain = whole_number(0, MOST_DOMAINS - 1)  # one of them
+domains = whole_number(1, MOST_DOMAINS)  # a number of domains
+domain = whole_number(0, MOST_DOMAINS - 1)  # the index of a domain
 
 
 def choice(members: Sequence[Choice]) -> Field[Choice]:
-    """Declare one of a few words."""
+    """Declare one of several values."""
     known = {str(member): member for member in members}
 
     def reader(value: object) -> Choice:
@@ -359,7 +334,7 @@ def choice(members: Sequence[Choice]) -> Field[Choice]:
 
 
 def optional(reader: Callable[[object], T]) -> Field[T | None]:
-    """Let null stand for nothing, and an empty text too: TOML has no null."""
+    """Declare a field that can be null, or an empty text because TOML has no null."""
     schema = reader.schema if isinstance(reader, Field) else {}
     return Field(
         read=lambda value: None if value in (None, "") else reader(value),

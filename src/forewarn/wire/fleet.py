@@ -1,23 +1,13 @@
-"""The fleet as people write it: a mapping read from TOML or JSON to a declaration, and the way back.
+"""The fleet as a declaration: read it from TOML or JSON, write it back, and its JSON Schema.
 
-What is wrong is refused with the name of the field and what was expected there, so that the line is found.
+An error names the field and what was expected there.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from forewarn.core.basic_types import (
-    DEFAULT_PROJECT,
-    ApprovalRule,
-    GroupKind,
-    GroupName,
-    HostName,
-    MachineName,
-    Mobility,
-    Priority,
-)
+from forewarn.core.basic_types import DEFAULT_PROJECT, ApprovalRule, GroupKind, Mobility, Priority
 from forewarn.core.errors import Invalid
 from forewarn.core.fleet import applying
 from forewarn.core.model.declaration import (
@@ -30,76 +20,80 @@ from forewarn.core.model.declaration import (
 )
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
-from forewarn.core.model.project import Project
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields, Schema
-from forewarn.wire.projects import PROJECT, make_project, read_project, write_project
+from forewarn.wire.projects import PROJECT, make_project, write_project
 from forewarn.wire.texts import either, shown
 
-# Azure lets a group choose between five and fifteen minutes.
+# Azure allows five to fifteen minutes.
 _TERMINATE_NOTICE = (timedelta(minutes=5), timedelta(minutes=15))
 _LONGEST = timedelta(days=30)
 
 POLICY: Fields = {
     "approval": fields.choice(tuple(ApprovalRule)).about(
-        "Who must approve: any machine, all that are named, or the first."
+        "Machines that must approve an event: `any` one, `all` that it names, or its first one, the `leader`."
     ),
-    "auto_approve": fields.flag.about("Its users' own restarts, redeploys and terminations start at once."),
+    "auto_approve": fields.flag.about("Approve restarts, redeploys and terminations by users at once."),
     "budget": fields.whole_number(0, fields.MOST_DOMAINS * 100).about(
-        "Healthy machines it needs during maintenance."
+        "Minimum number of healthy machines during maintenance."
     ),
-    "defer": fields.span(timedelta(), _LONGEST).about("How far a guest may defer an event, once."),
-    "notice": fields.span(timedelta(), _LONGEST).about("At least so much notice of every event."),
+    "defer": fields.span(timedelta(), _LONGEST).about(
+        "Maximum time by which a guest may defer an event. Each event can be deferred once."
+    ),
+    "notice": fields.span(timedelta(), _LONGEST).about("Minimum notice of every event."),
     "terminate_notice": fields.span(*_TERMINATE_NOTICE).about(
-        "Notice before a machine is terminated: 5m to 15m."
+        "Notice before a machine is terminated: `5m` to `15m`."
     ),
-    "degrade_notice": fields.span(timedelta(), _LONGEST).about("Notice of a degraded host."),
+    "degrade_notice": fields.span(timedelta(), _LONGEST).about(
+        "Notice before machines leave a degraded host."
+    ),
     "freezes_at_once": fields.whole_number(0, fields.MOST_DOMAINS * 100).about(
-        "So many machines may be frozen together, whatever their update domains; 0: those of one domain."
+        "Maximum number of machines frozen together, whatever their update domains. "
+        "0: the machines of one update domain."
     ),
-    "gang": fields.flag.about("All its update domains may be disturbed together, and none in turn."),
+    "gang": fields.flag.about("Disturb all update domains together instead of one after another."),
 }
 
-# A standalone machine is its own group, which is not declared.
+# The group of a standalone machine is not declared.
 _GROUP_KINDS = tuple(kind for kind in GroupKind if kind is not GroupKind.STANDALONE)
+GROUP_REQUIRED = {"kind": either(_GROUP_KINDS)}
 
 GROUP: Fields = {
-    "kind": fields.choice(_GROUP_KINDS),
-    "update_domains": fields.domains,
-    "project": fields.name,
-    "policy": fields.part(POLICY, GroupPolicy),
+    "kind": fields.choice(_GROUP_KINDS).about("Kind of group, as in Azure."),
+    "update_domains": fields.domains.about("Number of update domains."),
+    "project": fields.name.about("Project of the group. Default: `default`."),
+    "policy": fields.part(POLICY, GroupPolicy).about("Rules for the events of the group."),
 }
 
-# Which drivers there are is known to the server that is told.
+# A name, because only the server knows the installed drivers.
 _DRIVER = fields.name
 
 DEFAULTS: Fields = {
     "driver": _DRIVER.about(
-        "Who does the work on hosts that do not say: simulated (nobody, it only takes its time), external "
-        "(somebody outside, who reports it), or another driver that is installed. Left out: external."
+        "Driver for hosts that do not name one: `simulated` (only takes the time of the work), `external` "
+        "(another program does the work and reports it), or an installed driver. Default: `external`."
     ),
 }
 
-# No more than any hypervisor would bear; a slip of the finger should be caught.
+# Bounds that no real host reaches. They catch typos.
 _MOST_AT_ONCE = 100
-
-# More than that nobody gives out of anything; a slip of the finger should be caught.
-_MOST_OFTEN = 1000
+_HIGHEST_RATIO = 1000
+_AMOUNTS = "{ vcpus = 8, memory = 32 }"
 
 
 def _ratio(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_OFTEN:
-        raise Invalid(f"expected a number above 0, up to {_MOST_OFTEN}, got {shown(value)}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _HIGHEST_RATIO:
+        raise Invalid(f"expected a number above 0, up to {_HIGHEST_RATIO}, got {shown(value)}")
     return float(value)
 
 
 _HOST_RESOURCE = fields.part(
     {
-        "amount": fields.amount,
+        "amount": fields.amount.about("Physical amount."),
         "ratio": Field(
             read=_ratio,
-            schema={"type": "number", "exclusiveMinimum": 0, "maximum": _MOST_OFTEN},
-        ),
+            schema={"type": "number", "exclusiveMinimum": 0, "maximum": _HIGHEST_RATIO},
+        ).about("Overcommit ratio. Default: 1."),
     },
     HostResource,
     required={"amount": "a number"},
@@ -117,81 +111,73 @@ def _write_resource(resource: HostResource) -> object:
 
 
 HOST: Fields = {
-    "driver": _DRIVER.about("Who does the work on it; left out: the default of the fleet."),
-    "uri": fields.uri.about("Where its driver reaches it, as qemu+ssh://host-1/system; never a password."),
-    "at_once": fields.whole_number(1, _MOST_AT_ONCE).about(
-        "How many calls its driver may make there together; left out: as the driver says."
+    "driver": _DRIVER.about("Driver for its machines. Default: the driver of the fleet."),
+    "uri": fields.uri.about(
+        "Where the driver connects to the host, such as `qemu+ssh://host-1/system`. It must not contain a "
+        "password."
     ),
-    "resources": fields.amounts(
+    "at_once": fields.whole_number(1, _MOST_AT_ONCE).about(
+        "Maximum number of concurrent driver calls for the host. Default: the driver's default."
+    ),
+    "resources": fields.named_values(
         Field(
             read=_read_resource,
             schema={"anyOf": [fields.amount.schema, _HOST_RESOURCE.schema]},
             write=_write_resource,
-        )
+        ),
+        example=_AMOUNTS,
     ).about(
-        "How much it has of what machines take, by names of your own; { amount = 64, ratio = 4 } gives it "
-        "out four times. Of what is not named here there is enough."
+        "Capacity for machines, by names that you choose. `{ amount = 64, ratio = 4 }` overcommits four "
+        "times. A resource without an entry is unlimited."
     ),
     "labels": fields.tags.about(
-        "What machines may ask of it. Machines that move rather stay in the same rack, where hosts have a "
-        "label of that name."
+        "Labels that machines can require. If hosts have a label `rack`, machines prefer to move within it."
     ),
-    "bare_metal": fields.flag.about("It is itself the one machine that it carries, of the same name."),
+    "bare_metal": fields.flag.about("The host is itself its only machine, with the same name."),
 }
 
 MACHINE: Fields = {
-    "name": fields.name.about("Unique in its project, whatever the case."),
-    "group": fields.optional(fields.name).about("Left out: standalone."),
-    "project": fields.name.about("Its group's, where it has one."),
-    "host": fields.optional(fields.name).about("The host that carries it, or its first."),
-    "update_domain": fields.domain,
-    "fault_domain": fields.domain,
+    "name": fields.name.about("Name, unique in its project. Case does not matter."),
+    "group": fields.optional(fields.name).about("Group of the machine. Default: none, it is standalone."),
+    "project": fields.name.about("Project of the machine. Default: that of its group, or `default`."),
+    "host": fields.optional(fields.name).about("Host that carries the machine, or carries it first."),
+    "update_domain": fields.domain.about("Update domain, from 0. Maintenance disturbs one at a time."),
+    "fault_domain": fields.domain.about("Fault domain, from 0. Guests see it in instance metadata."),
     "vm_id": fields.optional(fields.guid).about(
-        "What it is known by for good: the UUID that its hypervisor gave it. Left out: one is made."
+        "Permanent id of the machine: the UUID of its hypervisor. Default: a generated one."
     ),
-    "priority": fields.choice(tuple(Priority)).about("regular, or spot: may be evicted."),
-    "network": fields.text.about("Addresses are unique within a network."),
-    "address": fields.optional(fields.address).about("Where its requests come from, IPv4 or IPv6."),
+    "priority": fields.choice(tuple(Priority)).about("`regular`, or `spot` if it may be evicted."),
+    "network": fields.text.about("Name of its network. Addresses are unique within a network."),
+    "address": fields.optional(fields.address).about("Source address of its requests: IPv4 or IPv6."),
     "mac": fields.optional(fields.mac).about(
-        "It is answered from this MAC alone, in any usual spelling. Shown in instance metadata."
+        "MAC address, in any usual spelling. Requests from another MAC are refused. Guests see it in "
+        "instance metadata."
     ),
-    "port": fields.optional(fields.whole_number(1, 65535)).about("A guest listener of its own on loopback."),
-    "tags": fields.tags.about("Shown in instance metadata."),
-    "location": fields.text,
-    "zone": fields.text,
-    "size": fields.text,
-    "os": fields.text,
+    "port": fields.optional(fields.whole_number(1, 65535)).about(
+        "Loopback port with a guest endpoint only for this machine, for tests on one computer."
+    ),
+    "tags": fields.tags.about("Tags for instance metadata."),
+    "location": fields.text.about("Location for instance metadata."),
+    "zone": fields.text.about("Availability zone for instance metadata."),
+    "size": fields.text.about("Machine size for instance metadata."),
+    "os": fields.text.about("Operating system for instance metadata."),
     "mobility": fields.choice(tuple(Mobility)).about(
-        "How it leaves its host: live (paused for a moment; redeployed if that fails), live-only (never "
-        "redeployed instead), cold (it is down meanwhile), none (it stays)."
+        "How the machine can leave its host. `live`: by live migration, or by a redeploy if that fails. "
+        "`live-only`: only by live migration. `cold`: by a redeploy. `none`: it cannot leave."
     ),
-    "resources": fields.amounts(fields.amount).about(
-        "What it takes of its host, by names of your own; it moves only where there is as much."
+    "resources": fields.named_values(fields.amount, example=_AMOUNTS).about(
+        "Resources that the machine uses, by names that you choose. It moves only to a host with enough room."
     ),
-    "labels": fields.tags.about("What it asks of its host: it moves only to one that has the same."),
+    "labels": fields.tags.about("Labels that a host must have before the machine moves to it."),
 }
-_HOST_REQUIRED = {"host": "a name"}  # but of bare metal, which is its own
-_REQUIRED_OF_MACHINE = {"name": "a name"}
-
-# What null does not clear: it would say too little, or too much.
-_OF_GROUPS, _OF_MACHINES = ("kind", "project"), ("name", "project")
-
-# What a body takes that changes one thing.
-PROJECT_CHANGES = fields.changes_schema(PROJECT)
-HOST_CHANGES = fields.changes_schema(HOST)
-MACHINE_CHANGES = fields.changes_schema(MACHINE, but=_OF_MACHINES)
-GROUP_CHANGES = fields.changes_schema(
-    {**GROUP, "policy": replace(GROUP["policy"], schema=fields.changes_schema(POLICY))}, but=_OF_GROUPS
-)
-
-# What an answer shows of a machine besides its declaration.
-_SHOWN = frozenset({"state", "enabled", "last_seen"})
+_HOST_REQUIRED = {"host": "a name"}  # not for bare metal, which is its own host
+_MACHINE_REQUIRED = {"name": "a name"}
 
 
 def _machine_table(value: object) -> dict[str, Any]:
     table = fields.table(value, written='[[machines]] with name = "web-0" below it')
     given = fields.read(table, MACHINE, ": ")
-    fields.require(given, _REQUIRED_OF_MACHINE, ": ")
+    fields.require(given, _MACHINE_REQUIRED, ": ")
     return given
 
 
@@ -209,22 +195,24 @@ def _called(table: object) -> str:
 
 
 FLEET: Fields = {
-    "projects": fields.by_name("projects", PROJECT, make_project, example="default"),
+    "projects": fields.by_name("projects", PROJECT, make_project, example="default").about(
+        "Projects, by name."
+    ),
     "groups": fields.by_name(
         "groups",
         GROUP,
         lambda name, **given: GroupSpec(name=name, **given),
         example="web",
-        required={"kind": either(_GROUP_KINDS)},
-    ),
-    "defaults": fields.part(DEFAULTS, FleetDefaults),
+        required=GROUP_REQUIRED,
+    ).about("Groups, by name."),
+    "defaults": fields.part(DEFAULTS, FleetDefaults).about("Defaults for hosts."),
     "hosts": fields.by_name(
         "hosts", HOST, lambda name, **given: HostSpec(name=name, **given), example="host-1"
-    ),
+    ).about("Hosts, by name."),
     "machines": Field(
         read=_machine_tables,
-        schema={"type": "array", "items": fields.object_schema(MACHINE, _REQUIRED_OF_MACHINE)},
-    ),
+        schema={"type": "array", "items": fields.object_schema(MACHINE, _MACHINE_REQUIRED)},
+    ).about("Machines."),
 }
 
 
@@ -235,7 +223,7 @@ def unreadable_fleet_file(name: str, error: OSError | UnicodeDecodeError) -> Inv
 
 
 def read_fleet(declared: object) -> FleetSpec:
-    """Read a whole fleet; Invalid names the first thing that is wrong."""
+    """Read a whole fleet; Invalid names the first error."""
     given = fields.read(fields.table(declared), FLEET, "")
     projects, groups, hosts = (given.get(key, {}) for key in ("projects", "groups", "hosts"))
     bare_metal = {name for name, host in hosts.items() if host.bare_metal}
@@ -255,74 +243,23 @@ def read_fleet(declared: object) -> FleetSpec:
     return spec
 
 
-def read_machine(declared: object, *, name: str, present: MachineSpec | None) -> MachineSpec:
-    """Read the declaration of one machine; what it leaves out stays as it is, what is null goes."""
-    body = fields.table(declared)
-    for key in body:
-        if key in _SHOWN:
-            raise Invalid(f"{key}: this is shown, not declared: leave it out")
-    plain = MachineSpec(name=MachineName(fields.name(name)))
-    asked, cleared = _cleared(body, MACHINE, plain, but=_OF_MACHINES)
-    return replace(present or plain, **cleared, **fields.read(asked, MACHINE, ""))
-
-
-def read_host(declared: object, *, name: str, present: HostSpec | None) -> HostSpec:
-    """Read the declaration of one host; what it leaves out stays as it is, what is null goes."""
-    plain = HostSpec(name=HostName(fields.name(name)))
-    given, cleared = _cleared(declared, HOST, plain)
-    return replace(present or plain, **cleared, **fields.read(given, HOST, ""))
-
-
-def read_group(declared: object, *, name: str, present: GroupSpec | None) -> GroupSpec:
-    """Read the declaration of one group; what it leaves out stays as it is, also of its policy.
-
-    What is null goes, be it the whole policy or a key of it.
-    """
-    plain = GroupSpec(name=GroupName(fields.name(name)), kind=GroupKind.AVAILABILITY_SET)
-    body, cleared = _cleared(declared, GROUP, plain, but=_OF_GROUPS)
-    policy = body.get("policy")
-    if isinstance(policy, Mapping):
-        known = {} if present is None else write_policy(present.policy)
-        asked = _with_underscores(policy)
-        body["policy"] = {
-            key: value for key, value in {**known, **asked}.items() if value is not None or key not in POLICY
-        }
-    given = {**cleared, **fields.read(body, GROUP, "")}
-    if present is not None:
-        return replace(present, **given)
-    fields.require(given, {"kind": either(_GROUP_KINDS)}, "")
-    return replace(plain, **given)
-
-
-def read_one_project(declared: object, *, name: str, present: Project | None) -> Project:
-    """Read the declaration of one project; what it leaves out stays as it is, what is null goes."""
-    known = {} if present is None else write_project(present)
-    asked = {**known, **_with_underscores(fields.table(declared))}
-    kept = {key: value for key, value in asked.items() if value is not None or key not in PROJECT}
-    made = read_project(fields.name(name), kept, "")
-    return made if present is None else replace(made, source=present.source)
-
-
-def _cleared(
-    declared: object, known: Fields, plain: object, *, but: Collection[str] = ()
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Divide a declaration: what is given, and what is null and so gets its default."""
-    given, cleared = dict[str, Any](), dict[str, Any]()
-    for key, value in fields.table(declared).items():
-        name = key.replace("-", "_")
-        if value is None and name in known and name not in but and not known[name].nullable:
-            cleared[name] = getattr(plain, name)
-        else:
-            given[key] = value
-    return given, cleared
-
-
-def _with_underscores(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key.replace("-", "_"): value for key, value in table.items()}
+def _machine(
+    given: dict[str, Any], where: str, *, groups: Mapping[str, GroupSpec], bare_metal: Collection[str]
+) -> MachineSpec:
+    if given["name"] in bare_metal:
+        given = {"host": given["name"], "mobility": Mobility.NONE, **given}
+    fields.require(given, _HOST_REQUIRED, f"{where}: ")
+    group = groups.get(given.get("group") or "")
+    if group is None:
+        return MachineSpec(**given)
+    if given.get("project", group.project) != group.project:
+        expected = f'expected "{group.project}", the project of its group'
+        raise Invalid(f'{where}: project: {expected}, got "{given["project"]}"')
+    return MachineSpec(**{**given, "project": group.project})
 
 
 def write_fleet(spec: FleetSpec) -> dict[str, object]:
-    """Write a fleet the way it is read."""
+    """Return the declaration of a fleet."""
     return {
         "projects": {project.name: write_project(project) for project in spec.projects},
         "groups": {group.name: write_group(group) for group in spec.groups},
@@ -333,27 +270,27 @@ def write_fleet(spec: FleetSpec) -> dict[str, object]:
 
 
 def write_machine(spec: MachineSpec) -> dict[str, object]:
-    """Write a machine's declaration the way it is read."""
+    """Return the declaration of a machine."""
     return fields.write(spec, MACHINE)
 
 
 def write_host(spec: HostSpec) -> dict[str, object]:
-    """Write a host's declaration the way it is read."""
+    """Return the declaration of a host."""
     return fields.write(spec, HOST)
 
 
 def write_group(spec: GroupSpec) -> dict[str, object]:
-    """Write a group's declaration the way it is read."""
+    """Return the declaration of a group."""
     return fields.write(spec, GROUP)
 
 
 def write_policy(policy: GroupPolicy) -> dict[str, object]:
-    """Write what a group asks for, and leave out what it does not."""
+    """Return the declaration of a policy. Rules with their default are left out."""
     return fields.write(policy, POLICY)
 
 
 def file_schema() -> Schema:
-    """Write the JSON Schema of the fleet file, for editors: keys have hyphens in it."""
+    """Return the JSON Schema of the fleet file, for editors. Its keys have hyphens."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The fleet file of forewarn",
@@ -372,24 +309,3 @@ def _with_hyphens(schema: Any) -> Any:
         else _with_hyphens(value)
         for key, value in schema.items()
     }
-
-
-def _machine(
-    given: dict[str, Any], where: str, *, groups: Mapping[str, GroupSpec], bare_metal: Collection[str]
-) -> MachineSpec:
-    if given["name"] in bare_metal:
-        given = {"host": given["name"], "mobility": Mobility.NONE, **given}
-    fields.require(given, _HOST_REQUIRED, f"{where}: ")
-    return MachineSpec(**_in_project_of_group(given, where, groups))
-
-
-def _in_project_of_group(
-    given: dict[str, Any], where: str, groups: Mapping[str, GroupSpec]
-) -> dict[str, Any]:
-    group = groups.get(given.get("group") or "")
-    if group is None:
-        return given
-    if given.get("project", group.project) != group.project:
-        expected = f'expected "{group.project}", the project of its group'
-        raise Invalid(f'{where}: project: {expected}, got "{given["project"]}"')
-    return {**given, "project": group.project}

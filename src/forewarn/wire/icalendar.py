@@ -1,4 +1,4 @@
-"""An iCalendar feed of events (RFC 5545), for the calendars that people look at anyway."""
+"""Events as an iCalendar feed (RFC 5545)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -9,14 +9,14 @@ from forewarn.core.model.event import Event
 
 MEDIA_TYPE = "text/calendar; charset=utf-8"
 PRODUCT = "-//forewarn//forewarn//EN"
-# How often a calendar should look again (RFC 7986): within the shortest notice that a person could use.
+# How often calendars should reload the feed (RFC 7986): less than the shortest useful notice.
 REFRESH = "PT5M"
-# RFC 5545, section 3.1: octets, without the line break.
+# Octets without the line break (RFC 5545, section 3.1).
 LONGEST_LINE = 75
 
 
 def calendar(name: str, events: Iterable[tuple[Event, Sequence[datetime]]]) -> bytes:
-    """Write a calendar with one entry for each event; with each come the times of its deferrals."""
+    """Write a calendar with one entry for each event. Each event comes with the times of its deferrals."""
     lines = [
         "BEGIN:VCALENDAR",
         "VERSION:2.0",
@@ -32,14 +32,14 @@ def calendar(name: str, events: Iterable[tuple[Event, Sequence[datetime]]]) -> b
 
 
 def escaped(text: str) -> str:
-    """Write a text so that nothing in it is taken for a separator (section 3.3.11)."""
+    """Escape separators in a text (section 3.3.11)."""
     for special, written in (("\\", "\\\\"), (";", "\\;"), (",", "\\,"), ("\r\n", "\\n"), ("\n", "\\n")):
         text = text.replace(special, written)
     return text
 
 
 def folded(line: str) -> bytes:
-    """Cut a line that is too long, never within a character; what follows begins with a blank."""
+    """Fold a long line between characters. Continuation lines begin with a blank."""
     pieces, piece = [], b""
     for character in line:
         octets = character.encode()
@@ -55,19 +55,19 @@ def _entry(event: Event, deferred_at: Sequence[datetime]) -> Iterator[str]:
     names = ", ".join(resource_names(event))
     yield "BEGIN:VEVENT"
     yield f"UID:{event.id}"
-    # A calendar that knows the entry takes it anew only if these say that it has changed.
+    # Calendars update a known entry only if these have changed.
     changed_at = _moment(event.started_at or max((event.announced_at, *deferred_at)))
     yield f"DTSTAMP:{changed_at}"
     yield f"LAST-MODIFIED:{changed_at}"
     yield f"SEQUENCE:{len(deferred_at) + int(started)}"
     yield f"DTSTART:{_moment(event.started_at or event.not_before)}"
-    # An event of unknown length is a moment.
+    # Without a duration, the entry is a moment.
     if event.duration_seconds >= 0:
         yield f"DURATION:PT{event.duration_seconds}S"
     yield f"SUMMARY:{escaped(f'{event.type.value} of {names}')}"
     yield f"DESCRIPTION:{escaped(_description(event))}"
     yield f"CATEGORIES:{event.type.value}"
-    # It may still be cancelled until it has started.
+    # Until its start the event can be cancelled.
     yield f"STATUS:{'CONFIRMED' if started else 'TENTATIVE'}"
     yield "TRANSP:TRANSPARENT"
     yield "END:VEVENT"

@@ -1,4 +1,4 @@
-"""Instance metadata: what existing clients ask for to learn their own name, location and addresses."""
+"""Instance metadata in Azure's form: a machine's own name, location and addresses."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,30 +9,30 @@ from typing import TypeAlias
 from forewarn.core.basic_types import GroupKind, Priority, ProjectName
 from forewarn.core.model.machine import Machine
 
-# The first version of Azure's metadata service; any later date is accepted.
+# The first version of Azure's metadata service. Any later date is accepted.
 OLDEST_VERSION = "2017-03-01"
-# What a request without a version is told to ask with: the newest that Azure documents of this category.
+# The answer to a request without a version: the newest versions that Azure documents for this category.
 NEWEST_VERSIONS = ("2023-11-15", "2023-07-01", "2021-12-13")
 
 
 class InstanceMetadata(StrEnum):
-    """How much of itself a machine is shown."""
+    """How much metadata a machine gets."""
 
     FULL = "full"
-    NAME = "name"  # for fleets whose software should not take them for Azure
+    NAME = "name"  # for software that would otherwise detect Azure
     OFF = "off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceDefaults:
-    """What a machine is told that declares nothing of the kind: shipping clients ignore one without them."""
+    """Defaults for machines. Some clients ignore metadata without these fields."""
 
     location: str = "local"
     size: str = "standard"
 
 
 Value: TypeAlias = str | list[dict[str, str]]
-# What JSON has: an object, a list or a text.
+# A JSON value: an object, a list or a text.
 Tree: TypeAlias = Mapping[str, "Tree"] | Sequence["Tree"] | str
 
 _PRIORITIES = {Priority.REGULAR: "Regular", Priority.SPOT: "Spot"}
@@ -40,7 +40,7 @@ _PRIORITIES = {Priority.REGULAR: "Regular", Priority.SPOT: "Spot"}
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The machine that asks, and what its metadata depends on besides."""
+    """A machine, the kind of its group, and defaults."""
 
     machine: Machine
     kind: GroupKind
@@ -48,7 +48,7 @@ class Subject:
 
     @property
     def scale_set(self) -> str:
-        """The scale set that it is of, if it is of one."""
+        """The name of its scale set, or an empty text."""
         return self.machine.group if self.kind is GroupKind.SCALE_SET else ""
 
 
@@ -68,7 +68,7 @@ COMPUTE: Mapping[str, Callable[[Subject], Value]] = {
     "zone": lambda of: of.machine.zone,
     "osType": lambda of: of.machine.os,
     "vmSize": lambda of: of.machine.size or of.defaults.size,
-    # Of images, which forewarn does not know. A shipping detector drops everything when one is missing.
+    # forewarn knows no images. A common detector ignores metadata in which one of these is missing.
     "sku": lambda of: "",
     "version": lambda of: "",
     "offer": lambda of: "",
@@ -80,27 +80,27 @@ _SPELLING = {name.lower(): name for name in COMPUTE}
 
 
 def field_named(name: str) -> str | None:
-    """Find a field of `compute` by its name in any case."""
+    """Return the name of a `compute` field, written in any case; None if there is none."""
     return _SPELLING.get(name.lower())
 
 
 def compute_field(of: Subject, field: str) -> Value:
-    """Return one thing of a machine, as Azure's `compute` names it."""
+    """Return one field of Azure's `compute`."""
     return COMPUTE[field](of)
 
 
 def compute(of: Subject, *, detail: InstanceMetadata) -> dict[str, Value]:
-    """Return all that may be shown of a machine."""
+    """Return the fields of Azure's `compute`, or only the name."""
     names = COMPUTE if detail is InstanceMetadata.FULL else ("name",)
     return {name: compute_field(of, name) for name in names}
 
 
-# The parts of `network` that are texts, in lower case; all others are asked for as JSON.
+# The fields of `network` that are texts, in lower case. The others are JSON.
 NETWORK_TEXTS = frozenset({"macaddress", "privateipaddress", "publicipaddress"})
 
 
 def network(machine: Machine) -> Mapping[str, Tree]:
-    """Return the interface of a machine as far as it is known: its address, its MAC, neither its subnet."""
+    """Return the network interface of a machine: its address and MAC. Its subnet is not known."""
     if machine.address is None and machine.mac is None:
         return {"interface": []}
     four, six = _addresses(machine.address)
@@ -114,7 +114,7 @@ def network(machine: Machine) -> Mapping[str, Tree]:
 
 
 def _addresses(address: str | None) -> tuple[list[Tree], list[Tree]]:
-    """Write an address among those of IPv4 or those of IPv6."""
+    """Return the IPv4 addresses and the IPv6 addresses."""
     if address is None:
         return [], []
     if ":" in address:
@@ -123,7 +123,7 @@ def _addresses(address: str | None) -> tuple[list[Tree], list[Tree]]:
 
 
 def part_of(tree: Tree, path: Sequence[str]) -> Tree | None:
-    """Find a part by the names and numbers that lead to it, in any case; None if there is none."""
+    """Return the part of a tree at a path of names, in any case, and indexes; None if there is none."""
     for step in path:
         found: Tree | None = None
         if isinstance(tree, Mapping):
@@ -137,17 +137,17 @@ def part_of(tree: Tree, path: Sequence[str]) -> Tree | None:
 
 
 def resource_id(of: Subject) -> str:
-    """Write the path by which Azure's software names a machine."""
+    """Return the Azure resource id of a machine."""
     machine = of.machine
     begin = f"/subscriptions/{subscription_id(machine.project)}/resourceGroups/{machine.project}"
     kind = f"virtualMachineScaleSets/{of.scale_set}/virtualMachines" if of.scale_set else "virtualMachines"
-    # An instance of a scale set is named by its number there: `web_3` is number 3 of `web`.
+    # The id of an instance in a scale set is its number: `web_3` is number 3 of `web`.
     name = machine.name.removeprefix(f"{of.scale_set}_") if of.scale_set else machine.name
     return f"{begin}/providers/Microsoft.Compute/{kind}/{name}"
 
 
 def subscription_id(project: ProjectName) -> str:
-    """Derive the GUID that stands for a project, the same for ever."""
+    """Derive a permanent GUID from the name of a project."""
     digits = sha256(f"forewarn subscription\0{project}".encode(errors="surrogatepass")).hexdigest()
-    # The two fixed digits say "made from a name": version 5, and the variant of RFC 9562.
+    # The two fixed digits are version 5, a name-based UUID, and the variant of RFC 9562.
     return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"

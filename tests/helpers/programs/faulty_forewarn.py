@@ -16,15 +16,13 @@ import uvicorn
 
 from forewarn import supervision
 from forewarn.platform.systemd import Systemd
-from forewarn.server import background
-from forewarn.server.threads import inventories
-from forewarn.server.threads import operator_server
+from forewarn.server import background, serve
+from forewarn.server.threads import inventories, operator_server
+from forewarn.server.threads.host_probes import HostProbes
 from forewarn.server.threads.inventories import MachineWatch
 from forewarn.server.threads.pusher import Pusher, WebhookSender
-from forewarn.server.threads.host_probes import HostProbes
 from forewarn.server.threads.reads import Reads
 from forewarn.server.threads.worker import Worker
-from forewarn.server.background import Reloading
 from forewarn.store.opening.lock import FileLock
 
 OFTEN = 0.02
@@ -76,10 +74,10 @@ FAILING = (
     (Reads, "_take", "read"),
     (uvicorn.Server, "on_tick", "operator-port"),
     (Pusher, "_reload", "webhooks"),
-    (WebhookSender, "_send_on", "webhook"),
+    (WebhookSender, "_send_page", "webhook"),
     (FileLock, "keep", "lock"),
-    (upkeep, "run_out", "descriptors"),
-    (Reloading, "reload", "reload"),
+    (background, "run_out", "descriptors"),
+    (serve, "reload_settings", "reload"),
     (Systemd, "alive", "watchdog"),
     (HostProbes, "ask", "reaching"),
     (MachineWatch, "look", "hypervisors"),

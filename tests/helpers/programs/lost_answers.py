@@ -18,8 +18,8 @@ def lost_commit(*, saved: bool, after: int = 0) -> Iterator[None]:
 
     def commit(batch: Batch) -> None:
         nonlocal left
-        if not batch.begun or left:
-            left -= batch.begun
+        if batch.connection is None or left:
+            left -= batch.connection is not None
             return _commit(batch)
         left = -1
         if saved:

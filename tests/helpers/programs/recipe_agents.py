@@ -54,7 +54,7 @@ def rehearsed(name: str, folder: Path, places: dict[str, str] | None = None) -> 
     (command,) = re.findall(r"^forewarn (agent rehearse .*)", readme(name), re.MULTILINE)
     ran = run(folder, *command.split(), within=REHEARSAL_SECONDS)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert ran.stdout.count("As it should be.") == 2, ran.stdout
+    assert ran.stdout.count("As expected.") == 2, ran.stdout
     return ran.stdout
 
 

@@ -17,9 +17,9 @@ from forewarn.api.services import ApiDependencies, ApiSettings, Services
 from forewarn.control.use_case import Alone
 from forewarn.core.basic_types import Priority
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import EVERYTHING
-from forewarn.server.threads.inventories import Listings
+from forewarn.core.webhook_rules import Webhook
+from forewarn.server.threads.inventories import DriverInventories
 from forewarn.store.batch import Transaction
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import read_body, read_page, write_body
@@ -122,7 +122,7 @@ def app_of(
             read=worker.read,
             read_for=read_for,
             pushing=Nobody(),
-            inventories=Listings(service.drivers),
+            inventories=DriverInventories(service.drivers),
             timekeeper=service.time,
             probes=health or Health(),
             guest_counters=lambda: {"polls": 7},

@@ -64,7 +64,7 @@ def test_a_recipe_becomes_a_valid_config(tmp_path: Path) -> None:
     assert "agent check --config agent.toml" in made.stdout
     checked = run(tmp_path, "agent", "check", "--config", "agent.toml")
     assert checked.returncode == 0, checked.stdout
-    assert checked.stdout.splitlines()[-1] == "agent.toml is sound."
+    assert checked.stdout.splitlines()[-1] == "agent.toml is valid."
     assert re.search(r"Terminate\n  prepare  log: logs a line", checked.stdout)
 
 
@@ -272,7 +272,7 @@ def test_an_event_that_was_seen_after_its_start_gets_a_remark(
     [
         ("--endpoint", "foo", "expected a URL that begins with http:// or https://"),
         ("--endpoint", "ftp://a", "expected a URL that begins with http:// or https://"),
-        ("--endpoint", "http://a b", "'http://a b' is no address of an endpoint"),
+        ("--endpoint", "http://a b", "'http://a b' is not the address of an endpoint"),
         (
             "--endpoint",
             "http://a/b",
@@ -377,7 +377,7 @@ def test_an_early_recovery_is_a_failure(
     entries: list[Entry] = [taken, left, *[taken] * again]
     sight = replace(before(notice=900.0), ended_seconds=ended)
     found = list(early_recoveries(entries, sight, time))
-    assert [each.partition(" at ")[0] for each in found] == ["it took the Reboot for over"] * early
+    assert [each.partition(" at ")[0] for each in found] == ["it recovered from the Reboot"] * early
 
 
 # Real seconds pass between any two of these.
@@ -401,13 +401,13 @@ def test_a_rehearsal_fails_if_the_agent_recovers_during_the_event(tmp_path: Path
     (tmp_path / "vanishing.toml").write_text(VANISHING)
     ran = run(tmp_path, "agent", "rehearse", "./vanishing.toml", "--no-kill", "--config", path)
     assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "web-0: it took the Reboot for over at" in " ".join(ran.stdout.split())
+    assert "web-0: it recovered from the Reboot at" in " ".join(ran.stdout.split())
 
 
 def test_a_rehearsal_of_a_deletion_passes(tmp_path: Path) -> None:
     ran = run(tmp_path, "agent", "rehearse", "terminate", "--no-kill", "--config", write(tmp_path))
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "As it should be." in ran.stdout
+    assert "As expected." in ran.stdout
 
 
 def test_a_second_machine_holds_work_that_is_cancelled_later() -> None:

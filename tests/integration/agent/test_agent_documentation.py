@@ -24,8 +24,8 @@ def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "agent.toml is sound." in ran.stdout
-    assert ran.stdout.count("As it should be.") == 2
+    assert "agent.toml is valid." in ran.stdout
+    assert ran.stdout.count("As expected.") == 2
 
 
 def test_the_configs_of_the_reference_are_valid() -> None:

@@ -579,7 +579,7 @@ def test_a_missing_program_is_named(tmp_path: Path) -> None:
     ("agent", "user", "said"),
     [
         (0, "nobody", None),
-        (12345, "nobody", "run the agent as root, or run it as nobody and leave `user` out"),
+        (12345, "nobody", "run the agent as root, or run it as nobody and omit `user`"),
         (12345, "root", "run the agent as root"),
     ],
 )
@@ -619,7 +619,7 @@ def test_an_unknown_user_is_a_failure(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(tmp_path, "")
         (one,) = handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
-        assert one.does.problems() == ["user: there is no user no-such-user in this machine"]
+        assert one.does.problems() == ["user: user no-such-user does not exist on this machine"]
         harness = AgentHarness(tmp_path, one)
         harness.start()
         await harness.show(event())

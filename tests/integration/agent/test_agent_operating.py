@@ -81,7 +81,7 @@ def test_status_reads_the_journal_of_an_agent_that_does_not_listen(service: Prog
         agent.wait_for(ProgramRunning)
         ran = run(tmp_path, "agent", "status", "--config", agent.config)
         assert ran.returncode == 0, ran.stderr
-        assert ran.stdout.startswith("The agent runs, but has no `listen` to be asked at; by its journal ")
+        assert ran.stdout.startswith("The agent runs, but has no `listen` address. From its journal ")
         assert re.search(
             r"^Reboot [0-9A-F-]{36}: Scheduled, starts in .+\n  preparing, first seen .+ ago$",
             ran.stdout,
@@ -129,7 +129,7 @@ def test_status_shows_attempts_and_reasons_of_failures(tmp_path: Path) -> None:
 def test_status_reports_that_no_agent_has_run(tmp_path: Path) -> None:
     (tmp_path / "agent.toml").write_text(f'[agent]\nlisten = "127.0.0.1:{free_port()}"\n')
     ran = run(tmp_path, "agent", "status", "--config", "agent.toml")
-    said = f"No agent has run with this config here: there is no journal {tmp_path}/agent.journal.\n"
+    said = f"No agent has run with this config here: journal {tmp_path}/agent.journal is missing.\n"
     assert (ran.returncode, ran.stdout) == (3, said)
     told = run(tmp_path, "agent", "status", "--config", "agent.toml", "--json")
     assert told.returncode == 3

@@ -21,8 +21,8 @@ from forewarn.api.routing import ApiRouter
 from forewarn.core.access import Grant, Right, Role
 from forewarn.core.basic_types import Action, OrderId, ProjectName, Work
 from forewarn.core.errors import Unavailable
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.session_cookies import Credentials
+from forewarn.core.webhook_rules import Webhook
 from forewarn.wire.answers.service_answers import StatusAnswer
 from forewarn.wire.fleet import write_fleet
 from tests.helpers.database.stores import prepared_sqlite
@@ -349,7 +349,7 @@ def test_each_role_gets_its_answer(
 
 
 @pytest.mark.usefixtures("tokens")
-def test_whoever_may_not_change_something_leaves_no_trace(service: Service, api: Api) -> None:
+def test_a_refused_change_leaves_no_record(service: Service, api: Api) -> None:
     before = service.history()
     for secret in (VIEWER, A_VIEWER):
         for method, path, _ in CALLS:
@@ -375,7 +375,7 @@ def test_every_endpoint_is_guarded(api: Api) -> None:
     assert {each for each in endpoints(api) if each[1].startswith("/v1/")} <= guarded
 
 
-def test_what_nobody_thought_of_is_not_for_a_projects_people() -> None:
+def test_an_endpoint_without_a_right_is_refused_to_users_of_projects() -> None:
     router = ApiRouter("new")
 
     async def answer() -> StatusAnswer:
@@ -406,7 +406,7 @@ def test_what_nobody_thought_of_is_not_for_a_projects_people() -> None:
         [("Authorization", f"Bearer {OPERATOR}"), ("Authorization", f"Bearer {OPERATOR}")],
     ],
 )
-def test_every_call_but_the_probes_needs_a_token(api: Api, headers: Any) -> None:
+def test_every_request_except_probes_needs_a_token(api: Api, headers: Any) -> None:
     for method, path, _ in [
         *CALLS,
         ("GET", "/openapi.json", ()),
@@ -434,7 +434,7 @@ def test_the_scheme_is_read_in_any_case(api: Api) -> None:
     assert api("GET", "/v1/clock", headers={"Authorization": f"bearer  {OPERATOR}"}).status_code == 200
 
 
-def test_while_there_is_no_token_every_call_is_an_operators(service: Service, api: Api) -> None:
+def test_while_no_token_exists_every_caller_is_an_operator(service: Service, api: Api) -> None:
     for headers in ({}, bearer("fw_stale"), {"Authorization": "Basic x"}):
         assert api("GET", "/v1/hosts", headers=headers).status_code == 200
     api("POST", "/v1/hosts/host-1/cordon")
@@ -444,7 +444,7 @@ def test_while_there_is_no_token_every_call_is_an_operators(service: Service, ap
 # Tokens
 
 
-def test_the_first_token_is_an_operators_and_shuts_the_door_behind_it(api: Api) -> None:
+def test_the_first_token_is_an_operators_and_then_every_request_needs_one(api: Api) -> None:
     user = {"name": "anna", "role": "user", "project": "a"}
     assert error_of(api("POST", "/v1/tokens", json=user)) == (409, "Conflict")
     made = api("POST", "/v1/tokens", json={"name": "olga", "role": "operator"})
@@ -468,7 +468,7 @@ def test_a_list_of_tokens_shows_no_secret_and_no_digest(api: Api) -> None:
 
 
 @pytest.mark.usefixtures("tokens")
-def test_a_revoked_token_opens_nothing_from_the_next_call_on(api: Api) -> None:
+def test_a_revoked_token_is_refused_from_the_next_request_on(api: Api) -> None:
     assert api("GET", "/v1/machines", headers=bearer(B_USER)).status_code == 200
     revoked = api("POST", "/v1/tokens/bert/revoke", headers=bearer(OPERATOR)).json()["token"]
     assert revoked["revoked_at"] == "2026-01-05T12:00:00Z"
@@ -485,7 +485,7 @@ def test_a_name_is_free_again_once_its_token_is_revoked(api: Api) -> None:
 
 
 @pytest.mark.usefixtures("tokens")
-def test_when_all_tokens_are_revoked_nobody_is_let_in(service: Service, api: Api) -> None:
+def test_when_all_tokens_are_revoked_every_request_is_refused(service: Service, api: Api) -> None:
     for wanted in GRANTS:
         service.tokens.revoke(wanted.name, by="test")
     assert error_of(Api(app_of(service))("GET", "/v1/clock")) == (401, "Unauthorized")
@@ -508,7 +508,7 @@ def test_a_token_expires_by_service_time(service: Service, api: Api) -> None:
     [
         ({"name": "a b", "role": "viewer"}, "name: expected a name of"),
         ({"name": "x", "role": "root"}, "role: expected viewer, user or operator"),
-        ({"name": "x", "role": "user"}, "project: a user is of one project"),
+        ({"name": "x", "role": "user"}, "project: a user's token belongs to one project"),
         ({"name": "x", "role": "user", "project": "c"}, "project: expected one of the projects"),
         (
             {"name": "x", "role": "viewer", "expires_seconds": 0},
@@ -521,17 +521,17 @@ def test_a_token_expires_by_service_time(service: Service, api: Api) -> None:
         ({"name": "x", "role": "viewer", "secret": "mine"}, "secret: there is no such key in the body"),
     ],
 )
-def test_a_wrong_wish_for_a_token_is_refused(api: Api, body: dict[str, Any], message: str) -> None:
+def test_an_invalid_token_request_is_refused(api: Api, body: dict[str, Any], message: str) -> None:
     answer = api("POST", "/v1/tokens", json=body, headers=bearer(OPERATOR))
     assert error_of(answer) == (400, "Invalid")
     assert message in answer.json()["error"]["message"]
 
 
-# Whose things
+# Owner
 
 
 @pytest.mark.usefixtures("tokens")
-def test_a_project_sees_what_is_its_own_and_nothing_else(service: Service, api: Api) -> None:
+def test_a_project_sees_only_its_own_resources(service: Service, api: Api) -> None:
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     service.order("a-0", Action.RESTART)
     service.order("b-0", Action.RESTART)
@@ -554,7 +554,7 @@ def test_a_project_sees_what_is_its_own_and_nothing_else(service: Service, api: 
 
 
 @pytest.mark.usefixtures("tokens")
-def test_a_name_that_two_projects_have_is_ones_own(api: Api) -> None:
+def test_a_name_in_two_projects_means_the_callers_own(api: Api) -> None:
     shown = api("GET", "/v1/machines/spot", headers=bearer(B_USER)).json()["machine"]
     assert shown["project"] == "b"
     assert api("GET", "/v1/machines/spot", headers=bearer(OPERATOR)).status_code == 409
@@ -562,7 +562,7 @@ def test_a_name_that_two_projects_have_is_ones_own(api: Api) -> None:
 
 
 @pytest.mark.usefixtures("tokens")
-def test_what_is_anothers_is_answered_as_what_is_nobodys(service: Service, api: Api) -> None:
+def test_resources_of_other_projects_are_answered_like_unknown_ones(service: Service, api: Api) -> None:
     order = service.order("a-0", Action.RESTART).order.id
     nobodys = "602D9444-D2CD-49C7-8624-8643E7171297"
     for path in ("/v1/machines/{}/restart", "/v1/machines/{}/terminate"):
@@ -579,7 +579,7 @@ def test_what_is_anothers_is_answered_as_what_is_nobodys(service: Service, api: 
 
 
 @pytest.mark.usefixtures("tokens")
-def test_every_change_says_who_made_it(service: Service, api: Api) -> None:
+def test_every_change_records_its_caller(service: Service, api: Api) -> None:
     placed = api("POST", "/v1/machines/a-0/restart", headers=bearer(A_USER)).json()
     assert placed["order"]["by"] == "anna"
     event = api("POST", f"/v1/events/{placed['event']['id']}/approve", headers=bearer(A_USER)).json()["event"]
@@ -616,7 +616,7 @@ async def who(authenticator: Authenticator, secret: str) -> str:
 
 
 @pytest.mark.usefixtures("tokens")
-def test_a_token_made_or_revoked_elsewhere_counts_within_a_second(service: Service) -> None:
+def test_a_token_created_or_revoked_by_another_process_counts_within_a_second(service: Service) -> None:
     seconds = 0.0
     authenticator = Authenticator(
         service.sessions, run=Store(), now=service.clock.now, monotonic=lambda: seconds
@@ -631,7 +631,7 @@ def test_a_token_made_or_revoked_elsewhere_counts_within_a_second(service: Servi
 
 
 @pytest.mark.usefixtures("tokens")
-def test_a_worker_that_hangs_holds_no_caller(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_worker_does_not_block_callers(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(authentication, "LONGEST_WAIT", 0.01)
     seconds = 0.0
 
@@ -648,7 +648,7 @@ def test_a_worker_that_hangs_holds_no_caller(service: Service, monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("tokens")
-def test_who_comes_while_a_worker_hangs_does_not_wait_as_long_again(service: Service) -> None:
+def test_callers_share_one_deadline_while_a_worker_hangs(service: Service) -> None:
     seconds = 0.0
 
     async def hang(_: Any, /) -> Any:
@@ -672,7 +672,7 @@ def test_who_comes_while_a_worker_hangs_does_not_wait_as_long_again(service: Ser
 
 
 @pytest.mark.usefixtures("tokens")
-def test_an_unknown_token_makes_no_work_for_the_worker(service: Service) -> None:
+def test_an_unknown_token_does_not_load_the_worker(service: Service) -> None:
     seconds, store = 0.0, Store()
     authenticator = Authenticator(
         service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
@@ -684,7 +684,7 @@ def test_an_unknown_token_makes_no_work_for_the_worker(service: Service) -> None
 
 
 @pytest.mark.usefixtures("tokens")
-def test_however_many_ask_the_store_is_looked_at_once(service: Service) -> None:
+def test_concurrent_callers_share_one_refresh(service: Service) -> None:
     seconds, store = 0.0, Store()
     authenticator = Authenticator(
         service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
@@ -699,7 +699,7 @@ def test_however_many_ask_the_store_is_looked_at_once(service: Service) -> None:
 
 
 @pytest.mark.usefixtures("tokens")
-def test_tokens_are_loaded_again_only_when_one_was_made_or_revoked(service: Service) -> None:
+def test_tokens_are_loaded_again_only_after_a_change(service: Service) -> None:
     known = service.sessions.loaded()
     service.order("a-0", Action.FREEZE)
     after = service.sessions.loaded(known)
@@ -720,7 +720,7 @@ def test_a_token_of_a_project_that_is_removed_is_refused_at_once(service: Servic
 
 
 @pytest.mark.usefixtures("tokens")
-def test_while_the_store_is_away_what_was_known_counts(service: Service) -> None:
+def test_while_the_store_is_away_known_tokens_count(service: Service) -> None:
     seconds, store = 0.0, Store()
     authenticator = Authenticator(
         service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
@@ -732,7 +732,7 @@ def test_while_the_store_is_away_what_was_known_counts(service: Service) -> None
 
 
 @pytest.mark.usefixtures("tokens")
-def test_a_token_that_was_revoked_before_the_store_went_away_counts_no_more(service: Service) -> None:
+def test_a_token_revoked_before_an_outage_does_not_count(service: Service) -> None:
     store = Store()
     authenticator = Authenticator(service.sessions, run=store, now=service.clock.now, monotonic=lambda: 0.0)
     service.tokens.revoke("olga", by="here")

@@ -41,7 +41,7 @@ def fields(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [each.fields for each in said]  # type: ignore[attr-defined]
 
 
-def test_a_change_is_told_with_who_from_where_what_and_its_result(
+def test_a_change_is_logged_with_caller_address_request_and_result(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
     api("POST", "/v1/machines/a-0/restart?project=a", headers=bearer(A_USER))
@@ -65,7 +65,7 @@ def test_a_change_is_told_with_who_from_where_what_and_its_result(
     ]
 
 
-def test_what_changes_nothing_is_not_audited_nor_what_strangers_ask(
+def test_reads_and_requests_of_unknown_callers_are_not_audited(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
     api("GET", "/v1/machines", headers=bearer(OPERATOR))
@@ -90,7 +90,7 @@ def test_secrets_are_not_audited(api: Api, caplog: pytest.LogCaptureFixture) -> 
     assert made["secret"] not in str(fields(caplog))
 
 
-def test_a_dry_run_is_not_audited_and_takes_nothing_of_the_worker(
+def test_a_dry_run_is_not_audited_and_does_not_use_the_worker(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     written: list[str] = []

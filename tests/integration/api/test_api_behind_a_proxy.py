@@ -49,14 +49,12 @@ def path(request: pytest.FixtureRequest) -> str:
         ("Forewarn.Example:443", "https://forewarn.example"),
         ("other.example:8443", "https://other.example:8443"),
         ("[2001:db8::1]", "https://[2001:db8::1]"),
-        # As before, for those who reach it without the proxy.
+        # Requests that do not pass the proxy work as before.
         ("127.0.0.1:8170", "http://127.0.0.1:8170"),
         ("forewarn.example:8170", "http://forewarn.example:8170"),
     ],
 )
-def test_a_page_that_came_through_the_proxy_is_the_services_own(
-    ask: Api, path: str, host: str, origin: str
-) -> None:
+def test_a_page_through_the_proxy_has_the_servers_origin(ask: Api, path: str, host: str, origin: str) -> None:
     assert ask("GET", path, headers={"Host": host, "Origin": origin}).status_code == 200
 
 
@@ -66,7 +64,7 @@ def test_a_page_that_came_through_the_proxy_is_the_services_own(
         ("forewarn.example", "https://evil.example"),
         ("forewarn.example", "https://forewarn.example.evil.example"),
         ("forewarn.example", "https://forewarn.example:8443"),
-        # A page that somebody on the way has put where only the proxy's redirect to https should be.
+        # A page that an attacker serves in place of the proxy's redirect to https.
         ("forewarn.example", "http://forewarn.example"),
         # Two places of the service are two origins all the same.
         ("forewarn.example", "https://other.example:8443"),
@@ -78,27 +76,27 @@ def test_a_page_that_came_through_the_proxy_is_the_services_own(
     ],
 )
 @pytest.mark.parametrize("said", [{}, {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "forewarn.example"}])
-def test_every_other_page_is_refused_whatever_the_request_says_of_itself(
+def test_other_origins_are_refused_whatever_headers_the_request_has(
     ask: Api, path: str, host: str, origin: str, said: dict[str, str]
 ) -> None:
     answer = ask("GET", path, headers={"Host": host, "Origin": origin, **said})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "Forbidden")
 
 
-def test_whoever_has_forgotten_the_setting_is_told_of_it(ask: Api) -> None:
+def test_the_error_names_the_missing_setting(ask: Api) -> None:
     told = ask("GET", "/healthz", headers={"Host": "ops.example", "Origin": "https://ops.example"})
-    assert "set it in [operator] origins" in told.json()["error"]["message"]
+    assert "set its URL in [operator] origins" in told.json()["error"]["message"]
     told = ask("GET", "/healthz", headers={"Host": "ops.example", "Origin": "http://evil.example"})
     assert "proxy" not in told.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("host", ["forewarn.example", "forewarn.example:8170", "other.example"])
-def test_its_name_is_known(ask: Api, path: str, host: str) -> None:
+def test_the_name_of_an_origin_is_accepted(ask: Api, path: str, host: str) -> None:
     assert ask("GET", path, headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "www.forewarn.example", "example", "forewarn.example."])
-def test_other_names_are_not(ask: Api, path: str, host: str) -> None:
+def test_other_names_are_refused(ask: Api, path: str, host: str) -> None:
     answer = ask("GET", path, headers={"Host": host, "X-Forwarded-Host": "forewarn.example"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "BadHost")
 
@@ -111,7 +109,7 @@ def cookie_of(ask: Api, host: str, **headers: str) -> tuple[str, bool]:
     return cookie.partition("=")[0], "Secure" in attributes
 
 
-def test_the_cookie_of_who_comes_through_the_proxy_is_for_tls_alone(ask: Api) -> None:
+def test_the_cookie_through_the_proxy_is_for_tls_only(ask: Api) -> None:
     assert cookie_of(ask, "forewarn.example") == ("__Host-forewarn-session-443", True)
     assert cookie_of(ask, "other.example:8443") == ("__Host-forewarn-session-8443", True)
     assert cookie_of(ask, "127.0.0.1:8170") == ("forewarn-session-8170", False)

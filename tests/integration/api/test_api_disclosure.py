@@ -1,4 +1,4 @@
-"""What a project's people are shown: no host, no operator, nothing of others, unless it `sees-hosts`."""
+"""Users of a project see no hosts, operators or other projects, unless the project has `sees-hosts`."""
 
 import asyncio
 import json
@@ -128,7 +128,7 @@ def refuse(world: World, call: str, body: Any = None, *, status: int = 409) -> s
     return message
 
 
-# Each does something of which project a reads, with names in the texts.
+# Each causes records that project a can read, with names in their texts.
 
 
 def host_maintenance(world: World) -> None:
@@ -313,13 +313,13 @@ def own_redeploy_over(url: str) -> None:
             assert client.post(f"/v1/{call}", json={"now": True}).status_code == 202
 
 
-def test_what_is_kept_in_memory_follows_what_is_allowed(world: World) -> None:
+def test_the_cache_of_the_stream_follows_a_change_of_visibility(world: World) -> None:
     service, follower = world.service, world.service.within(A).records
     with service.recent.listening(lambda: None):
         service.recent.catch_up()
         start = follower.newest()
         world.ask(OPERATOR, "POST /v1/machines/a-spot/evict")
-        # What is disclosed is found out by the first who asks, and known to the next.
+        # The first request finds out what is disclosed, and later ones use its result.
         assert follower.recent(start, RecordFilter()) is None
         read = follower.page(start, RecordFilter(), limit=100)
         hidden = follower.recent(start, RecordFilter())
@@ -332,7 +332,7 @@ def test_what_is_kept_in_memory_follows_what_is_allowed(world: World) -> None:
     assert f"{SECRET}-oskar" in {each.by for each in seen.records}
 
 
-def test_a_project_that_may_sees_hosts_and_operators_and_still_nothing_of_others(world: World) -> None:
+def test_a_project_with_sees_hosts_sees_hosts_and_operators_but_no_other_project(world: World) -> None:
     world.service.apply(fleet_of(sees_hosts=True))
     host_hold = {"reason": f"the disks of {HOSTS[0]}", "host": HOSTS[0]}
     placed = world.ask(OPERATOR, f"POST /v1/hosts/{HOSTS[0]}/maintenance", {"action": "redeploy"})
@@ -346,21 +346,21 @@ def test_a_project_that_may_sees_hosts_and_operators_and_still_nothing_of_others
     assert not re.search(rf"{B}\b", json.dumps(shown))
 
 
-def test_a_host_order_is_shown_in_what_concerns_ones_own_machines(world: World) -> None:
+def test_a_host_order_is_shown_as_far_as_it_concerns_the_callers_machines(world: World) -> None:
     placed = world.ask(OPERATOR, f"POST /v1/hosts/{HOSTS[0]}/maintenance", {"action": "freeze"})
     order = placed["order"]["id"]
     shown = world.ask(A_USER, f"GET /v1/orders/{order}")
     assert [each["resources"] for each in shown["events"]] == [["a-0"]]
     assert shown["order"]["waiting"][1] == {
         "what": "the platform",
-        "reason": "waits for something that is not of your project",
+        "reason": "waits for something outside your project",
     }
     others = [each["id"] for each in placed["events"] if each["group"] != "a-web"]
     assert not any(id_ in json.dumps(shown) for id_ in others)
     assert world.ask(A_USER, f"POST /v1/orders/{order}/cancel", status=403)
 
 
-def test_an_order_that_was_not_announced_to_a_project_is_not_there_for_it(world: World) -> None:
+def test_an_unannounced_host_order_is_hidden_from_projects(world: World) -> None:
     world.ask(OPERATOR, "POST /v1/holds", {"reason": "x"})
     placed = world.ask(OPERATOR, f"POST /v1/hosts/{HOSTS[0]}/maintenance", {"action": "freeze"})
     world.ask(A_USER, f"GET /v1/orders/{placed['order']['id']}", status=404)
@@ -386,10 +386,10 @@ def test_an_answer_does_not_tell_which_words_are_names_of_hosts(world: World) ->
         world.ask(A_USER, f"POST /v1/orders/{placed['order']['id']}/cancel")
         missing = world.ask(A_USER, f"GET /v1/machines/{word}", status=404)
         assert f'"{word}" does not exist' in missing["error"]["message"]
-        assert "do not see hosts" in refuse_host(world, word)
+        assert "may not see hosts" in refuse_host(world, word)
 
 
-def test_operators_read_what_they_wrote_and_projects_only_that_it_was_written(world: World) -> None:
+def test_texts_of_operators_are_redacted_for_projects(world: World) -> None:
     body = {"action": "redeploy", "reason": f"new disks: {SPELLINGS}"}
     placed = world.ask(OPERATOR, f"POST /v1/hosts/{HOSTS[0]}/maintenance", body)
     show = f"GET /v1/orders/{placed['order']['id']}"

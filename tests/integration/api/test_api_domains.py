@@ -31,7 +31,7 @@ def domains(api: Api) -> list[int]:
     return [each["update_domain"] for each in machines]
 
 
-def test_what_would_change_is_shown_and_nothing_changes(api: Api) -> None:
+def test_a_dry_run_shows_the_changes_and_changes_nothing(api: Api) -> None:
     answer = api("POST", "/v1/fleet/domains", json={"dry_run": True})
     assert answer.status_code == 200
     check_answer(FittedDomainsAnswer, answer.json())
@@ -59,7 +59,7 @@ def test_an_open_event_keeps_the_domains_of_its_machines(service: Service, api: 
     assert domains(api) == [0, 1, 0, 1]
 
 
-def test_a_group_that_is_not_there_is_not_found(api: Api) -> None:
+def test_an_unknown_group_is_not_found(api: Api) -> None:
     answer = api("POST", "/v1/fleet/domains", json={"group": "wep"})
     assert answer.status_code == 404
     assert "did you mean" in answer.json()["error"]["message"]

@@ -1,4 +1,4 @@
-"""Who does the work, over the operator API: declared, shown, said by operators alone, and waited for."""
+"""Drivers over the operator API: declare, show and choose them, and wait for external work."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -63,11 +63,11 @@ def test_a_fleet_declares_drivers_and_shows_who_works_on_each_host(api: Api) -> 
     assert 'forewarn_hosts_by_driver{driver="external"} 1.0' in metrics
 
 
-def test_a_fleet_that_no_longer_says_who_works_is_told_that_work_waits(api: Api) -> None:
+def test_a_fleet_without_a_driver_gets_a_note_that_work_waits(api: Api) -> None:
     declare(api, default="simulated")
     assert declare(api) == [
         "~ defaults: driver simulated to none: "
-        "where a host says nothing, work waits for somebody's word (external)"
+        "hosts without a driver now use `external`: their work waits for a report"
     ]
     declare(api, default="external")
     assert declare(api) == ["~ defaults: driver external to none"]  # it waits as before
@@ -87,7 +87,7 @@ def test_a_fleet_that_no_longer_says_who_works_is_told_that_work_waits(api: Api)
         ),
     ],
 )
-def test_a_driver_that_there_is_not_is_refused_with_its_field(api: Api, fleet: Any, message: str) -> None:
+def test_an_unknown_driver_is_refused_with_its_field(api: Api, fleet: Any, message: str) -> None:
     answer = api("PUT", "/v1/fleet", json=fleet)
     assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
 
@@ -100,7 +100,7 @@ def test_a_driver_that_there_is_not_is_refused_with_its_field(api: Api, fleet: A
         ("/v1/rollouts", {"hosts": "all", "action": "reboot"}),
     ],
 )
-def test_work_for_a_driver_that_there_is_not_is_refused(api: Api, path: str, body: Any) -> None:
+def test_an_order_for_an_unknown_driver_is_refused(api: Api, path: str, body: Any) -> None:
     answer = api("POST", path, json={**body, "driver": "libvirt"})
     assert answer.status_code == 400
     refusal = 'driver: expected external or simulated, got "libvirt"; '
@@ -115,7 +115,7 @@ def test_drivers_are_listed_with_the_hosts_they_work_on(api: Api) -> None:
     ]
 
 
-def test_where_nothing_is_said_an_order_waits_for_a_word_and_says_how_to_give_it(
+def test_without_a_driver_an_order_waits_for_a_report_and_names_the_command(
     service: Service, api: Api
 ) -> None:
     order = maintain(api, "host-1")
@@ -138,7 +138,7 @@ def test_a_tenants_order_takes_the_driver_of_its_host_and_no_other(service: Serv
     for driver in ("external", "simulated"):
         refused = api("POST", "/v1/machines/a-0/redeploy", headers=bearer(A_USER), json={"driver": driver})
         assert refused.status_code == 403
-        assert "driver: only an operator may say who does the work" in refused.json()["error"]["message"]
+        assert "driver: only an operator may choose the driver" in refused.json()["error"]["message"]
     for machine, driver in (("a-0", "simulated"), ("a-1", "platform")):  # no other driver's name
         placed = api("POST", f"/v1/machines/{machine}/redeploy", headers=bearer(A_USER)).json()
         assert placed["order"]["driver"] == driver
@@ -178,17 +178,17 @@ def test_events_say_whether_something_is_really_done_to_tenants_too(service: Ser
         assert shown["simulated"] is event["simulated"]
 
 
-def test_a_tenant_does_not_say_how_long_who_does_the_work_may_be_silent(service: Service, api: Api) -> None:
+def test_users_of_projects_cannot_set_the_heartbeat(service: Service, api: Api) -> None:
     let_in(service)
     hasty = {"heartbeat_seconds": 60}
     refused = api("POST", "/v1/machines/a-0/redeploy", headers=bearer(A_USER), json=hasty)
     assert (refused.status_code, "heartbeat_seconds" in refused.text) == (403, True)
 
 
-def test_what_waits_for_a_word_is_not_said_to_be_done(api: Api) -> None:
+def test_work_that_waits_for_a_report_is_not_shown_as_done(api: Api) -> None:
     placed = api("POST", "/v1/machines/a-0/restart", params={"project": "a"}).json()
     assert (placed["event"], placed["order"]["state"]) == (None, "started")
-    assert placed["reason"].endswith("no machine of it polls: begun at once")
+    assert placed["reason"].endswith("no machine of it polls: started immediately")
 
 
 def test_a_rollout_takes_the_driver_of_each_host_unless_it_says_one(service: Service, api: Api) -> None:
@@ -202,7 +202,7 @@ def test_a_rollout_takes_the_driver_of_each_host_unless_it_says_one(service: Ser
     orders = api("GET", "/v1/orders").json()["orders"]
     drivers = {order["host"]: order["driver"] for order in orders}
     assert drivers["host-1"] == "simulated"
-    # What has begun stays as it was, whatever is declared since.
+    # Begun work keeps its driver, whatever is declared later.
     declare(api)
     shown = api("GET", f"/v1/rollouts/{begun['id']}").json()["rollout"]
     assert "host-1" in shown["simulated_hosts"]

@@ -1,4 +1,4 @@
-"""Lists by project, group, host and machine; a name that nothing has is said, not answered with nothing."""
+"""Filters by project, group, host and machine. An unknown name is an error, not an empty list."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ def found(api: Api, path: str, key: str, secret: str = OPERATOR) -> list[Any]:
     return [each[key] for each in listed]
 
 
-def test_an_operator_lists_what_is_one_projects(service: Service, api: Api) -> None:
+def test_an_operator_lists_the_resources_of_one_project(service: Service, api: Api) -> None:
     for name in ("a-0", "b-0"):
         service.order(name, Action.RESTART)
     assert found(api, "machines?project=a", "name") == ["a-0", "a-1", "spot"]
@@ -57,10 +57,10 @@ def test_a_list_of_one_project_has_pages(api: Api) -> None:
     assert found(api, f"machines?project=a&limit=2&after={first['next']}", "name") == ["spot"]
 
 
-def test_machines_are_read_by_their_names_and_those_that_nothing_has_are_passed_over(api: Api) -> None:
-    assert found(api, "machines?name=a-1&name=B-0&name=nobody", "name") == ["a-1", "b-0"]
+def test_machines_are_filtered_by_names_and_unknown_names_are_ignored(api: Api) -> None:
+    assert found(api, "machines?name=a-1&name=B-0&name=unknown", "name") == ["a-1", "b-0"]
     assert found(api, "machines?name=a-1&name=b-0", "name", A_USER) == ["a-1"]
-    assert found(api, "machines?name=nobody", "name") == []
+    assert found(api, "machines?name=unknown", "name") == []
     assert found(api, "machines?name=spot", "project") == ["a", "b"]
     assert found(api, "machines?begins=A-", "name") == ["a-0", "a-1"]
     assert found(api, "machines?begins=b", "name", A_USER) == []
@@ -69,7 +69,7 @@ def test_machines_are_read_by_their_names_and_those_that_nothing_has_are_passed_
     many = "&".join(f"name=machine-{number}" for number in range(501))
     answer = api("GET", f"/v1/machines?{many}", headers=bearer(OPERATOR))
     assert answer.status_code == 400
-    assert "name: expected at most 500 of them, got 501" in answer.text
+    assert "name: expected at most 500 items, got 501" in answer.text
     assert api("GET", "/v1/machines?begins=%25", headers=bearer(OPERATOR)).status_code == 400
 
 
@@ -111,8 +111,8 @@ def test_orders_and_events_are_listed_by_machine_and_host(service: Service, api:
     # Of the host's own order a project has its event alone.
     assert found(api, "orders?machine=a-1", "id", A_USER) == []
     for path in ("orders", "events"):
-        unknown = api("GET", f"/v1/{path}?machine=nobody", headers=bearer(OPERATOR))
-        assert (unknown.status_code, 'machine \\"nobody\\" does not exist' in unknown.text) == (404, True)
+        unknown = api("GET", f"/v1/{path}?machine=unknown", headers=bearer(OPERATOR))
+        assert (unknown.status_code, 'machine \\"unknown\\" does not exist' in unknown.text) == (404, True)
         hidden = [
             api("GET", f"/v1/{path}?host={name}", headers=bearer(A_USER)) for name in ("host-1", "nowhere")
         ]
@@ -168,7 +168,7 @@ def test_machines_are_listed_by_group_and_host(api: Api) -> None:
         (f"history?order={UNKNOWN_ID}", f"order {UNKNOWN_ID} does not exist"),
     ],
 )
-def test_a_name_that_nothing_has_is_said(api: Api, path: str, message: str) -> None:
+def test_an_unknown_name_in_a_filter_is_an_error(api: Api, path: str, message: str) -> None:
     answer = api("GET", f"/v1/{path}", headers=bearer(OPERATOR))
     assert answer.status_code == 404
     said = answer.json()["error"]["message"]
@@ -191,9 +191,7 @@ def test_a_name_that_nothing_has_is_said(api: Api, path: str, message: str) -> N
         ("GET", "projects/bb", 'project "bb" does not exist; did you mean b?'),
     ],
 )
-def test_a_wrong_name_in_a_path_is_said_with_what_was_meant(
-    api: Api, method: str, path: str, message: str
-) -> None:
+def test_an_unknown_name_in_a_path_gets_a_suggestion(api: Api, method: str, path: str, message: str) -> None:
     answer = api(method, f"/v1/{path}", headers=bearer(OPERATOR))
     assert (answer.status_code, answer.json()["error"]["message"]) == (404, message)
 
@@ -205,7 +203,9 @@ def test_a_wrong_name_in_a_path_is_said_with_what_was_meant(
         ({"project": "aa"}, 'project "aa" does not exist; did you mean a?'),
     ],
 )
-def test_a_hold_of_what_is_not_there_is_refused(api: Api, reach: dict[str, str], message: str) -> None:
+def test_a_hold_on_an_unknown_host_or_project_is_refused(
+    api: Api, reach: dict[str, str], message: str
+) -> None:
     answer = api("POST", "/v1/holds", headers=bearer(OPERATOR), json={"reason": "x", **reach})
     assert (answer.status_code, answer.json()["error"]["message"]) == (404, message)
 
@@ -221,7 +221,7 @@ def test_a_hold_of_what_is_not_there_is_refused(api: Api, reach: dict[str, str],
         ("GET", "projects/b", 'project "b" does not exist'),
     ],
 )
-def test_nobody_is_asked_whether_they_meant_what_is_anothers(
+def test_suggestions_never_name_resources_of_other_projects(
     api: Api, method: str, path: str, message: str
 ) -> None:
     answer = api(method, f"/v1/{path}", headers=bearer(A_USER))

@@ -45,9 +45,7 @@ def orders(api: Api) -> list[str]:
     return [order["id"] for order in api("GET", "/v1/orders").json()["orders"]]
 
 
-def test_the_same_call_with_the_same_key_is_answered_as_before_and_does_nothing(
-    service: Service, api: Api
-) -> None:
+def test_a_repeated_call_with_the_same_key_returns_the_first_answer(service: Service, api: Api) -> None:
     first = post(api, RESTART, {"reason": "wedged"})
     records = service.history()
     again = post(api, RESTART, {"reason": "wedged"})
@@ -73,7 +71,7 @@ def test_without_a_key_a_call_is_carried_out_each_time(api: Api) -> None:
         ("/v1/machines/web-0/redeploy", {"reason": "wedged"}),
     ],
 )
-def test_a_key_that_was_used_for_something_else_is_refused(api: Api, path: str, body: Any) -> None:
+def test_a_key_of_another_request_is_refused(api: Api, path: str, body: Any) -> None:
     first = post(api, RESTART, {"reason": "wedged"})
     status, message = error_of(post(api, path, body))
     assert (status, "was used for another request" in message) == (409, True)
@@ -84,7 +82,8 @@ def test_a_key_that_was_used_for_something_else_is_refused(api: Api, path: str, 
 def test_a_key_is_of_visible_characters_and_not_too_long(api: Api, key: str) -> None:
     sent = {"Idempotency-Key": key.encode("latin-1")}
     refused = api("POST", RESTART, headers=sent)
-    assert error_of(refused) == (400, "Idempotency-Key: expected one, of 1 to 255 visible ASCII characters")
+    message = "Idempotency-Key: expected one key of 1 to 255 visible ASCII characters"
+    assert error_of(refused) == (400, message)
     assert orders(api) == []
     assert post(api, RESTART, key="~" * 255).status_code == 202
 
@@ -101,7 +100,7 @@ def test_a_refusal_is_not_remembered(service: Service, api: Api) -> None:
     assert post(api, RESTART).status_code == 202
 
 
-def test_what_fails_when_it_is_saved_has_done_nothing_and_can_be_sent_again(
+def test_a_call_that_fails_to_commit_can_be_repeated(
     service: Service, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -116,7 +115,7 @@ def test_what_fails_when_it_is_saved_has_done_nothing_and_can_be_sent_again(
     assert len(orders(api)) == 1
 
 
-def test_what_guests_were_sent_is_not_lost_with_a_call_that_is_undone(service: Service, api: Api) -> None:
+def test_a_rolled_back_call_does_not_lose_the_notice_of_guests(service: Service, api: Api) -> None:
     event = post(api, RESTART).json()["event"]["id"]
     service.fetch("web-0")
     assert post(api, "/v1/machines/web-0/restart", key="key-2").status_code == 409  # it was saved, and undone
@@ -174,7 +173,7 @@ def test_old_answers_are_removed_in_batches(
     assert kept(service) == 1
 
 
-def test_a_caller_keeps_so_many_answers_and_the_oldest_go(
+def test_the_number_of_saved_answers_per_caller_is_limited(
     service: Service, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotent_calls, "MOST_ANSWERS", 2)
@@ -195,24 +194,24 @@ def kept(service: Service) -> int:
         return len(snapshot.answers.surplus("operator (operator)", keep=0, limit=100))
 
 
-def test_an_answer_that_is_too_large_is_not_kept_but_nothing_is_done_twice(
+def test_an_answer_that_is_too_large_is_not_saved_and_its_call_not_repeated(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotent_calls, "LARGEST_ANSWER", 10)
     first = post(api, RESTART)
     assert first.status_code == 202
     status, message = error_of(post(api, RESTART))
-    assert (status, "the answer was too large" in message) == (409, True)
+    assert (status, "too large to save" in message) == (409, True)
     assert orders(api) == [first.json()["order"]["id"]]
 
 
-def test_a_clock_is_turned_once_and_as_far_as_it_was_to_be(service: Service, api: Api) -> None:
+def test_a_repeated_advance_moves_the_clock_once(service: Service, api: Api) -> None:
     first = post(api, "/v1/clock/advance", {"seconds": 900.5})
     assert post(api, "/v1/clock/advance", {"seconds": 900.5}).content == first.content
     assert first.json() == api("GET", "/v1/clock").json()
 
 
-def test_a_clock_that_was_killed_on_its_way_is_turned_to_where_it_was_to_be(
+def test_a_repeated_advance_completes_an_interrupted_one(
     service: Service, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
@@ -223,7 +222,7 @@ def test_a_clock_that_was_killed_on_its_way_is_turned_to_where_it_was_to_be(
     assert api("GET", "/v1/clock").json() == first.json()
 
 
-def test_a_secret_that_is_shown_once_is_shown_again_to_its_key_and_kept_nowhere(
+def test_a_repeated_call_shows_a_secret_again_without_storing_it(
     service: Service, api: Api, tmp_path: Path
 ) -> None:
     body = {"name": "olga", "role": "operator"}
@@ -251,7 +250,7 @@ def test_a_dry_run_uses_no_key_up(api: Api) -> None:
     assert post(api, "/v1/rollouts", plan | {"dry_run": False}).status_code == 202
 
 
-def test_a_trial_of_a_webhook_is_answered_as_before(api: Api) -> None:
+def test_a_repeated_webhook_test_returns_the_first_answer(api: Api) -> None:
     added = post(api, "/v1/webhooks", {"url": "http://127.0.0.1:9/"}).json()["webhook"]["id"]
     path = f"/v1/webhooks/{added}/test"
     first = post(api, path, key="key-2")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forewarn.control.driver import DriverLimits
-from forewarn.control.fleet.fleet_import import tidied
+from forewarn.control.fleet.fleet_import import normalized
 from forewarn.core.basic_types import HostName, MachineId, MachineName
 from forewarn.core.errors import Unavailable
 from forewarn.core.fleet.import_terms import ImportTerms
@@ -71,7 +71,7 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(api: Api) -> None:
     assert (shown["applied"], api("GET", "/v1/machines").json()["machines"]) == (False, [])
 
 
-def test_what_was_shown_is_imported_and_knows_its_source(service: Service, api: Api) -> None:
+def test_an_import_applies_the_dry_run_and_records_the_source(service: Service, api: Api) -> None:
     shown = imported(api, hosts=HOSTS, dry_run=True)
     done = imported(api, hosts=HOSTS, digest=shown["digest"])
     assert (done["changes"], done["applied"]) == (shown["changes"], True)
@@ -85,12 +85,12 @@ def test_what_was_shown_is_imported_and_knows_its_source(service: Service, api: 
     assert record["reason"] == "5 changes imported from libvirt"
 
 
-def test_a_difference_that_is_not_the_one_shown_is_refused(api: Api, hypervisor: Hypervisor) -> None:
+def test_an_import_with_the_digest_of_another_difference_is_refused(api: Api, hypervisor: Hypervisor) -> None:
     shown = imported(api, hosts=HOSTS, dry_run=True)
     hypervisor.domains["kvm02"] = {IDS[2]: "web-2"}
     assert refused(api, hosts=HOSTS, digest=shown["digest"]) == (
         409,
-        "what the import would change is not what was shown: look at it again",
+        "the changes of the import are no longer those that were shown: check them again",
     )
     assert api("GET", "/v1/machines").json()["machines"] == []
 
@@ -106,7 +106,7 @@ def test_an_import_that_changes_nothing_is_not_audited(api: Api, caplog: pytest.
     assert len(caplog.records) == 2
 
 
-def test_a_file_leaves_alone_what_was_imported(service: Service, api: Api) -> None:
+def test_applying_a_file_keeps_imported_machines(service: Service, api: Api) -> None:
     imported(api, hosts=HOSTS)
     service.apply(fleet(machine("db", host="host-1"), hosts=1))
     names = [each["name"] for each in api("GET", "/v1/machines").json()["machines"]]
@@ -118,10 +118,10 @@ def test_a_file_leaves_alone_what_was_imported(service: Service, api: Api) -> No
 def test_a_machine_that_others_moved_counts_as_unannounced(api: Api, hypervisor: Hypervisor) -> None:
     imported(api, hosts=HOSTS)
     hypervisor.domains["kvm02"] = {IDS[1]: hypervisor.domains["kvm01"].pop(IDS[1])}
-    assert imported(api)["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 by other hands"]
+    assert imported(api)["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 outside forewarn"]
     assert api("GET", "/v1/machines/web-1").json()["machine"]["host"] == "kvm02"
     (record,) = api("GET", "/v1/history?kind=unannounced-impact").json()["records"]
-    assert (record["machine"], record["reason"]) == ("web-1", "moved from kvm01 to kvm02 by other hands")
+    assert (record["machine"], record["reason"]) == ("web-1", "moved from kvm01 to kvm02 outside forewarn")
     (counted,) = api("GET", "/v1/promises").json()["promises"]
     assert (counted["unannounced"], counted["judged"], counted["simulated"]) == (1, 0, False)
     assert "forewarn_unannounced_impact_total 1.0" in api("GET", "/metrics").text
@@ -137,7 +137,7 @@ def test_a_failed_order_is_retried_from_where_its_machine_was_found(
     assert api("GET", f"/v1/orders/{order}").json()["order"]["state"] == "failed"
     hypervisor.domains["kvm02"] = {IDS[1]: hypervisor.domains["kvm01"].pop(IDS[1])}
     found = imported(api)
-    assert found["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 by other hands"]
+    assert found["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 outside forewarn"]
     assert found["notes"] == [
         f"machine web-1 is in order {order} (restart), which has failed: "
         "retry it from where the machine is now, or abandon it"
@@ -150,12 +150,12 @@ def test_a_failed_order_is_retried_from_where_its_machine_was_found(
     assert sources == ["kvm01", "kvm02"]
 
 
-def test_what_a_person_puts_is_theirs(api: Api, hypervisor: Hypervisor) -> None:
+def test_a_put_takes_a_machine_over_from_its_source(api: Api, hypervisor: Hypervisor) -> None:
     imported(api, hosts=HOSTS)
     api("PUT", "/v1/machines/web-0", json={"mac": "52:54:00:00:00:99", "host": "kvm02"})
     assert api("GET", "/v1/machines/web-0").json()["machine"]["source"] == "put"
     again = imported(api)
-    assert again["changes"] == ["~ machine web-0: moved from kvm02 to kvm01 by other hands"]
+    assert again["changes"] == ["~ machine web-0: moved from kvm02 to kvm01 outside forewarn"]
     assert again["conflicts"] == [
         "machine web-0: mac is 52:54:00:00:00:99, libvirt has 52:54:00:00:00:01 (--take mac)"
     ]
@@ -164,9 +164,7 @@ def test_what_a_person_puts_is_theirs(api: Api, hypervisor: Hypervisor) -> None:
     assert imported(api)["conflicts"] == []
 
 
-def test_what_a_person_puts_while_a_source_is_asked_stays(
-    service: Service, api: Api, hypervisor: Hypervisor
-) -> None:
+def test_a_put_during_an_import_stays(service: Service, api: Api, hypervisor: Hypervisor) -> None:
     imported(api, hosts=HOSTS)
     before = service.fleet.declarations.import_base("libvirt", {})
     found = hypervisor.inventory(before.hosts[:1])
@@ -182,18 +180,18 @@ def test_a_put_that_changes_nothing_leaves_the_source(api: Api) -> None:
     assert api("GET", "/v1/machines/web-0").json()["machine"]["source"] == "libvirt"
 
 
-def test_half_of_the_fleet_is_not_removed_unasked(api: Api, hypervisor: Hypervisor) -> None:
+def test_removing_half_of_the_fleet_needs_confirmation(api: Api, hypervisor: Hypervisor) -> None:
     imported(api, hosts=HOSTS)
     del hypervisor.domains["kvm01"][IDS[0]]
     assert imported(api, dry_run=True)["removes_half"]
     assert refused(api) == (
         409,
-        "the import would remove 1 of 2 machines: if they are really gone, say yes (--yes)",
+        "the import would remove 1 of 2 machines: confirm with --yes if they are really gone",
     )
-    assert imported(api, yes=True)["changes"] == ["- machine web-0: destroyed by other hands"]
+    assert imported(api, yes=True)["changes"] == ["- machine web-0: destroyed outside forewarn"]
 
 
-def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said(api: Api, hypervisor: Hypervisor) -> None:
+def test_an_unreachable_host_removes_nothing_and_is_noted(api: Api, hypervisor: Hypervisor) -> None:
     hypervisor.domains["kvm02"] = {IDS[2]: "web-2"}
     imported(api, hosts=HOSTS)
     hypervisor.silent["kvm02"] = ValueError("odd")
@@ -206,32 +204,30 @@ def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said(api: Api, hyp
     ]
 
 
-def test_an_import_that_reaches_no_host_is_refused_with_why(api: Api, hypervisor: Hypervisor) -> None:
+def test_an_import_that_reaches_no_host_is_refused_with_the_reason(api: Api, hypervisor: Hypervisor) -> None:
     imported(api, hosts=HOSTS)
     hypervisor.silent["kvm01"] = Unavailable("no route to host")
     hypervisor.silent["kvm02"] = ValueError("odd")
     assert refused(api, yes=True) == (
         409,
-        "driver libvirt reaches none of its hosts, and nothing is imported: "
+        "driver libvirt reaches none of its hosts; nothing is imported: "
         "kvm01 (no route to host), kvm02 (ValueError: odd)",
     )
     names = [each["name"] for each in api("GET", "/v1/machines").json()["machines"]]
     assert names == ["web-0", "web-1"]
 
 
-def test_a_source_that_cannot_be_asked_as_a_whole_imports_nothing_and_is_not_asked_again(
-    api: Api, hypervisor: Hypervisor
-) -> None:
+def test_an_unavailable_source_imports_nothing_and_is_listed_once(api: Api, hypervisor: Hypervisor) -> None:
     hypervisor.lists_by_host = False
     hypervisor.silent["kvm01"] = Unavailable("the cloud cannot be asked: no route to host")
     assert refused(api, hosts={"kvm01": HOSTS["kvm01"]}) == (
         409,
-        "driver libvirt cannot list what there is, and nothing is imported: "
+        "driver libvirt cannot list its hosts and machines; nothing is imported: "
         "the cloud cannot be asked: no route to host",
     )
 
 
-def test_a_host_that_hangs_holds_up_nothing_else(api: Api, hypervisor: Hypervisor) -> None:
+def test_a_hanging_host_does_not_block_other_requests(api: Api, hypervisor: Hypervisor) -> None:
     # The other hosts answer at once, but on a busy computer that takes a while.
     hypervisor.limits = DriverLimits(timeout=timedelta(seconds=1), at_once=1)
     answer = imported(api, hosts={**HOSTS, "stuck": "test://stuck"})
@@ -252,16 +248,14 @@ def test_a_host_that_hangs_holds_up_nothing_else(api: Api, hypervisor: Hyperviso
         ({"from": "libvirt", "what": 1}, "what: there is no such field"),
     ],
 )
-def test_a_bad_import_is_refused_in_one_line(api: Api, body: dict[str, Any], message: str) -> None:
+def test_an_invalid_import_is_refused_in_one_line(api: Api, body: dict[str, Any], message: str) -> None:
     answer = api("POST", "/v1/fleet/import", json=body)
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith(message)
     assert api("GET", "/v1/hosts").json()["hosts"] == []
 
 
-def test_hosts_of_the_fleet_are_asked_where_they_are_declared(
-    service: Service, api: Api, hypervisor: Hypervisor
-) -> None:
+def test_an_import_connects_to_the_declared_uris(service: Service, api: Api, hypervisor: Hypervisor) -> None:
     api(
         "PUT",
         "/v1/fleet",
@@ -272,7 +266,7 @@ def test_hosts_of_the_fleet_are_asked_where_they_are_declared(
     assert hypervisor.asked == ["test://declared"]
 
 
-def test_what_a_guest_says_and_cannot_be_read_keeps_nobody_from_being_imported() -> None:
+def test_unreadable_data_of_a_guest_does_not_stop_an_import() -> None:
     odd = FoundMachine(
         vm_id=MachineId(IDS[0].upper()),
         name=MachineName("web-0"),
@@ -283,11 +277,11 @@ def test_what_a_guest_says_and_cannot_be_read_keeps_nobody_from_being_imported()
         update_domain=10**20,
         tags={"a": "\n"},
     )
-    tidy = tidied(FoundFleet(machines=(odd,)))
+    tidy = normalized(FoundFleet(machines=(odd,)))
     (machine,) = tidy.machines
     assert (machine.vm_id, machine.macs, machine.addresses) == (IDS[0], ("52:54:00:00:00:01",), ("10.0.0.1",))
     assert (machine.update_domain, machine.tags) == (None, None)
     assert [note.partition(": ")[2] for note in tidy.notes] == [
-        f"update-domain {odd.update_domain} cannot be declared: left out",
-        "its tags cannot be declared: left out",
+        f"update-domain {odd.update_domain} is invalid: ignored",
+        "its tags are invalid: ignored",
     ]

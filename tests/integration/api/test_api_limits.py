@@ -39,7 +39,7 @@ def error_of(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
-def test_a_token_that_is_used_too_often_is_refused_and_others_are_not(service: Service) -> None:
+def test_the_rate_of_one_token_does_not_limit_others(service: Service) -> None:
     let_in(service)
     api = Api(limited(service, FEW))
     assert api("GET", "/v1/machines", headers=bearer(A_USER)).status_code == 200
@@ -53,7 +53,7 @@ def test_a_token_that_is_used_too_often_is_refused_and_others_are_not(service: S
 
 
 @pytest.mark.parametrize("key", [{}, {"Idempotency-Key": "one"}])
-def test_each_call_is_carried_out_in_its_callers_turn(service: Service, key: dict[str, str]) -> None:
+def test_each_call_runs_in_the_queue_of_its_caller(service: Service, key: dict[str, str]) -> None:
     let_in(service)
     turns: list[str] = []
     api = Api(app_of(service, turns=turns))
@@ -63,7 +63,7 @@ def test_each_call_is_carried_out_in_its_callers_turn(service: Service, key: dic
         turns.clear()
 
 
-def test_strangers_are_limited_by_their_address_which_they_share_with_no_token(service: Service) -> None:
+def test_requests_without_a_valid_token_are_limited_by_address(service: Service) -> None:
     let_in(service)
     api = Api(limited(service, FEW))
     assert api("GET", "/v1/machines", headers=bearer("fw_guess")).status_code == 401
@@ -72,13 +72,13 @@ def test_strangers_are_limited_by_their_address_which_they_share_with_no_token(s
     assert api("GET", "/healthz").status_code == 200
 
 
-def test_while_there_are_no_tokens_an_address_has_ten_times_as_much(service: Service) -> None:
+def test_without_tokens_an_address_has_ten_times_the_limits(service: Service) -> None:
     api = Api(limited(service, CallerLimits(rate=1)))
     statuses = [api("GET", "/v1/clock").status_code for _ in range(20)]
     assert statuses == [200] * 20
 
 
-def test_a_caller_has_so_many_streams_and_other_calls_beside_them(service: Service) -> None:
+def test_streams_and_other_requests_have_separate_limits(service: Service) -> None:
     let_in(service)
     with (
         serving(limited(service, FREE)) as url,
@@ -144,7 +144,7 @@ def test_only_an_operators_fleet_may_be_large(service: Service, call: str, secre
     assert answer.status_code == status
 
 
-def test_bodies_that_do_not_fit_beside_others_are_sent_again_later(service: Service) -> None:
+def test_a_body_beyond_the_total_size_is_refused_for_now(service: Service) -> None:
     let_in(service)
     api = Api(limited(service, FREE, BodyLimits(all_of_projects=0)))
     order = "/v1/machines/a-0/restart"

@@ -42,7 +42,7 @@ def measured(api: Api) -> dict[str, float]:
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
 
-def test_every_metric_is_documented_and_every_documented_one_is_there(service: Service, api: Api) -> None:
+def test_the_documented_metrics_are_those_of_the_server(service: Service, api: Api) -> None:
     there = set(re.findall(r"^# TYPE (forewarn_\w+)", api("GET", "/metrics").text, re.MULTILINE))
     there |= {f"forewarn_guest_{name}_total" for name in asyncio.run(guest_counters(service))}
     documented = re.findall(r"^\| `(forewarn_\w+)`", DOCUMENTED.read_text(), re.MULTILINE)
@@ -126,7 +126,7 @@ def test_transactions_of_the_store_are_timed(service: Service) -> None:
     assert after[("read",)] == before[("read",)]
 
 
-def test_a_scrape_asks_as_much_of_a_large_fleet_as_of_a_small_one(service: Service, api: Api) -> None:
+def test_the_queries_of_a_scrape_do_not_depend_on_the_size_of_the_fleet(service: Service, api: Api) -> None:
     asked: list[str] = []
     event.listen(service.store.engines.reading, "before_cursor_execute", _noting(asked))
 
@@ -151,7 +151,7 @@ def _noting(asked: list[str]) -> object:
     return note
 
 
-def test_what_should_have_started_first_is_found_by_an_index(service: Service) -> None:
+def test_the_oldest_overdue_start_is_found_by_an_index(service: Service) -> None:
     with service.store.read() as snapshot:
         plan = snapshot.transaction.connection.exec_driver_sql(
             "EXPLAIN QUERY PLAN SELECT not_before FROM events "
@@ -161,5 +161,5 @@ def test_what_should_have_started_first_is_found_by_an_index(service: Service) -
     assert "B-TREE" not in str(plan)
 
 
-def test_the_version_that_runs_is_told(api: Api) -> None:
+def test_the_version_is_shown(api: Api) -> None:
     assert any(name.startswith('forewarn_build_info{python="3.') for name in measured(api))

@@ -10,8 +10,8 @@ from forewarn.core.basic_types import HostName, Mobility
 from forewarn.core.policy import Policy
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
-    OrderDetailWithEventsAnswer,
     OrderAnswer,
+    OrderDetailWithEventsAnswer,
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
 )
@@ -49,7 +49,7 @@ def test_a_restart_is_answered_with_its_order_and_its_event(service: Service, ap
     assert answer.json()["reason"] is None
 
 
-def test_a_restart_that_nobody_listens_to_says_why_there_is_no_event(api: Api) -> None:
+def test_without_a_listening_guest_the_answer_tells_why_there_is_no_event(api: Api) -> None:
     answer = api("POST", "/v1/machines/web-0/restart").json()
     assert answer["event"] is None
     assert "not enabled" in answer["reason"]
@@ -116,7 +116,7 @@ def test_a_regular_machine_cannot_be_evicted(api: Api) -> None:
     assert "only spot machines" in answer.json()["error"]["message"]
 
 
-def test_a_limit_that_is_reached_says_when_to_come_back(api: Api) -> None:
+def test_a_reached_limit_has_a_retry_after(api: Api) -> None:
     for name in ("web-0", "web-1"):
         assert api("POST", f"/v1/machines/{name}/terminate").status_code == 202
     answer = api("POST", "/v1/machines/web-2/terminate")
@@ -158,7 +158,7 @@ def test_a_whole_host_that_carries_two_update_domains_of_a_group_is_refused(
     assert api("POST", "/v1/rollouts", json=rollout).json()["error"]["message"] == message
 
 
-def test_together_a_host_is_done_in_one_stage_with_full_notice_and_the_promise_is_recorded(
+def test_together_needs_one_stage_with_full_notice_and_records_the_broken_promise(
     service: Service, api: Api
 ) -> None:
     service.put("web-1", host=HostName("host-1"))
@@ -215,13 +215,13 @@ def test_update_domains_that_would_restart_together_are_named(service: Service, 
     ("body", "why"),
     [
         ({"mode": "fly"}, "mode: expected evacuate or in-place"),
-        ({"mode": "in-place", "returning": True}, "returning: in place no machine leaves"),
+        ({"mode": "in-place", "returning": True}, "returning: not with mode in-place"),
         ({"host_work": "nobody"}, "host_work: expected"),
         ({"heartbeat_seconds": 9, "driver": "simulated"}, "heartbeat_seconds: expected only"),
-        ({"notice_seconds": 9}, "notice_seconds: expected only beside an emergency"),
+        ({"notice_seconds": 9}, "notice_seconds: expected only with emergency"),
     ],
 )
-def test_work_on_a_host_that_cannot_be_done_so_is_refused(api: Api, body: dict[str, Any], why: str) -> None:
+def test_contradictory_host_work_is_refused(api: Api, body: dict[str, Any], why: str) -> None:
     answer = api("POST", "/v1/hosts/host-1/service", json=body)
     assert (answer.status_code, answer.json()["error"]["message"][: len(why)]) == (400, why)
 
@@ -234,7 +234,7 @@ def test_an_unknown_maintenance_action_is_named(api: Api) -> None:
     assert "paint" in message
 
 
-def test_work_that_waits_says_for_what(service: Service, api: Api) -> None:
+def test_waiting_work_has_a_reason(service: Service, api: Api) -> None:
     api("POST", "/v1/hosts/host-1/maintenance", json={"action": "freeze"})
     answer = api("POST", "/v1/hosts/host-2/maintenance", json={"action": "freeze"}).json()
     assert answer["order"]["state"] == "queued"
@@ -349,13 +349,13 @@ def test_a_history_filtered_by_nothing_is_all_of_it(api: Api) -> None:
 
 
 @pytest.mark.parametrize("query", ["since=yesterday", "since=2026-01-05T12:00:00", "order=7", "after=x"])
-def test_a_history_that_cannot_be_meant_is_refused_by_name(api: Api, query: str) -> None:
+def test_an_invalid_history_filter_is_refused_by_name(api: Api, query: str) -> None:
     answer = api("GET", f"/v1/history?{query}")
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith(query.partition("=")[0])
 
 
-def test_the_clock_is_turned_and_all_that_falls_due_is_done(api: Api) -> None:
+def test_an_advance_of_the_clock_does_all_due_work(api: Api) -> None:
     api("POST", "/v1/machines/web-0/freeze")
     answer = api("POST", "/v1/clock/advance", json={"seconds": 86400})
     assert answer.json() == {"kind": "manual", "now": "2026-01-06T12:00:00Z", "speed": 0.0}
@@ -364,7 +364,7 @@ def test_the_clock_is_turned_and_all_that_falls_due_is_done(api: Api) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-1, "900", None, True, 1e12])
-def test_a_clock_is_not_turned_by_nonsense(api: Api, seconds: object) -> None:
+def test_an_invalid_advance_is_refused(api: Api, seconds: object) -> None:
     answer = api("POST", "/v1/clock/advance", json={"seconds": seconds})
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith("seconds: expected")
@@ -382,7 +382,7 @@ def test_a_recommendation_is_refused_while_no_preview_is_offered(api: Api) -> No
     assert "`[guest] preview = true`" in answer.json()["error"]["message"]
 
 
-def test_a_recommendation_is_an_event_that_nobody_need_approve(tmp_path: Path) -> None:
+def test_a_recommendation_is_an_event_without_approvals(tmp_path: Path) -> None:
     service = Service(sqlite_url(tmp_path), preview=True)
     service.apply(sample())
     api = Api(app_of(service))

@@ -52,7 +52,7 @@ def api(service: Service) -> Api:
 
 
 def served(service: Service) -> AbstractContextManager[str]:
-    # Heartbeats say how far a follower is whom the last records do not concern.
+    # Heartbeats advance a follower past records of other projects.
     return serving(app_of(service, settings=ApiSettings(heartbeat=0.05)))
 
 
@@ -64,13 +64,13 @@ def as_(api: Api, secret: str, method: str, path: str, **more: Any) -> Any:
 
 
 def history(api: Api, secret: str, query: str = "") -> list[dict[str, Any]]:
-    """All records that somebody may see, oldest first."""
+    """All records that a caller may see, oldest first."""
     found: list[dict[str, Any]] = as_(api, secret, "GET", f"/v1/history?limit=1000{query}")["records"]
     return found[::-1]
 
 
 def disturb(url: str) -> None:
-    """Have something happen to everybody, and to nobody in particular."""
+    """Cause records of each project, and of none."""
     with operator_client(url) as client:
         client.headers.update(bearer(OPERATOR))
         for path, body in (
@@ -250,7 +250,7 @@ def test_an_address_inside_is_refused_at_once(api: Api, url: str) -> None:
 # What ends
 
 
-def test_a_token_leaves_its_webhooks_and_whoever_revokes_it_is_told(service: Service, api: Api) -> None:
+def test_revoking_a_token_warns_about_its_webhooks(service: Service, api: Api) -> None:
     mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
     revoked = as_(api, OPERATOR, "POST", "/v1/tokens/anna/revoke")
     (warning,) = revoked["warnings"]
@@ -259,12 +259,12 @@ def test_a_token_leaves_its_webhooks_and_whoever_revokes_it_is_told(service: Ser
     assert as_(api, OPERATOR, "POST", "/v1/tokens/bert/revoke")["warnings"] == []
 
 
-def test_whoever_revokes_the_last_operators_token_is_told(service: Service, api: Api) -> None:
+def test_revoking_the_last_operator_token_warns(service: Service, api: Api) -> None:
     life = Grant(name="otto", role=Role.OPERATOR)
     service.tokens.create(life, by="test")
     assert as_(api, OPERATOR, "POST", "/v1/tokens/otto/revoke")["warnings"] == []
     (warning,) = as_(api, OPERATOR, "POST", "/v1/tokens/olga/revoke")["warnings"]
-    assert "no operator's token is left" in warning
+    assert "no operator token is left" in warning
     assert "--database" in warning
 
 
@@ -281,7 +281,7 @@ def test_tokens_and_webhooks_go_with_their_project(service: Service, api: Api) -
     assert rung == [True]
     assert kept["id"] in ids(api, OPERATOR)
     assert theirs["id"] not in ids(api, OPERATOR)
-    # Another team is given the name: those who had it before are not let in.
+    # Another team gets the name. Tokens of the former project are refused.
     service.apply(two_projects())
     assert Api(app_of(service))("GET", "/v1/machines", headers=bearer(B_USER)).status_code == 401
     reasons = [record.reason for record in service.history() if record.kind.startswith("token-revoked")]
@@ -298,7 +298,7 @@ def test_the_default_project_is_never_gone(service: Service) -> None:
 
 
 @pytest.mark.parametrize("secret", [VIEWER, A_VIEWER])
-def test_a_viewer_is_not_shown_where_records_go(api: Api, secret: str) -> None:
+def test_a_viewer_cannot_list_webhooks(api: Api, secret: str) -> None:
     as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})
     answer = api("GET", "/v1/webhooks", headers=bearer(secret))
     assert answer.status_code == 403

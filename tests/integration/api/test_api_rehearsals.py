@@ -194,7 +194,7 @@ def test_a_rehearsal_is_shown_with_its_faults_and_guests(api: Api) -> None:
         ),
     ],
 )
-def test_what_cannot_be_played_is_refused_and_changes_nothing(
+def test_an_invalid_rehearsal_is_refused_and_changes_nothing(
     service: Service, api: Api, path: str, changed: dict[str, object], status: int, why: str
 ) -> None:
     before = service.history()
@@ -205,7 +205,7 @@ def test_what_cannot_be_played_is_refused_and_changes_nothing(
     assert api("GET", PATH).status_code == 404
 
 
-def test_a_rehearsal_that_nobody_goes_on_with_ends_by_itself(service: Service, api: Api) -> None:
+def test_a_rehearsal_without_further_requests_ends_by_itself(service: Service, api: Api) -> None:
     api("PUT", PATH, json=PLAYED)
     service.real += 29
     assert api("PUT", PATH, json=PLAYED).status_code == 200
@@ -215,10 +215,10 @@ def test_a_rehearsal_that_nobody_goes_on_with_ends_by_itself(service: Service, a
     service.real += 2
     service.tick()
     assert api("GET", PATH).status_code == 404
-    assert ends(service) == [("forewarn", "mine: operator has not been heard of for 30 s")]
+    assert ends(service) == [("forewarn", "mine: operator has not renewed it for 30 s")]
 
 
-def test_what_a_person_has_ended_is_not_begun_again_by_whoever_plays_it(service: Service, api: Api) -> None:
+def test_a_rehearsal_that_a_person_ended_does_not_begin_again(service: Service, api: Api) -> None:
     api("PUT", PATH, json=PLAYED)
     assert api("DELETE", f"{PATH}?id=other").status_code == 404
     assert api("DELETE", f"{PATH}?id={PLAYED['id']}").status_code == 200
@@ -229,7 +229,7 @@ def test_what_a_person_has_ended_is_not_begun_again_by_whoever_plays_it(service:
 
 
 def restarted(service: Service) -> Api:
-    """Start a server anew, with what the store has."""
+    """Restart the server with the same store."""
     service.restart()
     return Api(app_of(service))
 
@@ -248,7 +248,7 @@ def test_a_restart_goes_on_with_a_rehearsal_and_spoils_nothing_until_it_is_asked
     assert kinds == ["rehearsal-begun", "rehearsal-faults", "rehearsal-faults"]
 
 
-def test_a_rehearsal_that_nobody_goes_on_with_after_a_restart_ends_and_its_orders_are_called_off(
+def test_a_rehearsal_without_requests_after_a_restart_ends_and_cancels_its_orders(
     service: Service, api: Api
 ) -> None:
     service.poll("lab-0")
@@ -260,12 +260,12 @@ def test_a_rehearsal_that_nobody_goes_on_with_after_a_restart_ends_and_its_order
     assert ends(service) == []
     service.real += 1
     service.tick()
-    assert ends(service) == [("forewarn", "mine: operator has not been heard of for 30 s")]
+    assert ends(service) == [("forewarn", "mine: operator has not renewed it for 30 s")]
     assert api("GET", f"/v1/orders/{order}").json()["order"]["state"] == "cancelled"
     assert restarted(service)("GET", PATH).status_code == 404
 
 
-def test_what_a_person_has_ended_is_remembered_over_a_restart_for_a_day(service: Service, api: Api) -> None:
+def test_an_ended_rehearsal_is_remembered_for_a_day_across_restarts(service: Service, api: Api) -> None:
     other = {**PLAYED, "id": PLAYED["id"][::-1]}
     api("PUT", PATH, json=PLAYED)
     api("DELETE", PATH)
@@ -300,7 +300,7 @@ def test_other_faults_and_other_times_of_them_are_recorded_in_few_words(service:
         "mine: 503, 503, 503, 503, 503 and 95 more",
         "mine: 503, 503, 503, 503, 503 and 94 more",
         "mine: 503",
-        "mine: no faults any more",
+        "mine: no faults",
     ]
 
 
@@ -323,9 +323,7 @@ def test_faults_end_in_time_while_the_store_is_away_and_it_is_recorded_later(
     service.close()
 
 
-def test_what_a_rehearsal_has_ordered_and_nobody_watches_any_more_is_called_off(
-    service: Service, api: Api
-) -> None:
+def test_the_end_of_a_rehearsal_cancels_its_orders(service: Service, api: Api) -> None:
     service.poll("lab-0")
     before = api("POST", "/v1/machines/lab-1/freeze", json=REHEARSAL).json()["order"]["id"]
     service.advance(minutes=1)
@@ -339,9 +337,7 @@ def test_what_a_rehearsal_has_ordered_and_nobody_watches_any_more_is_called_off(
     assert "cancelled" not in (states[0], states[2])
 
 
-def test_whoever_of_the_project_ends_it_calls_off_what_it_has_ordered_on_hosts_too(
-    service: Service, api: Api
-) -> None:
+def test_any_user_of_the_project_can_end_a_rehearsal_and_its_host_orders(service: Service, api: Api) -> None:
     service.poll("lab-0")
     api("PUT", PATH, json=PLAYED)
     order = api("POST", "/v1/hosts/own/maintenance", json={**REHEARSAL, "action": "freeze"}).json()["order"]
@@ -384,7 +380,7 @@ def test_ending_a_rehearsal_leaves_the_orders_of_another_project_alone(service: 
     assert set(service.rehearsals.end(SHOP, by="operator").cancelled) == set(theirs)
 
 
-def test_a_machine_that_has_left_keeps_no_rehearsal_from_its_end(service: Service, api: Api) -> None:
+def test_a_removed_machine_does_not_prevent_the_end_of_a_rehearsal(service: Service, api: Api) -> None:
     api("PUT", PATH, json=PLAYED)
     service.put("lab-1", host=HostName("own"))
     order = api("POST", "/v1/hosts/own/maintenance", json=FREEZE).json()["order"]["id"]
@@ -407,7 +403,7 @@ def test_every_order_of_a_rehearsal_is_found_however_many_others_came_after_it(
     assert service.rehearsals.end(LAB, by="operator").cancelled == [mine]
 
 
-def test_the_id_of_another_projects_rehearsal_says_nothing(service: Service, api: Api) -> None:
+def test_the_id_of_a_rehearsal_of_another_project_is_unknown(service: Service, api: Api) -> None:
     service.apply(read_fleet(BOTH))
     api("PUT", PATH, json=PLAYED)
     service.within(LAB).rehearsals.end(LAB, by="lea")
@@ -415,13 +411,13 @@ def test_the_id_of_another_projects_rehearsal_says_nothing(service: Service, api
     assert answer.status_code == 200
 
 
-def test_a_rehearsal_ends_when_its_project_is_not_for_it_any_more(service: Service, api: Api) -> None:
+def test_a_rehearsal_ends_when_its_project_stops_allowing_rehearsals(service: Service, api: Api) -> None:
     api("PUT", PATH, json=PLAYED)
     unmarked = {**FLEET, "projects": {**FLEET["projects"], "lab": {}}}  # type: ignore[dict-item]
     service.apply(read_fleet(unmarked))
     service.tick()
     assert api("GET", PATH).status_code == 404
-    assert ends(service) == [("forewarn", "mine: the project is not for rehearsals any more")]
+    assert ends(service) == [("forewarn", "mine: the project is no longer for rehearsals")]
 
 
 def test_one_rehearsal_at_a_time_is_played_in_a_project(api: Api) -> None:

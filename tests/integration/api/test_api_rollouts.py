@@ -147,7 +147,7 @@ def test_a_rollout_is_paused_resumed_and_aborted(api: Api) -> None:
         ({"action": "service", "mode": "in-place", "returning": True}, 400),
     ],
 )
-def test_what_is_wrong_is_refused(api: Api, wrong: dict[str, Any], status: int) -> None:
+def test_an_invalid_rollout_is_refused(api: Api, wrong: dict[str, Any], status: int) -> None:
     answer = api("POST", "/v1/rollouts", json={"hosts": "all", "action": "freeze", **wrong})
     assert answer.status_code == status
     assert answer.json()["error"]["message"]

@@ -1,8 +1,8 @@
-"""The whole OpenAPI document against the API, for every kind of caller.
+"""Random requests against the whole OpenAPI document, for every kind of caller.
 
-schemathesis makes up requests that the document allows, and some that it does not; each is sent by everybody
-in turn. Whatever comes: the answer is one that the document names, in the form it says; nobody gets past
-their role; what is refused changes nothing; and what is another project's stays unknown.
+schemathesis generates valid and invalid requests, and each is sent by every caller in turn. Each answer must
+match the document. No caller exceeds its role, a refused request changes nothing, and resources of other
+projects stay unknown.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ from tests.helpers.service.harness import START, TEST, Service
 from tests.helpers.service.served import app_of
 from tests.helpers.service.tenants import GRANTS, ROLES, A, B, bearer, let_in, two_projects
 
-# Requests for each operation, of those that the document allows and of those that it does not.
+# Number of requests for each operation, valid and invalid ones.
 EXAMPLES = tries(2, long=50)
 BASE = "http://127.0.0.1:8170"
 UNKNOWN_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
-# More than there will ever be: the stream of a number that has come does not end.
+# Higher than any record: a stream from an existing number would not end.
 FAR = 2**62
 CHECKS = [
     checks.not_a_server_error,
@@ -48,7 +48,7 @@ CHECKS = [
     checks.response_schema_conformance,
 ]
 OPERATIONS = sorted((route.path, route.method) for route in ENDPOINTS if route.method != "HEAD")
-# A probe takes nothing, not even a token: there is nothing to be wrong.
+# A probe takes no parameters and no token, so it has no invalid requests.
 TRIED = [
     (path, method, mode)
     for path, method in OPERATIONS
@@ -67,8 +67,8 @@ NAMES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Somebody:
-    """A caller; None: without a token."""
+class CallerWithHeaders:
+    """A caller. None: without a token."""
 
     who: access.Caller | None
     headers: dict[str, str]
@@ -79,11 +79,11 @@ class Somebody:
         return self.who is not None and access.may(self.who, RIGHTS[case.method, case.path])
 
 
-# Those who may do most come last, so that what they change is not missed by the others.
-EVERYBODY = [
-    Somebody(who=None, headers={}),
+# Callers with most rights come last, because their requests change the fleet for the others.
+CALLERS = [
+    CallerWithHeaders(who=None, headers={}),
     *(
-        Somebody(
+        CallerWithHeaders(
             who=access.Caller(name=grant.name, role=grant.role, project=grant.project),
             headers=bearer(secret),
         )
@@ -93,7 +93,7 @@ EVERYBODY = [
 
 
 class Fleet:
-    """A fleet with something of every kind, which is the same again for each operation."""
+    """A fleet with a resource of every kind, restored for each operation."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -102,9 +102,9 @@ class Fleet:
         for name in ("a-0", "b-0"):
             self.service.poll(name)
         let_in(self.service)
-        # What there is, by where it stands in a path.
+        # Existing resources, by the noun in a path.
         self.known = {kind: [*names] for kind, names in NAMES.items()}
-        # What nobody of another project may learn.
+        # Names that other projects must not learn.
         self.private = {name: [f"{name}-0", f"{name}-1", f"{name}-web"] for name in (A, B)}
         for name in (A, B):
             self._make(name)
@@ -115,7 +115,7 @@ class Fleet:
         shutil.copy(folder / "forewarn.db", folder / "first.db")
 
     def _make(self, project: ProjectName) -> None:
-        """Make, in a project, one of each that has an id; one order has failed."""
+        """Create a resource of each kind with an id in a project. One order has failed."""
         self.service.driver.failing.add(f"{project}-1")
         made: list[tuple[str, str]] = [("webhooks", self._webhook(project))]
         for name in (f"{project}-1", f"{project}-0"):
@@ -131,7 +131,7 @@ class Fleet:
         return webhooks.add("https://hooks.example/", project=None, kinds=(), secret=None, by="test").id
 
     def renewed(self) -> ASGIApp:
-        """Make it what it was at first, and give the API to it."""
+        """Restore the first state, and return its API."""
         self.service.close()
         for old in self._folder.glob("forewarn.db*"):
             old.unlink()
@@ -154,22 +154,22 @@ def document() -> Any:
 
 
 class Api:
-    """The API to the fleet, in which everybody has a token."""
+    """The API of the fleet."""
 
     def __init__(self, fleet: Fleet, runner: asyncio.Runner) -> None:
         self._fleet = fleet
         self._runner = runner
         self._renew()
 
-    def answer(self, sent: requests.PreparedRequest, by: Somebody) -> httpx.Response:
-        """Send a request as somebody would."""
+    def answer(self, sent: requests.PreparedRequest, by: CallerWithHeaders) -> httpx.Response:
+        """Send a request as a caller."""
         headers = {**sent.headers, **by.headers}
-        self._client.cookies.clear()  # they are another's
+        self._client.cookies.clear()  # of the previous caller
         request = self._client.request(sent.method, sent.url, headers=headers, content=sent.body)
         return self._runner.run(request)
 
     def let_in_again(self) -> None:
-        """Begin anew if an operator has taken somebody's token away."""
+        """Start again if a request has revoked a token."""
         if self._fleet.service.sessions.loaded().keyring != self._tokens:
             self._renew()
 
@@ -180,13 +180,13 @@ class Api:
 
 
 def aim(case: Case, fleet: Fleet, chosen: Callable[[list[str]], str]) -> None:
-    """Let a request name something that exists: made-up names would never get anywhere."""
+    """Let a request name an existing resource."""
     for name in case.path_parameters:
         case.path_parameters[name] = chosen(fleet.known[case.path.split("/")[2]])
 
 
 def without_end(case: Case) -> None:
-    """Let a stream begin where it is refused; in-process it would never be over."""
+    """Let a stream begin where it is refused. In this process it would never end."""
     case.headers.pop("last-event-id", None)
     case.query.pop("last_event_id", None)
     case.query["since"] = FAR
@@ -197,9 +197,9 @@ def written(case: Case) -> requests.PreparedRequest:
     return requests.Request(**parts).prepare()
 
 
-def check(case: Case, answer: httpx.Response, by: Somebody) -> None:
+def check(case: Case, answer: httpx.Response, by: CallerWithHeaders) -> None:
     case.validate_response(answer, checks=CHECKS)
-    # The document also has a `default`, for what stands before all endpoints; nothing may hide behind it.
+    # The `default` of the document is for errors of middleware. No endpoint may rely on it.
     assert str(answer.status_code) in case.operation.definition.raw["responses"]
     if not by.may(case):
         assert answer.status_code == (401 if by.who is None else 403)
@@ -208,7 +208,7 @@ def check(case: Case, answer: httpx.Response, by: Somebody) -> None:
 def check_privacy(
     case: Case, sent: requests.PreparedRequest, answer: httpx.Response, others: list[str]
 ) -> None:
-    """See that somebody of a project neither reaches nor is told what is another's."""
+    """Check that a caller neither reaches nor learns of resources of other projects."""
     asked = f"{sent.url} {sent.body!r}"
     for name in others:
         if name in case.path_parameters.values():
@@ -241,16 +241,16 @@ def test_every_answer_is_one_that_the_document_names(
         if path == "/v1/stream":
             without_end(case)
         sent = written(case)
-        for somebody in EVERYBODY:
+        for caller in CALLERS:
             before = service.records.newest()
-            answer = api.answer(sent, somebody)
-            said = f"{sent.method} {sent.url} {sent.body!r} by {somebody.who}: {answer} {answer.text}"
+            answer = api.answer(sent, caller)
+            said = f"{sent.method} {sent.url} {sent.body!r} by {caller.who}: {answer} {answer.text}"
             try:
-                check(case, answer, somebody)
+                check(case, answer, caller)
                 if answer.is_error:
                     assert service.records.newest() == before
-                if somebody.who is not None and somebody.who.project is not None:
-                    other = B if somebody.who.project == A else A
+                if caller.who is not None and caller.who.project is not None:
+                    other = B if caller.who.project == A else A
                     check_privacy(case, sent, answer, fleet.private[other])
             except BaseException as failure:
                 failure.add_note(said)

@@ -80,7 +80,7 @@ WORDS = (*WORDS, "a-web", "b-web", "default", "00000000-0000", "standalone", "%"
 
 
 @pytest.mark.parametrize("secret", [OPERATOR, A_USER], ids=["operator", "user"])
-def test_what_is_found_is_what_is_shown_with_the_text_in_it(
+def test_a_search_finds_records_that_show_the_text(
     api: Api, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "BATCH", 10)
@@ -122,7 +122,7 @@ def test_records_are_listed_by_host_group_and_time(api: Api) -> None:
         assert api("GET", f"/v1/history?{query}", headers=bearer(OPERATOR)).status_code == 404
 
 
-def test_a_call_looks_so_far_and_says_where_to_go_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_is_limited_and_returns_a_cursor(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "BATCH", 3)
     monkeypatch.setattr(views, "PROJECT_BATCH", 3)
     monkeypatch.setattr(history_endpoints, "MOST_BATCHES", 2)

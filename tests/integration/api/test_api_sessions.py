@@ -53,7 +53,7 @@ class Browser:
 
     @property
     def secret(self) -> str:
-        """What the cookie has."""
+        """The value of the cookie."""
         return str(next(iter(self.cookies.jar)).value)
 
     async def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
@@ -122,7 +122,7 @@ def test_a_sign_in_that_is_repeated_after_its_session_is_over_is_refused(
     assert Browser(app)("POST", "/v1/session", headers={**bearer(A_USER), **key}).status_code == 409
 
 
-def test_whoever_signs_in_with_a_token_is_known_by_a_cookie(browser: Browser) -> None:
+def test_signing_in_with_a_token_sets_a_cookie_that_identifies_the_caller(browser: Browser) -> None:
     begun = browser.sign_in(A_USER)
     assert begun["caller"] == {"name": "anna", "role": "user", "project": "a", "rights": ["see", "use"]}
     assert begun["expires_at"] == "2026-01-12T12:00:00Z"
@@ -153,7 +153,7 @@ def test_under_tls_the_cookie_is_for_tls_alone(app: ASGIApp) -> None:
     assert with_cookie(app, browser.secret, "__Host-forewarn-session-443").status_code == 401
 
 
-def test_the_answers_are_kept_by_no_cache(browser: Browser) -> None:
+def test_answers_about_sessions_are_not_cached(browser: Browser) -> None:
     answers = [browser("POST", "/v1/session", headers=bearer(OPERATOR)), browser("GET", "/v1/session")]
     browser.csrf = answers[1].json()["session"]["csrf"]
     answers.append(browser.change("DELETE", "/v1/session"))
@@ -173,7 +173,7 @@ def test_two_servers_on_one_address_do_not_sign_each_other_out(app: ASGIApp, ser
 
 
 @pytest.mark.parametrize("headers", [{}, bearer("fw_guessed"), {"Authorization": "Bearer"}])
-def test_nobody_signs_in_without_a_good_token(browser: Browser, headers: dict[str, str]) -> None:
+def test_signing_in_needs_a_valid_token(browser: Browser, headers: dict[str, str]) -> None:
     answer = browser("POST", "/v1/session", headers=headers)
     assert error_of(answer) == (401, "Unauthorized")
     assert "set-cookie" not in answer.headers
@@ -186,7 +186,7 @@ def test_a_session_is_not_begun_with_another_session(browser: Browser) -> None:
     assert "Authorization: Bearer" in answer.text
 
 
-def test_signing_in_anew_ends_the_session_of_before(service: Service, app: ASGIApp, browser: Browser) -> None:
+def test_signing_in_again_ends_the_previous_session(service: Service, app: ASGIApp, browser: Browser) -> None:
     browser.sign_in(OPERATOR)
     before = browser.secret
     browser.sign_in(A_USER)
@@ -210,7 +210,7 @@ def test_signing_in_is_repeated_with_its_key_and_gives_the_same_cookie(
 
 
 @pytest.mark.usefixtures("no_tokens")
-def test_on_a_server_without_tokens_everybody_is_the_local_operator(browser: Browser) -> None:
+def test_on_a_server_without_tokens_every_caller_is_the_local_operator(browser: Browser) -> None:
     session = browser("GET", "/v1/session").json()["session"]
     assert session["caller"]["name"] == "operator"
     assert (session["csrf"], session["expires_at"]) == (None, None)
@@ -223,7 +223,7 @@ def test_on_a_server_without_tokens_everybody_is_the_local_operator(browser: Bro
 
 
 @pytest.mark.usefixtures("no_tokens")
-def test_a_cookie_that_was_left_does_no_harm_where_there_are_no_tokens(app: ASGIApp) -> None:
+def test_an_old_cookie_is_ignored_on_a_server_without_tokens(app: ASGIApp) -> None:
     assert with_cookie(app, "fws_stale").json()["session"]["caller"]["name"] == "operator"
 
 
@@ -343,7 +343,7 @@ def test_a_session_begun_or_ended_elsewhere_counts_within_a_second(service: Serv
         asyncio.run(authenticator.identify(Credentials(session=begun.secret)))
 
 
-def test_while_the_store_is_away_whoever_is_signed_in_stays_so(service: Service) -> None:
+def test_sessions_stay_valid_while_the_store_is_away(service: Service) -> None:
     seconds, store = 0.0, Store()
     begun = service.sessions.sign_in(
         Identified(caller=LOCAL_OPERATOR, token=service.sessions.loaded().keyring.tokens[0])
@@ -356,7 +356,7 @@ def test_while_the_store_is_away_whoever_is_signed_in_stays_so(service: Service)
     assert known.caller.name == "olga"
 
 
-def test_forged_cookies_make_no_work_for_the_worker(service: Service) -> None:
+def test_forged_cookies_do_not_load_the_worker(service: Service) -> None:
     store = Store()
     authenticator = Authenticator(service.sessions, run=store, now=service.clock.now, monotonic=lambda: 0.0)
     for guess in range(100):
@@ -394,7 +394,7 @@ def test_a_change_of_the_sessions_own_page_is_done_in_its_callers_name(
     assert service.history()[-1].by == "olga"
 
 
-def test_what_another_session_knows_is_not_enough(app: ASGIApp, browser: Browser) -> None:
+def test_the_csrf_token_of_another_session_is_refused(app: ASGIApp, browser: Browser) -> None:
     browser.sign_in(OPERATOR)
     other = Browser(app)
     other.sign_in(OPERATOR)
@@ -436,7 +436,7 @@ def test_a_token_in_the_header_counts_whatever_the_cookie_is(browser: Browser) -
     "value",
     ["", "fws_guessed", "fw_secret-1", "\xff", '"fws_quoted"', "x" * 60_000, "a=b", "0" * 64],
 )
-def test_a_forged_cookie_is_nobodys(app: ASGIApp, value: str) -> None:
+def test_a_forged_cookie_is_refused(app: ASGIApp, value: str) -> None:
     Browser(app).sign_in(OPERATOR)
     headers = [(b"Cookie", f"{COOKIE}={value}".encode("latin-1"))]
     assert error_of(Browser(app)("GET", "/v1/session", headers=headers)) == (401, "Unauthorized")
@@ -449,7 +449,7 @@ def test_the_digest_that_is_kept_opens_nothing(service: Service, app: ASGIApp, b
         assert with_cookie(app, str(stolen)).status_code == 401
 
 
-def test_a_cookie_of_another_server_is_nobodys(app: ASGIApp, browser: Browser, tmp_path: Path) -> None:
+def test_a_cookie_of_another_server_is_refused(app: ASGIApp, browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = opened(tmp_path / "other", tokens=True)
     other.secrets()  # its next one is not the same as here
@@ -460,7 +460,7 @@ def test_a_cookie_of_another_server_is_nobodys(app: ASGIApp, browser: Browser, t
     other.close()
 
 
-def test_two_cookies_of_the_name_are_nobodys(app: ASGIApp, browser: Browser) -> None:
+def test_duplicate_cookies_are_refused(app: ASGIApp, browser: Browser) -> None:
     browser.sign_in(OPERATOR)
     good, planted = f"{COOKIE}={browser.secret}", f"{COOKIE}=fws_planted"
     for sent in (
@@ -476,7 +476,7 @@ def test_two_cookies_of_the_name_are_nobodys(app: ASGIApp, browser: Browser) -> 
         assert "remove the cookies" in refused.text
 
 
-def test_other_cookies_of_the_address_do_no_harm(app: ASGIApp, browser: Browser) -> None:
+def test_other_cookies_are_ignored(app: ASGIApp, browser: Browser) -> None:
     browser.sign_in(OPERATOR)
     others = "; ".join(f"app-{number}={'v' * 50}" for number in range(500))
     for sent in (
@@ -510,7 +510,7 @@ def test_the_oldest_session_of_a_token_makes_room_for_the_newest(service: Servic
     assert [each("GET", "/v1/session").status_code for each in (first, others, last)] == [401, 200, 200]
 
 
-def test_what_is_over_is_removed_when_somebody_signs_in(service: Service, app: ASGIApp) -> None:
+def test_ended_sessions_are_removed_at_the_next_sign_in(service: Service, app: ASGIApp) -> None:
     Browser(app).sign_in(A_USER)
     service.real += timedelta(days=8).total_seconds()
     Browser(app).sign_in(OPERATOR)
@@ -518,7 +518,7 @@ def test_what_is_over_is_removed_when_somebody_signs_in(service: Service, app: A
     assert kept.created_at == service.real_now()
 
 
-def test_a_long_cookie_header_is_read_once() -> None:
+def test_a_long_cookie_header_is_parsed_in_bounded_time() -> None:
     cookies = f"{COOKIE}=a;" * 2000
     scope = {
         "type": "http",

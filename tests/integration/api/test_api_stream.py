@@ -1,4 +1,4 @@
-"""The stream when nothing happens, and when nobody reads it."""
+"""The stream when nothing happens, and when its client does not read."""
 
 import socket
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service.close()
 
 
-def test_a_heartbeat_moves_on_what_a_filter_leaves_out(service: Service) -> None:
+def test_a_heartbeat_advances_past_filtered_records(service: Service) -> None:
     app = app_of(service, settings=ApiSettings(heartbeat=0.05))
     with serving(app) as url, Follower(url, "?kind=clock-jumped") as follower:
         with operator_client(url) as api:
@@ -36,11 +36,13 @@ def test_a_heartbeat_moves_on_what_a_filter_leaves_out(service: Service) -> None
         assert follower.records == []
 
 
-def test_a_reader_that_takes_nothing_is_cut_off(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stream_is_closed_when_its_client_reads_nothing(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
     first = service.records.newest() + 1
     save(service.store, records=tuple(record(first + n, reason="x" * 200) for n in range(MANY)))
     with serving(app_of(service, settings=ApiSettings(patience=0.1))) as url:
         place = urlsplit(url)
         with socket.create_connection((place.hostname, place.port)) as idle:
             idle.sendall(f"GET /v1/stream?since=0 HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode())
-            until(lambda: "cut off" in caplog.text, what="the reader to be cut off")
+            until(lambda: "closed a stream" in caplog.text, what="the stream to be closed")

@@ -38,7 +38,7 @@ def test_a_webhook_is_added_with_a_secret_that_is_shown_once(service: Service, a
     check_page(WebhookAnswer, listed.json())
     assert listed.json() == {"webhooks": [webhook], "next": None}
     assert api("GET", f"/v1/webhooks/{webhook['id'].lower()}").json() == {"webhook": webhook}
-    # What anybody may read in the history is the host, not the token in the path.
+    # The history shows the host of the URL, not the token in its path.
     assert service.history()[-1].reason == f"webhook {webhook['id']} to ops.example"
 
 
@@ -67,7 +67,7 @@ def test_a_secret_may_be_given(api: Api) -> None:
         ({"url": URL, "project": "a b"}, "project: expected a name"),
     ],
 )
-def test_a_webhook_that_cannot_be_meant_is_refused(api: Api, body: dict[str, object], message: str) -> None:
+def test_an_invalid_webhook_is_refused(api: Api, body: dict[str, object], message: str) -> None:
     answer = api("POST", "/v1/webhooks", json=body)
     assert answer.status_code == 400
     assert message in answer.json()["error"]["message"]
@@ -83,10 +83,10 @@ def test_a_webhook_that_cannot_be_meant_is_refused(api: Api, body: dict[str, obj
         ("DELETE", f"/v1/webhooks/{ID}", None),
         ("POST", f"/v1/webhooks/{ID}/test", None),
         ("POST", "/v1/webhooks", {"url": URL, "project": "nobody"}),
-        ("GET", "/v1/calendar.ics?project=nobody", None),
+        ("GET", "/v1/calendar.ics?project=unknown", None),
     ],
 )
-def test_what_does_not_exist_is_not_found(api: Api, method: str, path: str, body: object) -> None:
+def test_an_unknown_webhook_or_project_is_not_found(api: Api, method: str, path: str, body: object) -> None:
     assert api(method, path, json=body).status_code == 404
 
 
@@ -103,7 +103,7 @@ def test_webhooks_are_listed_by_project_and_removed(service: Service, api: Api) 
     assert (record.kind, record.by, record.project) == ("webhook-removed", "operator", None)
 
 
-def test_the_calendar_has_what_guests_are_being_told(service: Service, api: Api) -> None:
+def test_the_calendar_has_the_events_that_guests_see(service: Service, api: Api) -> None:
     event = api("POST", "/v1/machines/web-0/freeze").json()["event"]
     answer = api("GET", "/v1/calendar.ics?project=default")
     assert answer.headers["content-type"] == "text/calendar; charset=utf-8"

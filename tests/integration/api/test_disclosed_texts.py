@@ -135,7 +135,7 @@ class World:
 
 
 def words(number: int) -> str:
-    """What an operator writes: with a sentinel, and perhaps with a name."""
+    """A text of an operator: with a sentinel, and perhaps with a name."""
     return f"{SENTINEL} of {(*OTHERS, *HOSTS)[number % (len(OTHERS) + len(HOSTS))]}, {SENTINEL}"
 
 
@@ -274,7 +274,7 @@ ACTS: list[Act] = [
 @example([0] * 6, [(maintain, 1), (wait, 1), (roll, 0)], False, False, 2)
 @example([0] * 6, [(maintain, 1), (wait, 1), (roll, 0)], True, False, 4)
 @example([0] * 6, [(order_own, 0), (interfere, 1), (interfere, 4)], False, True, 0)
-def test_no_text_that_a_project_reads_names_others_or_has_an_operators_words(
+def test_no_text_for_a_project_names_others_or_contains_an_operators_text(
     places: list[int], acts: list[tuple[Act, int]], sees_hosts: bool, driven: bool, hours: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

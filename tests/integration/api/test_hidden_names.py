@@ -102,17 +102,17 @@ def check(world: World, call: str, theirs: str, nobodys: str) -> None:
 
 
 @pytest.mark.parametrize("call", BY_MACHINE)
-def test_a_machine_of_another_project_is_like_none(world: World, call: str) -> None:
+def test_a_machine_of_another_project_is_unknown(world: World, call: str) -> None:
     check(world, call, "b-0", "c-0")
 
 
 @pytest.mark.parametrize("call", BY_GROUP)
-def test_a_group_of_another_project_is_like_none(world: World, call: str) -> None:
+def test_a_group_of_another_project_is_unknown(world: World, call: str) -> None:
     check(world, call, "b-web", "c-web")
 
 
 @pytest.mark.parametrize("call", BY_PROJECT)
-def test_another_project_is_like_none(world: World, call: str) -> None:
+def test_another_project_is_unknown(world: World, call: str) -> None:
     check(world, call, "b", "c")
 
 
@@ -124,11 +124,11 @@ def test_another_project_is_like_none(world: World, call: str) -> None:
         *(("webhook", call) for call in BY_WEBHOOK),
     ],
 )
-def test_what_is_another_projects_is_like_nothing(world: World, what: str, call: str) -> None:
+def test_resources_of_another_project_are_unknown(world: World, what: str, call: str) -> None:
     check(world, call, world.ids[what], NOBODYS_ID)
 
 
-def test_what_there_was_of_a_machine_that_is_gone_is_found_by_its_project(world: World) -> None:
+def test_records_of_a_removed_machine_are_visible_to_its_project(world: World) -> None:
     mine = bearer(A_USER)
     world.service.poll("a-0")
     order = world.api("POST", "/v1/machines/a-0/restart", json={}, headers=mine).json()

@@ -40,7 +40,7 @@ def script_of(ask: Api) -> str:
 
 
 @pytest.mark.parametrize("path", ["/", "/console"])
-def test_short_addresses_lead_to_the_console(ask: Api, path: str) -> None:
+def test_short_paths_redirect_to_the_console(ask: Api, path: str) -> None:
     answer = ask("GET", f"{path}?theme=dark")
     assert (answer.status_code, answer.headers["location"]) == (307, "/console/?theme=dark")
 
@@ -61,14 +61,14 @@ def test_everything_else_is_the_api(ask: Api) -> None:
         assert "openapi.json" in ask("GET", f"http://127.0.0.1:8170{path}").json()["error"]["message"]
 
 
-def test_an_asset_is_kept_for_ever(ask: Api, script: str) -> None:
+def test_an_asset_is_cached_permanently(ask: Api, script: str) -> None:
     answer = ask("GET", script)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
     assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
 
 
-def test_the_page_is_asked_for_each_time_and_sent_once(ask: Api) -> None:
+def test_the_page_is_revalidated_and_sent_only_when_it_changed(ask: Api) -> None:
     first = ask("GET", "/console/")
     assert first.headers["cache-control"] == "no-cache"
     again = ask("GET", "/console/fleet", headers={"If-None-Match": f'"other", {first.headers["etag"]}'})
@@ -89,7 +89,7 @@ def test_the_page_is_asked_for_each_time_and_sent_once(ask: Api) -> None:
         ("", None),
     ],
 )
-def test_what_a_browser_can_unpack_is_sent_compressed(
+def test_compressed_answers_are_sent_to_browsers_that_accept_them(
     ask: Api, script: str, accepted: str, sent: str | None
 ) -> None:
     for path in ("/console/", script):
@@ -121,7 +121,7 @@ def test_head_is_answered_as_get_without_the_body(ask: Api, script: str) -> None
         "{assets}/types.d.ts",
     ],
 )
-def test_no_other_file_can_be_had(ask: Api, script: str, path: str) -> None:
+def test_other_files_are_not_served(ask: Api, script: str, path: str) -> None:
     answer = ask("GET", path.replace("{assets}", script.rpartition("/")[0]))
     assert answer.headers["content-type"] in ("application/json", "text/html; charset=utf-8")
     assert "import" not in answer.text
@@ -132,7 +132,7 @@ def test_no_other_file_can_be_had(ask: Api, script: str, path: str) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
 @pytest.mark.parametrize("path", ["/", "/console", "/console/fleet", "/console/assets/x/app.js"])
-def test_nothing_can_be_sent_to_the_console(ask: Api, method: str, path: str) -> None:
+def test_the_console_accepts_only_reads(ask: Api, method: str, path: str) -> None:
     answer = ask(method, path)
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
     assert answer.json()["error"] == {
@@ -141,7 +141,7 @@ def test_nothing_can_be_sent_to_the_console(ask: Api, method: str, path: str) ->
     }
 
 
-def test_a_name_that_is_not_the_services_gets_no_page(ask: Api, script: str) -> None:
+def test_a_foreign_host_header_gets_no_page(ask: Api, script: str) -> None:
     for path in ("/", "/console/", script):
         answer = ask("GET", path, headers={"Host": "evil.example"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "BadHost")
@@ -168,7 +168,7 @@ def test_a_page_of_another_origin_gets_no_page(ask: Api, script: str) -> None:
         ("POST", "/console/", {}),
     ],
 )
-def test_each_answer_says_what_a_browser_may_do_with_it(
+def test_each_answer_has_security_headers(
     ask: Api, script: str, method: str, path: str, headers: dict[str, str]
 ) -> None:
     for asked in (path, script):
@@ -191,7 +191,7 @@ def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere() -> None:
     assert set(re.findall(r"'([\w-]+)'", policy)) == {"none", "self", "script"}
 
 
-def test_files_need_no_token_and_everything_they_show_does(tmp_path: Path) -> None:
+def test_files_need_no_token_but_data_does(tmp_path: Path) -> None:
     service = Service(sqlite_url(tmp_path))
     ask = Api(operator_app(app_of(service), names=()))
     ask("POST", "/v1/tokens", json={"name": "ann", "role": "operator"}).raise_for_status()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.cli.following.change_stream import ChangeStream, LinkState, Record, Refresher, parse_blocks
+from forewarn.cli.live.change_stream import ChangeStream, LinkState, Record, Refresher, parse_blocks
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.core.basic_types import Action

@@ -145,8 +145,8 @@ def test_an_order_is_listed_shown_and_cancelled(server: str) -> None:
     assert "maintenance reboot" in run("order", "list").stdout
     shown = run("order", "show", order["id"][:8]).stdout
     assert order["id"] in shown
-    assert "Waiting:" in shown
-    assert "called off" in run("order", "cancel", order["id"][:8]).stdout
+    assert "Waiting for:" in shown
+    assert "cancelled" in run("order", "cancel", order["id"][:8]).stdout
     assert answer("order", "list", "--state", "cancelled")["orders"][0]["id"] == order["id"]
 
 
@@ -172,9 +172,18 @@ def test_a_failed_order_says_how_to_go_on(service: Service, server: str) -> None
     assert "only one that failed" in run("order", "retry", order, code=1).stderr
 
 
-@pytest.mark.parametrize("verb", ["degrade", "fail", "restore", "cordon", "uncordon"])
-def test_every_host_order_can_be_typed(server: str, verb: str) -> None:
-    assert run("host", verb, "host-1").stdout.startswith(f"host-1: {verb} ordered")
+@pytest.mark.parametrize(
+    ("verb", "outcome"),
+    [
+        ("degrade", "reported as degraded; order announced."),
+        ("fail", "reported as failed; order under way."),
+        ("restore", "reported as sound."),
+        ("cordon", "cordoned."),
+        ("uncordon", "uncordoned."),
+    ],
+)
+def test_every_host_order_can_be_typed(server: str, verb: str, outcome: str) -> None:
+    assert run("host", verb, "host-1").stdout.splitlines()[0] == f"host-1 {outcome}"
 
 
 @pytest.mark.parametrize("verb", ["redeploy", "freeze", "evict", "terminate"])
@@ -198,7 +207,7 @@ def test_a_refusal_names_the_flag_and_not_the_field(server: str) -> None:
     refused = run("gate", "machine", "db", "--action", "restart", "--heartbeat", "30d", "--", "true", code=2)
     assert refused.stderr == "forewarn: --heartbeat: expected at most 1 d, got 30 d\n"
     refused = run("host", "maintenance", "host-1", "--action", "freeze", "--notice", "5m", code=2)
-    assert refused.stderr.startswith("forewarn: --notice: expected only beside")
+    assert refused.stderr.startswith("forewarn: --notice: expected only with")
 
 
 def test_wrong_usage_is_code_2(server: str) -> None:
@@ -219,7 +228,7 @@ def test_a_machine_is_put_shown_and_deleted(server: str) -> None:
     shown = run("machine", "show", "NEW").stdout
     assert "role=x" in shown
     assert "10.0.0.5" in shown
-    assert "no longer" in run("machine", "delete", "new", "--yes").stdout
+    assert "removed from the fleet" in run("machine", "delete", "new", "--yes").stdout
     run("machine", "show", "new", code=1)
 
 
@@ -238,7 +247,7 @@ def test_the_clock_is_turned_by_durations(server: str) -> None:
 def test_a_fleet_that_is_shown_can_be_applied(server: str, tmp_path: Path) -> None:
     file = tmp_path / "fleet.toml"
     file.write_text(run("fleet", "show").stdout, encoding="utf-8")
-    assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
+    assert "No changes" in run("fleet", "apply", str(file)).stdout
 
 
 def test_a_fleet_is_summed_up_by_update_domain(service: Service, server: str) -> None:
@@ -292,12 +301,12 @@ def test_the_history_is_searched_and_what_is_found_is_exported(
 
 
 def test_promises_are_counted_by_month(service: Service, server: str) -> None:
-    assert run("promises").stdout == "No promises: nothing that was announced has started and ended yet.\n"
+    assert run("promises").stdout == "No promises: no announced work has started and ended yet.\n"
     service.poll("web-0")
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     service.advance(minutes=20)
     rows = [" ".join(line.split()) for line in run("promises", "--month", "2026-01").stdout.splitlines()]
-    assert rows[0] == "MONTH PROJECT MACHINES KEPT LATE NEVER BROKEN UNANNOUNCED WORK"
+    assert rows[0] == "MONTH PROJECT MACHINES KEPT LATE MISSED BROKEN UNANNOUNCED WORK"
     assert rows[2:] == ["2026-01 default 3 0 0 3 0 0 simulated"]
     assert answer("promises")["promises"][0]["never"] == 3
     assert run("promises", "--month", "2026-02").stdout == "No promises of month 2026-02.\n"
@@ -319,7 +328,7 @@ def test_the_windows_of_a_project_are_shown_as_a_person_writes_them(server: str,
     run("fleet", "apply", str(file), "--yes")
     assert f"[projects.shop]\n{window}\n" in run("fleet", "show").stdout
     file.write_text(run("fleet", "show").stdout, encoding="utf-8")
-    assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
+    assert "No changes" in run("fleet", "apply", str(file)).stdout
 
 
 def test_a_fleet_is_applied_after_its_difference_is_shown(server: str, tmp_path: Path) -> None:
@@ -330,7 +339,7 @@ def test_a_fleet_is_applied_after_its_difference_is_shown(server: str, tmp_path:
     assert "- machine db\n" in dry
     assert len(answer("machine", "list")["machines"]) == 8
     refused = run("fleet", "apply", str(file), code=1).stderr
-    assert "would remove 8 machines without notice to anybody" in refused
+    assert "would remove 8 machines without notice" in refused
     assert len(answer("machine", "list")["machines"]) == 8
     assert "Applied:" in run("fleet", "apply", str(file), "--yes").stdout
     assert answer("machine", "list")["machines"] == []
@@ -386,9 +395,9 @@ def test_a_groups_policy_is_said_in_words_and_declared_as_a_file_does(service: S
     declared["groups"]["web"]["policy"] = policy
     OperatorClient(server).call("PUT", "/v1/fleet", AppliedFleetAnswer, body=declared)
     said = run("group", "show", "web").stdout
-    assert "all named machines must approve, its users' own orders start without waiting" in said
-    assert "30 m of notice at least, needs 2 healthy machines during a rollout" in said
-    assert "put an event off by 10 m" in said
+    assert "all named machines must approve, orders of users start without approval" in said
+    assert "minimum notice 30 m, needs 2 healthy machines during a rollout" in said
+    assert "defer an event by 10 m" in said
     file = run("fleet", "show").stdout
     assert "[groups.web.policy]\n" in file
     for line in ('approval = "all"', "auto-approve = true", "budget = 2", 'defer = "10m"', 'notice = "30m"'):
@@ -406,7 +415,7 @@ def test_a_fleet_with_a_policy_can_be_applied_as_it_is_shown(server: str, tmp_pa
     file = tmp_path / "fleet.toml"
     file.write_text(run("fleet", "show").stdout, encoding="utf-8")
     assert 'degrade-notice = "1d1h"' in file.read_text()
-    assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
+    assert "No changes" in run("fleet", "apply", str(file)).stdout
 
 
 def test_an_order_on_a_busy_machine_says_what_it_waits_for(service: Service, server: str) -> None:
@@ -458,35 +467,35 @@ def typed_at_a_terminal(word: str, *words: str) -> subprocess.CompletedProcess[s
 def test_a_machine_is_not_deleted_at_a_terminal_without_a_yes(server: str) -> None:
     refused = typed_at_a_terminal("n", "machine", "delete", "db")
     assert refused.returncode == 1
-    assert "without notice to anybody?" in refused.stderr
+    assert "without notice?" in refused.stderr
     assert "nothing was changed" in refused.stderr
     run("machine", "show", "db")
-    assert "db is no longer in the fleet" in typed_at_a_terminal("y", "machine", "delete", "db").stdout
-    assert "web-5 is no longer" in typed_at_a_terminal("n", "machine", "delete", "web-5", "--yes").stdout
+    assert "db removed from the fleet" in typed_at_a_terminal("y", "machine", "delete", "db").stdout
+    assert "Machine web-5 removed" in typed_at_a_terminal("n", "machine", "delete", "web-5", "--yes").stdout
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_a_machine_is_not_deleted_by_a_script_without_a_yes(server: str, more: tuple[str, ...]) -> None:
     refused = run("machine", "delete", "web-5", *more, code=1)
-    assert "this would take web-5 out of the fleet without notice to anybody" in refused.stderr
-    assert "say --yes if so" in refused.stderr
+    assert "this would remove web-5 from the fleet without notice" in refused.stderr
+    assert "use --yes to confirm" in refused.stderr
     run("machine", "show", "web-5")
 
 
 def test_a_hold_is_released_by_what_it_holds(server: str) -> None:
     for words in (("--project", "default"), ("--host", "host-2"), ()):
         run("hold", "--reason", "a storm", *words)
-    assert "several holds are in force: say which" in run("release", code=1).stderr
+    assert "several holds are in force; give an id" in run("release", code=1).stderr
     assert "there is no hold on host host-1" in run("release", "--host", "host-1", code=1).stderr
-    assert run("release", "--project", "default").stdout == "project default: released.\n"
-    assert run("release", "--host", "host-2").stdout == "host host-2: released.\n"
+    assert run("release", "--project", "default").stdout == "Hold on project default released.\n"
+    assert run("release", "--host", "host-2").stdout == "Hold on host host-2 released.\n"
     run("release", answer("holds")["holds"][0]["id"], "--host", "host-2", code=2)
-    assert run("release").stdout == "the whole fleet: released.\n"
-    assert run("release", code=1).stderr == "forewarn: nothing is held\n"
+    assert run("release").stdout == "Hold on the whole fleet released.\n"
+    assert run("release", code=1).stderr == "forewarn: no hold is in force\n"
 
 
 def test_a_name_that_could_not_be_one_is_unknown(server: str) -> None:
-    said = 'forewarn: machine "prod/batch_0" does not exist; say batch_0 --project prod\n'
+    said = 'forewarn: machine "prod/batch_0" does not exist; use batch_0 --project prod\n'
     assert run("machine", "show", "prod/batch_0", code=1).stderr == said
     assert run("machine", "restart", "prod/batch_0", code=1).stderr == said
     assert run("host", "show", "a/b", code=1).stderr == 'forewarn: host "a/b" does not exist\n'
@@ -497,7 +506,7 @@ def test_a_name_that_could_not_be_one_is_unknown(server: str) -> None:
 def test_whoever_declares_an_emergency_is_told_what_it_breaks(server: str) -> None:
     words = ("host", "maintenance", "host-1", "--action", "freeze", "--emergency", "leak", "--notice")
     said = run(*words, "2m").stdout
-    assert "  A promise is broken: leak: 2 m of notice instead of 15 m. The history says so.\n" in said
+    assert "  Broken promise, recorded in the history: leak: 2 m of notice instead of 15 m.\n" in said
 
 
 def test_an_emergency_that_keeps_the_promise_breaks_none(server: str) -> None:
@@ -518,12 +527,13 @@ def test_an_emergency_that_keeps_the_promise_breaks_none(server: str) -> None:
         ),
         (
             ("history", "--kind", "event-strted"),
-            '--kind: there is no "event-strted"; did you mean event-started?',
+            '--kind: there is no kind "event-strted"; did you mean event-started, '
+            "event-postponed or event-finished?",
         ),
     ],
 )
 def test_a_word_that_is_not_known_is_wrong_usage(server: str, words: tuple[str, ...], said: str) -> None:
-    assert run(*words, code=2).stderr == f"forewarn: {said}\n"
+    assert run(*words, code=2).stderr.startswith(f"forewarn: {said}\n")
 
 
 def test_webhooks_health_metrics_and_calendar_have_their_commands(server: str) -> None:
@@ -533,7 +543,7 @@ def test_webhooks_health_metrics_and_calendar_have_their_commands(server: str) -
     assert answer("health")["ready"] == {"status": "ready"}
     assert "forewarn_machines{" in run("metrics").stdout
     assert run("calendar").stdout.startswith("BEGIN:VCALENDAR")
-    run("calendar", "--json", code=1)
+    run("calendar", "--json", code=2)
 
 
 def test_a_past_event_is_listed_on_demand_and_found_by_the_beginning_of_its_id(
@@ -545,7 +555,7 @@ def test_a_past_event_is_listed_on_demand_and_found_by_the_beginning_of_its_id(
     assert answer("event", "list")["events"] == []
     assert [each["id"] for each in answer("event", "list", "--all")["events"]] == [event]
     assert "over" in run("event", "list", "--all").stdout
-    assert f"event          {event}" in run("event", "show", event[:6]).stdout
+    assert f"Event            {event}" in run("event", "show", event[:6]).stdout
     assert "event-started" in run("history", "--event", event[:6].lower()).stdout
     assert "`forewarn event list --all` shows" in run("event", "show", "zzzz", code=1).output
 

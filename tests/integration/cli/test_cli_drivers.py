@@ -33,7 +33,7 @@ def test_a_driver_is_tried_without_a_server(folder: Path) -> None:
     assert tried.returncode == 0, tried.stderr
     first, second = tried.stdout.splitlines()
     assert first.startswith("check  not-begun")
-    assert second == "As expected: it knows of no such step."
+    assert second == "As expected: the driver knows no such step."
     moved = run(
         folder, "--json", "driver", "try", "lab", *FILES, "--machine=web-0", "--begin=redeploy", "--to=rack-2"
     )

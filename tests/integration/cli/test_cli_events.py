@@ -59,20 +59,20 @@ def test_a_recommendation_is_neither_done_by_anybody_nor_to_be_approved(
     declared = fleet(machine("spot", "host-1", priority=Priority.SPOT))
     service.apply(replace(declared, defaults=FleetDefaults(driver=driver)))
     ordered = said("machine", "recommend-rebalance", "spot")
-    until = "announces to spot: SpotRebalanceRecommendation, until 2026-01-05 12:30:00 UTC."
+    until = "announced to spot: SpotRebalanceRecommendation, until 2026-01-05 12:30:00 UTC."
     assert until in " ".join(ordered.split())
     (event,) = service.everything().events.values()
     shown = ordered + said("order", "list") + said("order", "show", event.order) + said("history")
     shown += said("event", "list") + said("event", "show", event.id)
-    for word in ("imulated", "outside", "event approve"):
+    for word in ("imulated", "external program", "event approve"):
         assert word not in shown
-    assert "there is nothing to approve" in said("event", "approve", event.id)
+    assert "it needs no approval" in said("event", "approve", event.id)
 
 
 def test_an_event_for_which_nothing_is_really_done_is_marked(service: Service) -> None:
     event = told(service)
     assert "Freeze   Scheduled, simulated " in said("event", "list")
-    mark = "done by        nobody (simulated: nothing is really done)\n"
+    mark = "Done by          simulated: nothing is really done\n"
     assert mark in said("event", "show", event.id)
     service.advance(hours=1)
     assert "Freeze   over, simulated " in said("event", "list", "--all")
@@ -83,28 +83,28 @@ def test_where_all_must_approve_those_who_have_not_are_named(service: Service) -
     event = told(service, approval=ApprovalRule.ALL)
     service.approve("web-0", event)
     assert known(event)["awaits"] == "web-3"
-    assert "approval       all; awaits web-3\n" in said("event", "show", event.id)
-    assert "web-0         web-3    Platform" in said("event", "list")
+    assert "Approval         all; waiting for web-3\n" in said("event", "show", event.id)
+    assert "web-0         web-3       Platform" in said("event", "list")
     waits = "not approved; awaits web-3; may start at "
     assert waits in said("order", "show", event.order)
     assert waits in said("order", "list")
     service.approve("web-3", event)
     assert known(event)["awaits"] is None
-    assert "approval       all\n" in said("event", "show", event.id)
+    assert "Approval         all\n" in said("event", "show", event.id)
 
 
 def test_where_the_leader_must_approve_others_are_said_not_to_count(service: Service) -> None:
     event = told(service, approval=ApprovalRule.LEADER)
-    assert "leader; awaits the leader web-0\n" in said("event", "show", event.id)
+    assert "leader; waiting for the leader web-0\n" in said("event", "show", event.id)
     service.approve("web-3", event)
-    awaits = "awaits the leader web-0; the word of web-3 does not count"
-    assert f"leader; {awaits}\n" in said("event", "show", event.id)
-    assert f"not approved; {awaits}; may start at" in said("order", "show", event.order)
+    awaits = "the leader web-0; the approval of web-3 does not count"
+    assert f"leader; waiting for {awaits}\n" in said("event", "show", event.id)
+    assert f"not approved; awaits {awaits}; may start at" in said("order", "show", event.order)
 
 
 def test_where_anybody_may_approve_nobody_is_named(service: Service) -> None:
     event = told(service)
-    assert "any; awaits any of its machines\n" in said("event", "show", event.id)
+    assert "any; waiting for any of its machines\n" in said("event", "show", event.id)
     assert "not approved; may start at" in said("order", "show", event.order)
 
 
@@ -123,7 +123,7 @@ def test_an_approved_event_says_what_keeps_it_from_starting(service: Service) ->
     assert "\nwaits " not in said("event", "show", second.id)
     waits = "approved, waits for other machines of its group"
     assert f"Event {second.id} is {waits}.\n" in said("event", "approve", second.id)
-    assert f"waits          {waits}\n" in said("event", "show", second.id)
+    assert f"Waiting for      {waits}\n" in said("event", "show", second.id)
 
 
 def test_an_event_says_who_put_it_off_and_what_was_asked_and_granted(service: Service) -> None:
@@ -142,7 +142,7 @@ def test_an_event_says_who_put_it_off_and_what_was_asked_and_granted(service: Se
     asked = (
         "web-3 at 2026-01-05 12:01:00 UTC, until 2026-01-05 12:25:00 UTC: asked for 1 h 40 m, granted 10 m"
     )
-    assert f"put off by     {asked}\n" in said("event", "show", event.id)
+    assert f"Deferred by      {asked}\n" in said("event", "show", event.id)
     (record,) = [each for each in service.history() if each.kind == "event-deferred"]
     assert record.reason == "until 2026-01-05T12:25:00Z: 10 m later (1 h 40 m asked for)"
 
@@ -158,5 +158,5 @@ def test_an_event_that_moved_with_another_says_so(service: Service) -> None:
     alone, event = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
     service.fleet.guests.defer(service.machine("web-0").id, {event.id: 60})
     assert known(alone)["deferred"] is None
-    by = "put off with   another event by web-0 at 2026-01-05 12:00:00 UTC"
+    by = "Deferred with    another event by web-0 at 2026-01-05 12:00:00 UTC"
     assert f"{by}, until 2026-01-05T12:16:00Z: 1 m later\n" in said("event", "show", alone.id)

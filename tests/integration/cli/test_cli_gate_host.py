@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.cli.gate import gate_run
+from forewarn.cli.gate import order_gate
 from forewarn.cli.main import app as main
 from forewarn.core.basic_types import EXTERNAL, Action, HostName, HostState, Kind, OrderState, Work
 from forewarn.core.model.order import OrderTerms
@@ -44,7 +44,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file to which the command writes a line for each time that it runs."""
-    monkeypatch.setattr(gate_run, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(order_gate, "LOOK_SECONDS", 0.02)
     path = tmp_path / "ran"
     path.touch()
     return path
@@ -86,20 +86,20 @@ def test_together_the_command_runs_once_and_the_broken_promise_is_recorded(
     why = "its board is swapped: update domains 0 and 1 of web are disturbed together"
     broken = [record for record in service.history() if record.kind == Kind.PROMISE_BROKEN]
     assert [record.group for record in broken if unmarked(record.reason) == why] == ["web", "web"]
-    assert f"A promise is broken: {why}" in gated.stdout
+    assert f"Broken promise, recorded in the history: {why}" in gated.stdout
 
 
 def test_together_and_one_by_one_exclude_each_other(service: Service, ran: Path) -> None:
     gated = gate(service, ran, "host", "host-1", *AT_ONCE, "--one-by-one", "--together", "why not")
     assert gated.exit_code == 2
-    assert "not both" in gated.stderr
+    assert "choose one of them" in gated.stderr
 
 
 def test_the_command_runs_for_a_host_that_carries_nobody(service: Service, ran: Path) -> None:
     gated = gate(service, ran, "host", "host-3", *AT_ONCE, code=7)
     assert gated.exit_code == 7
     assert ran.read_text() == "host-3 \n"
-    assert "The work may begin on host-3" in gated.stdout
+    assert "Work may start on host-3" in gated.stdout
     (order,) = service.everything().orders.values()
     assert (order.state, order.action) == (OrderState.FAILED, Action.SERVICE)
     assert f"gate order {order.id}" in gated.stderr
@@ -133,9 +133,9 @@ def test_a_command_does_the_work_on_a_host_that_nobody_is_on_any_more(service: S
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--evacuate", "--in-place"), "not both"),
+        (("--evacuate", "--in-place"), "choose one of them"),
         (("--in-place", "--return"), "moves no machine"),
-        (("--host-work", "simulated"), "the command after -- does the work"),
+        (("--host-work", "simulated"), "the command after -- does this work"),
     ],
 )
 def test_work_on_a_host_that_contradicts_itself_is_refused(
@@ -169,7 +169,7 @@ def placed(service: Service, host: str) -> str:
 def test_an_order_in_parts_is_taken_up_only_one_by_one(service: Service, ran: Path) -> None:
     refused = gate(service, ran, "order", placed(service, "host-1"), "--yes")
     assert refused.exit_code == 1
-    assert "is done in 2 parts: say --one-by-one" in refused.stderr
+    assert "has 2 parts: use --one-by-one" in refused.stderr
     assert ran.read_text() == ""
 
 
@@ -184,5 +184,5 @@ def test_a_command_for_a_host_is_not_run_again_for_who_came_later(service: Servi
 
     gated = gate(service, ran, "order", order, "--yes", app=later)
     assert gated.exit_code == 1
-    assert "late came to it later, and the command has run already" in gated.stderr
+    assert "late joined after the command had run" in gated.stderr
     assert ran.read_text() == "host-2 web-2,web-3\n"

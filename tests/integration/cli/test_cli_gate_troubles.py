@@ -87,7 +87,7 @@ def approve(program: Program) -> None:
 
 def begin(program: Program, folder: Path, gate: Gated) -> int:
     """Let the work begin; returns the id of the command's process."""
-    gate.out.wait_for("awaits db")
+    gate.out.wait_for("waiting for db")
     approve(program)
     begun = folder / "begun"
     until(begun.exists, what="the command to be run")
@@ -107,7 +107,7 @@ def is_gone(process: int) -> bool:
 
 def test_a_gate_waits_for_a_server_that_is_away(program: Program, tmp_path: Path) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
-        gate.out.wait_for("awaits db")
+        gate.out.wait_for("waiting for db")
         program.kill()
         gate.err.wait_for("reconnecting: No server answers")
         program.start()
@@ -126,7 +126,7 @@ def test_the_commands_end_is_reported_when_the_server_is_back(program: Program, 
         gate.err.wait_for("reconnecting: ")
         program.start()
         assert gate.code() == 0
-        gate.out.wait_for("Done with db.")
+        gate.out.wait_for("Done: db.")
         assert {step["state"] for step in the_order(program)["steps"]} == {"done"}
 
 
@@ -140,20 +140,20 @@ def test_an_end_that_could_not_be_reported_is_told_with_how_to_report_it(
         program.kill()
         (tmp_path / "go").write_text(str(code))
         assert gate.code() == 3
-        gate.err.wait_for(f"sh ended with code {code}, but that could not be reported: No server answers")
+        gate.err.wait_for(f"sh ended with code {code}, but the report failed: No server answers")
         assert f"order {report} {id_}" in gate.err.lines[-1]
-        assert "once the server is back" in gate.err.lines[-1]
+        assert "once the server answers" in gate.err.lines[-1]
 
 
 def test_a_gate_that_cannot_call_off_says_what_is_left_to_do(program: Program, tmp_path: Path) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
-        gate.out.wait_for("awaits db")
+        gate.out.wait_for("waiting for db")
         id_ = the_order(program)["id"]
         program.kill()
         gate.process.send_signal(signal.SIGTERM)
         assert gate.code() == 3
-        gate.err.wait_for(f"Order {id_} could not be called off")
-        assert f"order cancel {id_}` once the server is back" in gate.err.lines[-1]
+        gate.err.wait_for(f"order {id_} could not be cancelled")
+        assert f"order cancel {id_}` once the server answers" in gate.err.lines[-1]
 
 
 # Somebody stops its order
@@ -170,7 +170,7 @@ def test_a_command_whose_order_is_stopped_is_asked_to_end_and_that_is_reported(
         )
         hold = program.post("/v1/holds", json={"reason": "wrong image", "abort": True})["hold"]
         assert [each["machine"] for each in hold["still_running"]] == ["db"]
-        gate.err.wait_for(f"Order {order} is stopped by ")
+        gate.err.wait_for(f"order {order} is stopped by ")
         until(lambda: is_gone(process), what="the command to end")
         assert gate.code() != 0
         until(lambda: the_order(program)["ended_at"] is not None, what="the order to be closed")
@@ -187,12 +187,12 @@ def test_a_gate_that_is_ended_while_it_waits_calls_its_order_off(
     program: Program, tmp_path: Path, number: signal.Signals
 ) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
-        gate.out.wait_for("awaits db")
+        gate.out.wait_for("waiting for db")
         gate.process.send_signal(number)
         assert gate.code() == 1
         order = the_order(program)
         assert order["state"] == "cancelled"
-        gate.err.wait_for(f"Called off: order {order['id']} is cancelled.")
+        gate.err.wait_for(f"order {order['id']} is cancelled")
 
 
 @ENDS
@@ -206,7 +206,7 @@ def test_a_gate_that_is_ended_at_work_ends_its_command_and_says_how_to_go_on(
         assert is_gone(command)
         order = the_order(program)
         assert order["state"] == "started"
-        gate.err.wait_for(f"Order {order['id']} goes on: sh was interrupted, and ended with code -15")
+        gate.err.wait_for(f"order {order['id']} stays open: sh was interrupted, and ended with code -15")
         gate.out.wait_for(f"gate order {order['id']} --yes -- COMMAND")
         gate.out.wait_for(f"order complete {order['id']}")
 
@@ -246,10 +246,10 @@ def test_an_interrupt_while_the_order_is_placed_is_held_back_and_cancels_it(
     with serving(slow) as url, gated(url, tmp_path, *FREEZE, "--", "touch", "ran") as gate:
         assert slow.reached.wait(PATIENCE)
         gate.process.send_signal(signal.SIGINT)
-        gate.err.wait_for("interrupted: ")
+        gate.err.wait_for("interrupted; finishing")
         slow.through.set()
         assert gate.code() == 1
-        gate.err.wait_for("Called off: ")
+        gate.err.wait_for("is cancelled")
         assert states(url) == ["cancelled"]
     assert not (tmp_path / "ran").exists()
 
@@ -259,15 +259,15 @@ def test_further_interrupts_do_not_keep_an_order_from_being_called_off(
 ) -> None:
     slow = Slow(app_of(service), path="/cancel")
     with serving(slow) as url, gated(url, tmp_path, *FREEZE, "--", "true") as gate:
-        gate.out.wait_for("awaits db")
+        gate.out.wait_for("waiting for db")
         gate.process.send_signal(signal.SIGINT)
-        gate.err.wait_for("Calling off order ")
+        gate.err.wait_for("cancelling order ")
         assert slow.reached.wait(PATIENCE)
         for number in (signal.SIGINT, signal.SIGTERM):
             gate.process.send_signal(number)
         slow.through.set()
         assert gate.code() == 1
-        gate.err.wait_for("Called off: ")
+        gate.err.wait_for("is cancelled")
         assert states(url) == ["cancelled"]
 
 
@@ -291,7 +291,7 @@ def test_a_report_that_was_heard_but_not_answered_is_not_an_error(service: Servi
     with serving(forgetful) as url, gated(url, tmp_path, *emergency, "--", "true") as gate:
         assert gate.code() == 0, gate.err.text
         assert gate.err.lines == ["forewarn: reconnecting: going away", "forewarn: connected again"]
-        gate.out.wait_for("Done with ")
+        gate.out.wait_for("Done: ")
 
 
 # Notice
@@ -301,15 +301,15 @@ def test_a_machine_that_never_polled_is_named_while_it_is_awaited_and_in_the_end
     program: Program, tmp_path: Path
 ) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
-        gate.out.wait_for("awaits db (never polled), until ")
+        gate.out.wait_for("waiting for db (never polled), until ")
         program.advance(900)
         assert gate.code() == 0
-        gate.out.wait_for("db: promised 15 m, delivered to nobody (never polled), started after 15 m")
+        gate.out.wait_for("db: promised 15 m, not delivered (no machine polled), started after 15 m")
 
 
 def test_what_notice_a_machine_got_is_told_beside_what_was_promised(program: Program, tmp_path: Path) -> None:
     with gated(program.operators, tmp_path, "machine", "web-0", "--action", "freeze", "--", "true") as gate:
-        gate.out.wait_for("awaits web-0")
+        gate.out.wait_for("waiting for web-0")
         program.advance(60)
         assert program.guest(WEB_0).document()["Events"]
         program.advance(840)
@@ -322,5 +322,5 @@ def test_a_machine_that_is_given_no_notice_is_said_to_get_none(program: Program,
     ran = run(tmp_path, "--server", program.operators, *words)
     assert ran.returncode == 1
     assert "  No event: the feature is not enabled" in ran.stdout
-    assert "has failed." in ran.stderr
+    assert "has failed" in ran.stderr
     assert "events" not in ran.stderr

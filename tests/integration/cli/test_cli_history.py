@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from forewarn.cli.commands import history_commands
 from forewarn.cli.main import app
-from forewarn.cli.nouns import history_commands
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused
 from forewarn.core.basic_types import Action, ProjectName
@@ -114,16 +114,16 @@ def test_a_project_has_its_own(service: Service) -> None:
 def test_one_record_is_one_record(service: Service, tmp_path: Path) -> None:
     before_the_last = str(service.records.newest() - 1)
     said = export("-o", tmp_path / "last.jsonl", "--since", before_the_last).stdout
-    assert said.startswith("1 record written to ")
+    assert said.startswith("Wrote 1 record to ")
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_a_file_is_gone_on_with(service: Service, tmp_path: Path, form: str) -> None:
     file = tmp_path / f"history.{form}"
-    assert f"14 records written to {file}" in export("-o", file).stdout
+    assert f"Wrote 14 records to {file}" in export("-o", file).stdout
     happen(service, 3)
     refused = export("-o", file, code=1)
-    assert "exists already: give another name, or --resume" in refused.stderr
+    assert "exists; choose another name, or continue it with --resume" in refused.stderr
     with file.open("a") as broken:
         broken.write('{"number": 15, "a' if form == "jsonl" else "15,2026-01-0")
     assert json.loads(export("-o", file, "--resume", "--json").stdout)["records"] == 3
@@ -194,7 +194,7 @@ def test_where_the_end_of_a_file_is_taken_to_begin_does_not_matter(
 
 def test_a_file_that_cannot_be_is_refused(tmp_path: Path) -> None:
     assert "cannot be written" in export("-o", tmp_path / "no" / "where", code=1).stderr
-    assert "needs a file" in export("--resume", code=2).stderr
+    assert "requires --output" in export("--resume", code=2).stderr
 
 
 def test_who_goes_on_after_what_was_removed_is_warned(

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import terminal
+from forewarn.cli.commands import fleet_commands
 from forewarn.cli.main import app
-from forewarn.cli.nouns import fleet_commands
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service
 from tests.helpers.service.listing_driver import IDS, Hypervisor
@@ -50,12 +50,15 @@ def test_the_difference_is_shown_and_imported(hypervisor: Hypervisor) -> None:
         "Imported: 3 changes.",
     ]
     again = run("fleet", "import", "--from", "libvirt").stdout
-    assert again == "Nothing to change: the fleet is what libvirt has.\n"
+    assert again == "No changes: the fleet matches libvirt.\n"
     del hypervisor.domains["kvm01"][IDS[0]]
     refused = run("fleet", "import", "--from", "libvirt", code=1)
-    assert "this would remove 1 of 2 machines that libvirt had; say --yes if so" in refused.output
+    assert (
+        "this would remove 1 of 2 machines, because libvirt no longer has them; use --yes to confirm"
+        in refused.output
+    )
     gone = run("fleet", "import", "--from", "libvirt", "--yes").stdout.splitlines()
-    assert gone == ["- machine vm-0: destroyed by other hands", "Imported: 1 change."]
+    assert gone == ["- machine vm-0: destroyed outside forewarn", "Imported: 1 change."]
 
 
 def test_lists_say_what_was_imported_from_where(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,8 +131,7 @@ def test_an_import_that_reaches_no_host_is_one_line(hypervisor: Hypervisor) -> N
     hypervisor.silent["kvm01"] = ValueError("odd")
     refused = run("fleet", "import", "--from", "libvirt", "--host", KVM01, code=1)
     assert refused.output == (
-        "forewarn: driver libvirt reaches none of its hosts, and nothing is imported: "
-        "kvm01 (ValueError: odd)\n"
+        "forewarn: driver libvirt reaches none of its hosts; nothing is imported: kvm01 (ValueError: odd)\n"
     )
 
 
@@ -165,7 +167,7 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
         "--label",
         "rack=1",
     )
-    assert "source" in host.stdout
+    assert "Source" in host.stdout
     run("project", "put", "shop", "--window", "sat,sun 22:00 4h", "--window", "21:00 2h", "--rehearsal")
     run("group", "put", "db", "--kind", "scale-set", "--project", "shop", "--policy", "notice=1h")
     shown = run("group", "show", "db").stdout
@@ -180,11 +182,11 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
     assert "rack=" in run("host", "show", "kvm09").stdout
     assert "rack" not in run("host", "put", "kvm09", "--no-labels", "--driver", "").stdout
     for noun, name in (("group", "db"), ("project", "shop"), ("host", "kvm09")):
-        assert run(noun, "delete", name).stdout == f"{name} is no longer in the fleet.\n"
+        assert run(noun, "delete", name).stdout == f"{noun.capitalize()} {name} removed from the fleet.\n"
     assert "expected [DAYS] START LENGTH" in run("project", "put", "x", "--window", "late", code=2).output
 
 
 def test_days_in_a_row_are_shown_as_they_are_given() -> None:
     put = run("project", "put", "lab", "--blackout", "2026-12-24/2027-01-01", "--blackout", "2027-05-01")
-    assert "blackout    2026-12-24/2027-01-01, 2027-05-01" in put.output
+    assert "Blackout    2026-12-24/2027-01-01, 2027-05-01" in put.output
     assert "2026-12-24/2027-01-01, 2027-05-01" in run("project", "list").output

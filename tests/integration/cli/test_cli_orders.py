@@ -81,8 +81,8 @@ def test_work_whose_driver_cannot_tell_offers_to_abandon_the_order(
     driver.begins = [Unknown("no route to host-1")]
     placed = restarted(service, driver)
     said = shown(server, placed)
-    assert "running, unknown how far" in said
-    assert re.search(rf"Abandon it:  forewarn .*order abandon {placed.order.id}\n", said)
+    assert "running, progress unknown" in said
+    assert re.search(rf"Abandon:  forewarn .*order abandon {placed.order.id}\n", said)
     assert "order retry" not in said
 
 

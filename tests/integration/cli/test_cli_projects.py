@@ -84,7 +84,7 @@ def test_whoever_revokes_a_token_is_told_what_stays(monkeypatch: pytest.MonkeyPa
     run("webhook", "add", URL)
     monkeypatch.setenv("FOREWARN_TOKEN", OPERATOR)
     revoked = run("token", "revoke", "anna")
-    assert revoked.stdout == "Token anna is revoked.\n"
+    assert revoked.stdout == "Token anna revoked.\n"
     assert "to hooks.example was added with it and goes on" in revoked.stderr
     assert "no operator's token is left" in run("token", "revoke", "olga").stderr
 
@@ -180,9 +180,9 @@ def test_a_tenant_is_shown_an_emergency_but_no_way_past_what_it_waits_for(
 ) -> None:
     words = ("host", "maintenance", "host-1", "--action", "freeze", "--emergency", "smoke", "--notice", "2m")
     order = json.loads(run(*words, "--json").stdout)["order"]["id"]
-    assert "To go on at once:" in run("order", "show", order).stdout
+    assert "To continue at once:" in run("order", "show", order).stdout
     monkeypatch.setenv("FOREWARN_TOKEN", A_USER)
     shown = run("order", "show", order).stdout
     assert "smoke" not in shown
     assert "(an operator's reason)" in shown
-    assert "To go on at once:" not in shown
+    assert "To continue at once:" not in shown

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli.main import app
-from forewarn.cli.views import questions
+from forewarn.cli.views import confirmation
 from forewarn.core.access import Grant, Role
 from forewarn.core.basic_types import DEFAULT_PROJECT, Action, Work
 from tests.helpers.database.stores import sqlite_url
@@ -38,7 +38,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "is_at_terminal", lambda: True)
+    monkeypatch.setattr(confirmation, "is_at_terminal", lambda: True)
 
 
 def run(*words: str, answer: str = "", code: int = 0) -> Result:
@@ -57,9 +57,9 @@ def state(host: str) -> str:
     [
         (
             FAIL,
-            "Has host-1 failed? Then its 2 machines (web-0, web-3) come back on other hosts, without notice.",
+            "Has host-1 failed? Then its 2 machines (web-0, web-3) recover on other hosts, without notice.",
         ),
-        (EMERGENCY, "An emergency on host-1: give its 2 machines (web-0, web-3) no notice?"),
+        (EMERGENCY, "Emergency on host-1: give its 2 machines (web-0, web-3) no notice?"),
         ((*EMERGENCY, "--notice", "2m"), "(web-0, web-3) only 2 m of notice?"),
         (ROLL, "Roll freeze over 6 hosts, in 6 waves, until about 2026-01-05 13:00:00 UTC?"),
     ],
@@ -117,7 +117,7 @@ def test_an_emergency_says_that_it_is_one_and_what_it_passes_over(service: Servi
     said = run(*EMERGENCY).stdout
     assert "host-1: maintenance (reboot) ordered as an emergency (smoke in rack 3), under way." in said
     passed = f"web: update domain 0 waits for domain 1 (order {first.order.id})"
-    assert f"A promise is broken: smoke in rack 3: announced although {passed}. The history says so." in said
+    assert f"Broken promise, recorded in the history: smoke in rack 3: announced although {passed}." in said
 
 
 def test_an_emergency_that_no_hold_stops_says_which_it_passes_over() -> None:
@@ -130,7 +130,7 @@ def test_an_emergency_that_is_held_names_the_hold_to_lift() -> None:
     run("hold", "--reason", "a freeze", "--host", "host-1")
     said = run(*EMERGENCY).stdout
     assert "host host-1: held by" in said
-    assert re.search(r"lift the hold: +\S+ release 0000", said)
+    assert re.search(r"release the hold: +\S+ hold release 0000", said)
     assert re.search(r"host maintenance host-1 --action reboot --emergency .* --despite-hold\n", said)
 
 

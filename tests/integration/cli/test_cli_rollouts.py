@@ -54,8 +54,8 @@ def answer(*words: str) -> Any:
 
 def test_a_plan_says_which_hosts_come_first_and_how_many_may_fail() -> None:
     said = run("plan", "--all", "--canary", "1", "--soak", "30m", "--max-failures", "2").stdout
-    assert "Canaries: host-1 first, apart from all others, then 30 m before the others.\n" in said
-    assert "Failures: up to 2 of its hosts are left out before it pauses.\n" in said
+    assert "Canaries: host-1 first, one after the other, then 30 m before the others.\n" in said
+    assert "Failures: skips up to 2 hosts before it pauses.\n" in said
 
 
 def test_a_plan_is_drawn_as_a_timeline() -> None:
@@ -63,7 +63,7 @@ def test_a_plan_is_drawn_as_a_timeline() -> None:
     waves = [line for line in said.splitlines() if "█" in line and "host-" in line]
     assert [line.split()[:2] for line in waves] == [["1", "host-1"], ["2", "host-2"], ["3", "host-3"]]
     assert [line.index("·") for line in waves] == sorted(line.index("·") for line in waves)
-    assert "3 waves, 1 h if nobody approves early" in said
+    assert "3 waves, 1 h without early approvals" in said
     assert "host-3: wave 3 waits for wave 2" in said
     assert "never polled: db, spot-0, web-0, web-1, web-2 and 3 more" in said
     assert "No rollouts." in run("list").stdout
@@ -84,7 +84,7 @@ def test_a_plan_names_the_first_machines_that_are_in_the_way(service: Service) -
         service.put(f"pinned-{number}", host=HostName("host-1"), mobility=Mobility.NONE)
     said = run("plan", "--all", "--action", "service").stdout
     assert "2 of 3 hosts can be emptied." in said
-    assert re.search(r"host-1: 5 of \d machines in the way", said)
+    assert re.search(r"host-1: 5 of \d machines cannot leave", said)
     assert "pinned-0: cannot leave its host, and restarts with it" in said
     assert "… and 2 more" in said
     hosts = answer("plan", "--all", "--action", "service")["rollout"]["emptying"]
@@ -113,7 +113,7 @@ def test_what_has_happened_is_shown_with_its_times(service: Service) -> None:
     (first,) = (line for line in said.splitlines() if "started" in line and "host-1" in line)
     times = re.findall(r"~?2026-01-05 [0-9:]+ UTC", first)
     assert times == ["2026-01-05 12:00:00 UTC", "2026-01-05 12:15:00 UTC", "~2026-01-05 12:20:00 UTC"]
-    assert re.search(r"notice +least -, late 0, never polled [1-9]", said)
+    assert re.search(r"Notice +least -, late 0, never polled [1-9]", said)
 
 
 def test_a_second_rollout_over_the_same_host_is_warned_of() -> None:
@@ -133,7 +133,7 @@ def test_a_second_rollout_over_the_same_host_is_refused_and_names_the_first() ->
 def test_a_rollout_is_started_followed_and_finished(service: Service) -> None:
     said = run("start", "host-1", "host-2", "--action", "reboot", "--reason", "new kernel", "--detach").stdout
     assert "new kernel" in said
-    assert "Follow it:" in said
+    assert "Follow:" in said
     (listed,) = answer("list")["rollouts"]
     assert "web: update domain 1 waits for domain 0" in run("show", listed["id"]).stdout
     service.advance(hours=1)
@@ -146,30 +146,30 @@ def test_a_rollout_is_paused_resumed_and_aborted() -> None:
     assert "paused" in run("pause", id_, "--reason", "lunch").stdout
     assert "paused: by operator: lunch" in run("show", id_).stdout
     assert "is paused already" in run("pause", id_, code=1).stderr
-    assert "goes on" in run("resume", id_).stdout
+    assert "resumed" in run("resume", id_).stdout
     assert "aborted" in run("abort", id_).stdout
 
 
 def test_the_only_open_rollout_need_not_be_named() -> None:
-    assert "No rollout is open" in run("show", code=1).stderr
+    assert "no rollout is open" in run("show", code=1).stderr
     run("start", "host-1", "--detach")
     assert "running" in run("show").stdout
     run("start", "host-2", "--detach")
-    assert "Several rollouts are open: say which" in run("pause", code=1).stderr
+    assert "several rollouts are open; give an id" in run("pause", code=1).stderr
 
 
 def test_only_a_rollout_for_which_the_verb_makes_sense_can_be_meant(service: Service) -> None:
     first, second = (answer("start", host)["rollout"]["id"] for host in ("host-1", "host-2"))
     run("pause", first)
-    assert f"Rollout {second}: paused" in run("pause").stdout
-    assert "Several rollouts are open, and none of them is running" in run("pause", code=1).stderr
+    assert f"Rollout {second} paused" in run("pause").stdout
+    assert "several rollouts are open, and none of them is running" in run("pause", code=1).stderr
     run("resume", first)
-    assert f"Rollout {second}: goes on" in run("resume").stdout
+    assert f"Rollout {second} resumed" in run("resume").stdout
     service.advance(minutes=16)
     begun = service.rollout(service.rollouts.rollout(first).rollout)
     assert begun.waves[0].state == "started"
     run("abort", first)
-    assert f"Rollout {second}: paused" in run("pause").stdout
+    assert f"Rollout {second} paused" in run("pause").stdout
 
 
 def test_an_aborted_rollout_says_how_many_hosts_are_done_and_which_are_not(service: Service) -> None:
@@ -191,7 +191,7 @@ def test_a_plan_says_why_its_waves_are_smaller_than_they_may_be() -> None:
 def test_a_rollout_that_finishes_what_it_has_begun_is_aborting(service: Service) -> None:
     run("start", "host-1", "host-2", "--detach")
     service.advance(minutes=16)
-    assert "aborting; what has started ends first" in run("abort").stdout
+    assert "aborting; started hosts finish first" in run("abort").stdout
     assert "aborting" in run("list").stdout
     assert "aborting" in run("show").stdout
     shown = answer("show")["rollout"]
@@ -234,7 +234,7 @@ def test_the_rollout_that_ended_last_is_shown_if_none_is_open() -> None:
     run("start", "host-1", "--gap", "10m", "--detach")
     run("abort")
     assert "aborted" in run("show").stdout
-    assert "No rollout is open" in run("resume", code=1).stderr
+    assert "no rollout is open" in run("resume", code=1).stderr
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -271,7 +271,7 @@ def test_conditions_are_asked_for_and_shown(service: Service) -> None:
     assert (begun["driver"], begun["require_poll"]) == ("external", True)
     said = run("show").stdout
     assert "2026-01-31 00:00:00 UTC" in said
-    assert "a machine is healthy within 15 m of its work, and has polled again if it did before" in said
+    assert "each machine is healthy within 15 m, and polls again if it polled before" in said
     assert answer("plan", "host-2", *words)["rollout"]["health_seconds"] == 900
     assert "got 'soon'" in run("plan", "host-2", "--health", "soon", code=2).stderr
 
@@ -279,14 +279,14 @@ def test_conditions_are_asked_for_and_shown(service: Service) -> None:
 def test_a_rollout_draws_how_far_each_host_is(service: Service) -> None:
     begun = answer("start", "--all", "--action", "service", "--canary", "1", "--soak", "1h", "--detach")
     first, *_ = begun["rollout"]["waves"]
-    night = run("show").stdout.split("Hosts now: ")[1]
+    night = run("show").stdout.split("Host progress: ")[1]
     assert night.startswith("2 planned ·, 1 announced ▲\n     1  ▲\n     2  ·\n")
     service.advance(minutes=11)
-    assert "1 being left →" in run("show").stdout
+    assert "1 being emptied →" in run("show").stdout
     service.advance(hours=1)
-    night = run("show").stdout.split("Hosts now: ")[1]
+    night = run("show").stdout.split("Host progress: ")[1]
     assert night.startswith("2 planned ·, 1 done ✓\n     1  ✓\n")
-    assert "waits for the canaries to prove themselves" in night
+    assert "waits for the soak time of the canaries" in night
     assert first["hosts"] == ["host-1"]
 
 
@@ -306,19 +306,19 @@ def test_every_command_of_the_how_to_runs_as_printed() -> None:
 
 
 def test_either_hosts_or_all_must_be_named() -> None:
-    assert "name hosts, or say --all" in run("plan", code=2).stderr
-    assert "not both" in run("plan", "host-1", "--all", code=2).stderr
+    assert "name hosts, or use --all" in run("plan", code=2).stderr
+    assert "name hosts, or use --all" in run("plan", "host-1", "--all", code=2).stderr
 
 
 def test_a_plan_for_a_host_where_nothing_is_to_be_done_says_so(service: Service) -> None:
     service.host_order("host-1", Action.FAIL)
     service.advance(hours=1)
     said = run("plan", "host-1").stdout
-    assert "1 wave: nothing to do there." in said
+    assert "1 wave: no machines to treat." in said
     assert "host-1: is failed: restore it first" in said
     assert "0 s" not in said
     assert "█" not in said
-    assert "1 wave, 40 m if nobody approves early" in run("plan", "host-2").stdout
+    assert "1 wave, 40 m without early approvals" in run("plan", "host-2").stdout
 
 
 # Followed, by a program of its own: it is told in lines what happens
@@ -373,7 +373,7 @@ def test_ctrl_c_lets_the_rollout_go_on(server: str, service: Service, tmp_path: 
         out.finish()
     (rollout,) = answer("list")["rollouts"]
     assert rollout["state"] == "running"
-    assert f"Rollout {rollout['id']} goes on without you." in out.text
+    assert f"Rollout {rollout['id']} continues." in out.text
     with following(tmp_path, server, "show", "--follow", "--json") as (process, out, _):
         until(lambda: out.lines, what="the rollout")
         turn(server, 3600)
@@ -388,6 +388,6 @@ def test_a_plan_names_hosts_on_which_nothing_is_done_as_they_are_written(service
     declared = fleet(machine("one", "Rack-A"), machine("two", "Rack-B"))
     service.apply(replace(declared, defaults=NO_DEFAULTS, hosts=hosts))
     said = run("plan", "--all").stdout
-    assert "On Rack-A nobody (simulated: nothing is really done)" in said
+    assert "on Rack-A simulated: nothing is really done" in said
     service.apply(replace(declared, hosts=hosts[:1], machines=declared.machines[:1]))
     assert "\nSimulated: nothing is really done.\n" in run("plan", "--all").stdout

@@ -45,15 +45,15 @@ def said(url: str, *words: str) -> str:
 
 def test_maintenance_of_a_host_says_what_comes_in_later_stages_and_for_whom(server: str) -> None:
     ordered = said(server, "host", "maintenance", "host-1", "--action", "reboot")
-    assert "  Stage 2 of 2, reboot of web-1, is announced when stage 1 is over.\n" in ordered
+    assert "  Stage 2 of 2, announced after stage 1: reboot of web-1.\n" in ordered
     assert "Stage 1 of 2" not in ordered
 
 
 def test_stages_are_told_of_an_order_that_is_not_announced_yet_too(server: str) -> None:
     said(server, "host", "maintenance", "host-2", "--action", "reboot")
     ordered = said(server, "host", "maintenance", "host-1", "--action", "freeze")
-    assert "  Stage 1 of 2, freeze of db and web-0, is announced first.\n" in ordered
-    assert "  Stage 2 of 2, freeze of web-1, is announced when stage 1 is over.\n" in ordered
+    assert "  Stage 1 of 2, announced first: freeze of db and web-0.\n" in ordered
+    assert "  Stage 2 of 2, announced after stage 1: freeze of web-1.\n" in ordered
 
 
 def test_a_host_that_is_done_in_one_stage_has_nothing_to_say_of_later_ones(server: str) -> None:
@@ -100,19 +100,19 @@ def test_a_host_says_who_blocks_it_for_whom_it_is_cordoned_and_how_its_machines_
     order, event = placed["order"]["id"], placed["events"][0]["id"]
     said(server, "host", "maintenance", "host-1", "--action", "reboot")
     waits = said(server, "host", "show", "host-1")
-    assert "restart elsewhere  db, web-0, web-1" in waits
+    assert "Restart elsewhere  db, web-0, web-1" in waits
     assert f"    Redeploy of web-2 (event {event}, order {order} on host-2)\n" in waits
     assert f"cordoned for {order}" in said(server, "host", "list")
 
 
 def test_one_machine_alone_leaves_its_host(server: str) -> None:
     said(server, "host", "maintenance", "host-1", "--action", "reboot")
-    assert "in which web-2 leaves, is announced first." in said(server, "host", "service", "host-2")
+    assert "announced first: web-2 leaves." in said(server, "host", "service", "host-2")
 
 
 def test_whoever_vouches_that_a_host_is_fenced_reads_that_it_is_taken_so(server: str) -> None:
     failed = said(server, "host", "fail", "host-2", "--fenced", "pulled its plug", "--yes")
-    assert "  Taken as fenced, vouched for by operator: pulled its plug.\n" in failed
+    assert "  Fenced, confirmed by operator: pulled its plug.\n" in failed
 
 
 def test_work_on_a_host_whose_state_is_unknown_says_when_it_is_lost_too() -> None:

@@ -38,7 +38,7 @@ def test_the_first_token_is_made_on_the_store_before_there_is_a_server(tmp_path:
 
 def test_a_store_that_is_made_for_a_token_is_told(tmp_path: Path) -> None:
     first = run(tmp_path, *OPERATOR, "--database", STORE)
-    assert f"There was no store at {tmp_path / 'forewarn.db'}: a new one is made there" in first.stderr
+    assert f"There was no store at {tmp_path / 'forewarn.db'}: this command has created one" in first.stderr
     second = run(tmp_path, "token", "create", "--role", "viewer", "--name", "vera", "--database", STORE)
     assert second.returncode == 0
     assert "no store" not in second.stderr
@@ -79,7 +79,7 @@ def test_a_first_token_that_is_no_operators_is_refused(tmp_path: Path) -> None:
         (("--role", "operator", "--name", "a b"), 2, "--name: expected a name of"),
         (("--role", "operator", "--name", "x", "--expires", "soon"), 2, "expected a time such as"),
         (("--role", "operator", "--name", "x", "--expires", "0"), 2, "--expires: expected more than nothing"),
-        (("--role", "operator", "--name", "x", "--project", "default"), 2, "leave it out"),
+        (("--role", "operator", "--name", "x", "--project", "default"), 2, "omit the project"),
         (("--name", "x"), 2, "--role"),
     ],
 )
@@ -124,9 +124,7 @@ def test_a_token_made_beside_a_running_server_counts_at_once(tmp_path: Path) -> 
 def test_a_token_that_cannot_be_sent_is_refused_without_being_shown(tmp_path: Path, token: str) -> None:
     refused = run(tmp_path, "clock", "show", environment={"FOREWARN_TOKEN": token})
     assert refused.returncode == 1
-    assert refused.stderr == (
-        "forewarn: the token has characters that no token has: check FOREWARN_TOKEN or --token\n"
-    )
+    assert refused.stderr == ("forewarn: the token has invalid characters: check FOREWARN_TOKEN or --token\n")
 
 
 # Elsewhere than on loopback
@@ -174,7 +172,7 @@ def test_with_a_certificate_the_operator_api_speaks_tls(tmp_path: Path, certific
         environment = {"FOREWARN_SERVER": url, "FOREWARN_TOKEN": secret}
         distrusted = run(tmp_path, "clock", "show", environment=environment)
         assert distrusted.returncode == 3
-        assert f"The certificate that {url} shows is not trusted" in distrusted.stderr
+        assert f"The certificate of {url} is not trusted" in distrusted.stderr
         assert "Set FOREWARN_CA to a file" in distrusted.stderr
         assert "No server answers" not in distrusted.stderr
         trusted = run(tmp_path, "clock", "show", environment=environment | {"FOREWARN_CA": "cert.pem"})

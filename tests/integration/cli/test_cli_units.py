@@ -20,7 +20,7 @@ def config(tmp_path: Path) -> Path:
 def test_the_unit_names_paths_that_exist(tmp_path: Path, config: Path) -> None:
     made = run(tmp_path, "unit", "install", "agent", "--config", "agent.toml", "--to", "own.service")
     assert made.returncode == 0, made.stderr
-    assert made.stdout.startswith("Written to own.service.\n")
+    assert made.stdout.startswith("Wrote own.service.\n")
     assert "systemctl daemon-reload && systemctl enable --now forewarn-agent" in made.stdout
     (started,) = [line for line in (tmp_path / "own.service").read_text().splitlines() if "ExecStart" in line]
     program, *words = started.removeprefix("ExecStart=").split()
@@ -33,7 +33,7 @@ def test_a_unit_that_differs_is_not_written_over(tmp_path: Path, config: Path) -
     (tmp_path / "own.service").write_text("[Unit]\n")
     refused = run(tmp_path, *command)
     assert refused.returncode == 1
-    assert "own.service is there, and differs: --force writes over it" in refused.stderr
+    assert "own.service exists and differs; --force overwrites it" in refused.stderr
     assert (tmp_path / "own.service").read_text() == "[Unit]\n"
     assert run(tmp_path, *command, "--force").returncode == 0
     again = run(tmp_path, *command, "--json")
@@ -43,8 +43,8 @@ def test_a_unit_that_differs_is_not_written_over(tmp_path: Path, config: Path) -
 def test_a_config_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     refused = run(tmp_path, "unit", "install", "agent", "--config", "no.toml", "--print")
     assert refused.returncode == 1
-    assert "there is no config no.toml: `" in refused.stderr
-    assert "agent init no.toml` writes one, or name another with --config" in refused.stderr
+    assert "config no.toml does not exist; `" in refused.stderr
+    assert "agent init no.toml` writes one, or choose another with --config" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_a_unit_without_a_config_is_refused_with_the_next_step(
         pytest.skip("this machine has a config of forewarn")
     refused = run(tmp_path, "unit", "install", program, "--to", tmp_path)
     assert refused.returncode == 1
-    assert f"there is no config /etc/forewarn/{default}: " in refused.stderr
-    assert "or name another with --config" in refused.stderr
+    assert f"config /etc/forewarn/{default} does not exist; " in refused.stderr
+    assert "or choose another with --config" in refused.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -77,7 +77,7 @@ def test_a_unit_is_written_into_a_folder_under_its_own_name(tmp_path: Path, conf
 def test_a_folder_that_does_not_exist_is_told(tmp_path: Path, config: Path) -> None:
     refused = run(tmp_path, "unit", "install", "agent", "--config", config, "--to", "no/own.service")
     assert refused.returncode == 1
-    assert "there is no folder no; --to names another place" in refused.stderr
+    assert "folder no does not exist; choose another with --to" in refused.stderr
 
 
 def test_a_filter_is_of_one_host(tmp_path: Path, config: Path) -> None:

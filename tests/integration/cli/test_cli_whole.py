@@ -100,7 +100,7 @@ def test_every_call_has_its_command_and_every_command_its_call(calls: list[str])
 
 
 def test_every_command_is_in_the_reference() -> None:
-    pages = ("command.md", *INSIDE.values())
+    pages = ("commands.md", *INSIDE.values())
     text = "".join((ROOT / "docs/reference" / page).read_text() for page in pages)
     listed = set(re.findall(r"`forewarn ((?:[a-z]+(?:-[a-z]+)* ?)+)", text))
     assert set(commands()) - {words.strip() for words in listed} == set()

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
+from forewarn.cli.live.fleet_copy import FleetCopy, WatchFilter
 from forewarn.client.calls import OperatorClient
 from forewarn.core.basic_types import Action, Work
 from forewarn.core.model.record import Record
@@ -119,7 +119,7 @@ def test_a_reason_that_has_ended_is_read_again_though_nothing_was_recorded(
     before = len(service.history())
     service.advance(hours=1)
     assert len(service.history()) == before
-    copy.rest()
+    copy.on_idle()
     assert "waits for the gap after wave 1" not in reasons(copy)
 
 

@@ -114,21 +114,21 @@ def test_the_night_happens_as_it_is_told(program: Program, tmp_path: Path) -> No
     assert "db-0: cannot leave its host, and restarts with it" in planned
     _typed(start)
     _pass_time(program, lambda: _leaves(program, "kvm01"))
-    assert "5 planned ·, 1 being left →" in _typed(look)
+    assert "5 planned ·, 1 being emptied →" in _typed(look)
     _typed(moves)
     assert "Redeploy in 7 d" in _typed(degrade)
     _pass_time(program, lambda: _state(program, NEVER_BACK) == "lost")
     said = _typed(lost)
     assert all(line in said for line in choices.splitlines())
-    assert "kvm05: waited for, until" in _typed(wait)
+    assert "kvm05: waiting for the host, until" in _typed(wait)
     _pass_time(program, lambda: _state(program, NEVER_BACK) == "lost")
-    assert "goes on." in _typed(fail)
+    assert "resumed." in _typed(fail)
     _pass_time(program, lambda: _leaves(program, "kvm04"))
-    assert "is asked to stop" in _typed(stop)
+    assert "is being cancelled" in _typed(stop)
     assert "released." in _typed(go_on)
     program.advance(6 * 60 * MINUTE)
     said = _typed(morning)
     assert "3 done ✓" in said
-    assert "2 left out ⊘" in said
+    assert "2 skipped ⊘" in said
     assert "kvm05" in (tmp_path / "night.csv").read_text()
     assert "lost" not in _typed(after)

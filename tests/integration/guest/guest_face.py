@@ -217,7 +217,7 @@ class Face:
         return self.do(lambda: self.board.take(self._clock.now()))
 
     def connect(self, source: str | None = None, *, place: int = 0, port: int | None = None) -> Client:
-        address = self.server.addresses[place] if port is None else ("127.0.0.1", port)
+        address = self.server.listeners.addresses[place] if port is None else ("127.0.0.1", port)
         return Client(address, source)
 
     def get(self, target: str = EVENTS, *headers: str, source: str | None = None) -> Answer:

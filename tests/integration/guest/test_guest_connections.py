@@ -455,7 +455,7 @@ MACHINES = tuple(machine(f"web-{number}", address=address) for number, address i
 
 
 def refused(face: Face) -> dict[Limit, int]:
-    return face.server.refusals.counts
+    return face.server.connections.refusals.counts
 
 
 def test_where_there_is_no_room_a_machine_takes_the_place_of_others_spare_connections() -> None:

@@ -97,7 +97,7 @@ def test_a_machine_that_is_not_in_all_there_is_was_removed() -> None:
     with serving(*machines, groups=(group("web"), group("db"))) as face:
         face.apply(groups=(group("web"),), machines=(machines[1],), whole=True)
         assert [face.get(source=f"127.0.0.{n}").status for n in (1, 2)] == [404, 200]
-        assert face.board.group(GroupName("db")) is None
+        assert face.board.groups.get(GroupName("db")) is None
 
 
 def test_machines_may_exchange_their_addresses() -> None:
@@ -194,18 +194,18 @@ def known_of(cache: RequestCache, *requests: bytes) -> list[bytes]:
 def test_the_table_of_known_requests_is_bounded_in_bytes() -> None:
     cache = RequestCache(capacity=2 * (OVERHEAD + 1), longest=10, share=100)
     for data in (b"a", b"b", b"c", b"x" * 11):
-        cache.learn(data, PLAIN, by=ONE)
+        cache.add(data, PLAIN, by=ONE)
     assert known_of(cache, b"a", b"b", b"c", b"x" * 11) == [b"b", b"c"]
-    cache.learn(b"as much", PLAIN, by=TWO)
+    cache.add(b"as much", PLAIN, by=TWO)
     assert known_of(cache, b"b", b"c", b"as much") == [b"as much"]
     assert cache.size <= 2 * (OVERHEAD + 1)
 
 
 def test_a_machine_has_a_share_of_the_known_requests_and_pushes_out_its_own() -> None:
     cache = RequestCache(capacity=1 << 20, longest=10, share=2)
-    cache.learn(b"honest", PLAIN, by=ONE)
+    cache.add(b"honest", PLAIN, by=ONE)
     for data in (b"a", b"b", b"honest", b"c"):
-        cache.learn(data, PLAIN, by=TWO)
+        cache.add(data, PLAIN, by=TWO)
     assert known_of(cache, b"honest", b"a", b"b", b"c") == [b"honest", b"b", b"c"]
 
 
@@ -214,7 +214,7 @@ def test_a_machine_has_a_share_of_the_known_requests_and_pushes_out_its_own() ->
 )
 def test_only_plain_requests_are_remembered(poll: Poll) -> None:
     cache = RequestCache(capacity=1 << 20, longest=10, share=2)
-    cache.learn(b"a", poll, by=ONE)
+    cache.add(b"a", poll, by=ONE)
     assert len(cache) == 0
 
 

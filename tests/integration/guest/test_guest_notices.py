@@ -98,7 +98,7 @@ def test_a_version_that_does_not_know_the_type_tells_nothing() -> None:
 def test_whoever_is_answered_304_is_told_nothing_new(tag: str | None) -> None:
     with serving() as face, face.connect() as client:
         face.show(FREEZE)
-        etag = face.do(lambda: face.board.etag(face.board.group("web")))  # type: ignore[arg-type]
+        etag = face.do(lambda: face.board.etag(face.board.groups["web"]))  # type: ignore[arg-type]
         for _ in range(2):
             given = tag or f'"{etag.decode()}"'
             assert client.get(EVENTS, f"If-None-Match: {given}").status == 304

@@ -118,7 +118,7 @@ class Endpoint:
             settings=EndpointSettings(rate=5, limits=limits),
             new_id=lambda: "ID",
         )
-        self.server.connections.service.times.time = lambda: self.real
+        self.server.connections.handler.times.time = lambda: self.real
         self.known = self.server.connections.known
         self._then = dict.fromkeys(MACHINES, "none")
         self._last = dict.fromkeys(MACHINES, request("GET", TARGETS[0], "Metadata: true"))

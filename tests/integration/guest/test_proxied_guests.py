@@ -53,12 +53,12 @@ def proxied(*, callers: str = "127.0.0.1") -> Iterator[Face]:
 
 
 def ask(face: Face, *headers: str, target: str = NAME) -> Answer:
-    with Client(face.server.proxied[0]) as client:
+    with Client(face.server.listeners.proxied[0]) as client:
         return client.request("GET", target, *headers, host="nova.example:8775")
 
 
 def test_the_proxy_calls_for_many_machines_over_one_connection() -> None:
-    with proxied() as face, Client(face.server.proxied[0]) as client:
+    with proxied() as face, Client(face.server.listeners.proxied[0]) as client:
         for instance, name in [(WEB, b"web-0"), (DB, b"db"), (WEB, b"web-0")]:
             answer = client.request("GET", NAME, *signed(instance), host="nova.example:8775")
             assert (answer.status, answer.body) == (200, name)
@@ -72,7 +72,7 @@ def test_an_id_is_the_same_in_any_spelling() -> None:
 def test_equal_polls_of_two_machines_are_not_mixed_up() -> None:
     with proxied() as face:
         face.show(LISTED, name="db")
-        with Client(face.server.proxied[0]) as client:
+        with Client(face.server.listeners.proxied[0]) as client:
             for _ in range(3):
                 for instance, events in ((WEB, 0), (DB, 1)):
                     polled = client.request("GET", EVENTS, *signed(instance))
@@ -82,7 +82,7 @@ def test_equal_polls_of_two_machines_are_not_mixed_up() -> None:
 def test_a_guest_approves_through_the_proxy() -> None:
     with proxied() as face:
         face.show(LISTED)
-        with Client(face.server.proxied[0]) as client:
+        with Client(face.server.listeners.proxied[0]) as client:
             body = json.dumps({"StartRequests": [{"EventId": LISTED.id}]}).encode()
             assert client.request("POST", EVENTS, *signed(WEB), body=body).status == 200
         assert face.desk.approved == [(WEB, (LISTED.id,), "127.0.0.1")]
@@ -107,10 +107,10 @@ def test_what_is_not_signed_for_a_machine_is_a_strangers(headers: list[str]) -> 
 
 def test_another_caller_is_not_even_heard() -> None:
     with proxied(callers="127.0.0.2") as face:
-        with Client(face.server.proxied[0]) as client:
+        with Client(face.server.listeners.proxied[0]) as client:
             assert client.is_closed()
-        assert face.server.refusals.counts[Limit.PROXY] == 1
-        with Client(face.server.proxied[0], "127.0.0.2") as client:
+        assert face.server.connections.refusals.counts[Limit.PROXY] == 1
+        with Client(face.server.listeners.proxied[0], "127.0.0.2") as client:
             assert client.request("GET", NAME, *signed(WEB)).body == b"web-0"
 
 
@@ -121,7 +121,7 @@ def test_guests_cannot_sign_where_they_call_themselves() -> None:
 
 def test_many_connections_of_a_proxy_are_no_crowd() -> None:
     with proxied() as face:
-        clients = [Client(face.server.proxied[0]) for _ in range(200)]
+        clients = [Client(face.server.listeners.proxied[0]) for _ in range(200)]
         try:
             assert {each.request("GET", NAME, *signed(WEB)).status for each in clients} == {200}
         finally:
@@ -132,7 +132,7 @@ def test_many_connections_of_a_proxy_are_no_crowd() -> None:
 @pytest.mark.parametrize(
     ("callers", "file", "said"),
     [
-        ((), "secret", "callers: expected the addresses"),
+        ((), "secret", "callers: expected the source addresses"),
         (("proxy.example",), "secret", "callers 'proxy.example': expected an address"),
         (("10.0.0.2",), None, "secret-file: expected the file"),
         (("10.0.0.2",), "missing", "cannot be read"),

@@ -17,8 +17,9 @@ from starlette.types import Receive, Scope, Send
 from forewarn.guest.http.refusals import Limit, Refusals
 from forewarn.server import addresses
 from forewarn.server.threads.acceptor import Caps
-from forewarn.server.threads.operator_connection import HEAD_BYTES, HEADERS, Patience, PortCounts
+from forewarn.server.threads.operator_connection import HEAD_BYTES, HEADERS, PortCounts, Timeouts
 from forewarn.server.threads.operator_server import OperatorServer, Tls
+from forewarn.supervision import Supervisor
 from tests.helpers.programs import certificates
 from tests.helpers.programs.process import until
 from tests.integration.guest.guest_face import Client, request
@@ -74,7 +75,7 @@ class HoldingApp:
 class Port:
     """An operator port with the app behind it."""
 
-    def __init__(self, caps: Caps, patience: Patience, tls: Tls | None) -> None:
+    def __init__(self, caps: Caps, timeouts: Timeouts, tls: Tls | None) -> None:
         self.app = HoldingApp()
         self.counts = PortCounts(Refusals("operator"))
         self._bound = addresses.bound("127.0.0.1", 0)
@@ -84,7 +85,7 @@ class Port:
             [self._bound],
             caps=caps,
             counts=self.counts,
-            patience=patience,
+            timeouts=timeouts,
             tls=tls and tls.context(),
         )
 
@@ -100,9 +101,9 @@ class Port:
 
 
 @contextmanager
-def serving(caps: Caps = ROOMY, patience: Patience | None = None, tls: Tls | None = None) -> Iterator[Port]:
-    port = Port(caps, patience or Patience(), tls)
-    port.server.start()
+def serving(caps: Caps = ROOMY, timeouts: Timeouts | None = None, tls: Tls | None = None) -> Iterator[Port]:
+    port = Port(caps, timeouts or Timeouts(), tls)
+    port.server.start(Supervisor())
     try:
         yield port
     finally:
@@ -136,7 +137,7 @@ def test_operators_are_served_at_every_address_and_counted_together() -> None:
     bound = [addresses.bound("127.0.0.1", 0) for _ in range(2)]
     app, caps = HoldingApp(), Caps(whole=2, per_address=2)
     server = OperatorServer(app, bound, caps=caps, counts=PortCounts(Refusals("operator")))
-    server.start()
+    server.start(Supervisor())
     try:
         held = [Client(each.getsockname(), None) for each in bound]
         for client in held:
@@ -204,7 +205,7 @@ def test_a_place_is_free_again_when_its_connection_has_ended() -> None:
 
 
 def test_half_a_request_is_closed_in_time() -> None:
-    with serving(patience=Patience(head=A_WHILE)) as port:
+    with serving(timeouts=Timeouts(head=A_WHILE)) as port:
         (half,) = halves(port, 1)
         assert half.is_closed()
         close(half)
@@ -217,13 +218,13 @@ def test_half_a_request_is_closed_in_time() -> None:
 
 
 def test_half_a_body_is_closed_in_time() -> None:
-    with serving(patience=Patience(body=0.05)) as port, port.connect() as client:
+    with serving(timeouts=Timeouts(body=0.05)) as port, port.connect() as client:
         client.send(request("POST", "/", "Content-Length: 10") + b"12345")
         assert client.is_closed()
 
 
 def test_a_request_that_waits_for_its_answer_is_given_time() -> None:
-    with serving(patience=Patience(head=A_WHILE, body=A_WHILE)) as port:
+    with serving(timeouts=Timeouts(head=A_WHILE, body=A_WHILE)) as port:
         client = port.hold()
         halved = halves(port, 1)[0]
         assert halved.is_closed()  # so the time is over
@@ -233,7 +234,7 @@ def test_a_request_that_waits_for_its_answer_is_given_time() -> None:
 
 
 def test_an_answer_that_nobody_reads_ends() -> None:
-    with serving(Caps(whole=1, per_address=1), Patience(reading=0.05)) as port, port.connect() as client:
+    with serving(Caps(whole=1, per_address=1), Timeouts(reading=0.05)) as port, port.connect() as client:
         client.send(request("GET", "/endless"))
         until(lambda: _is_answered(port), what="the place to be free")
 
@@ -401,7 +402,7 @@ def test_a_handshake_that_was_not_made_counts_and_gives_way(tls: Tls) -> None:
 
 
 def test_a_handshake_that_is_not_made_in_time_is_ended_and_its_place_free(tls: Tls) -> None:
-    with serving(Caps(whole=1, per_address=1), Patience(handshake=A_WHILE), tls=tls) as port:
+    with serving(Caps(whole=1, per_address=1), Timeouts(handshake=A_WHILE), tls=tls) as port:
         for _ in range(3):
             with port.connect() as silent:
                 assert silent.is_closed()
@@ -420,7 +421,7 @@ def test_whoever_speaks_plain_http_to_a_port_with_tls_is_told_so(tls: Tls) -> No
                 client.send(GET)
                 answer = client.read()
                 assert (answer.status, answer.headers["connection"]) == (400, "close")
-                assert b"begins with https://" in answer.body
+                assert b"use an https:// address" in answer.body
                 assert client.is_closed()
         assert port.app.asked == []
         assert answered_over_tls(port)
@@ -430,7 +431,7 @@ def test_over_tls_a_request_has_to_arrive_in_time_too(tls: Tls) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with (
-        serving(patience=Patience(head=A_WHILE), tls=tls) as port,
+        serving(timeouts=Timeouts(head=A_WHILE), tls=tls) as port,
         context.wrap_socket(socket.create_connection(port.address)) as client,
     ):
         client.sendall(HALF)

@@ -16,12 +16,12 @@ def test_a_copy_made_while_it_runs_is_the_same_store_under_another_tag(tmp_path:
         program.advance(60)
         answer = run(tmp_path, "backup", "copy.db")
         assert answer.returncode == 0, answer.stderr
-        assert answer.stdout == "The store is saved in copy.db.\n"
+        assert answer.stdout == "Copied the store to copy.db.\n"
         first, history, now = guest.poll(), program.history(), program.get("/v1/clock")["now"]
         program.post("/v1/machines/web-1/restart")
 
         with Program(tmp_path, "--database", "sqlite:///copy.db", "--no-hold") as copy:
-            copy.out.wait_for("what is open in it goes on at once (--no-hold)")
+            copy.out.wait_for("Open work in it continues now (--no-hold)")
             assert copy.get("/v1/holds")["holds"] == []
             second = copy.guest(WEB_0).poll()
             assert second.content == first.content
@@ -68,7 +68,7 @@ def test_a_backup_that_is_served_for_the_first_time_is_held_and_shows_what_would
         placed = program.post("/v1/machines/web-0/restart")
         run(tmp_path, "backup", "backup.db")
     with Program(tmp_path, "--database", "sqlite:///backup.db") as restored:
-        restored.out.wait_for("is served for the first time: the whole fleet is held.")
+        restored.out.wait_for("served for the first time. The whole fleet is held.")
         short = placed["order"]["id"][:8]
         assert restored.out.wait_for(f"order {short}: ") == "restart of web-0, announced, by operator"
         (hold,) = restored.get("/v1/holds")["holds"]
@@ -89,7 +89,7 @@ def test_a_copy_is_not_held_and_goes_on(tmp_path: Path) -> None:
         program.guest(WEB_0).document()
         order = program.post("/v1/machines/web-0/restart")["order"]["id"]
         served = run(tmp_path, "copy", "forewarn.db", "copy.db")
-        assert (served.returncode, "another forewarn serves forewarn.db" in served.stderr) == (1, True)
+        assert (served.returncode, "another server uses forewarn.db" in served.stderr) == (1, True)
         program.stop()
     copied = run(tmp_path, "copy", "forewarn.db", "copy.db")
     assert copied.returncode == 0, copied.stderr

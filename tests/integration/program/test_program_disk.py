@@ -131,7 +131,7 @@ def test_what_falls_due_while_the_disk_is_full_is_done_afterwards(tmp_path: Path
         until(lambda: program.get(done)["order"]["state"] == "done", what="the order to be done")
         until(lambda: program.call("GET", "/readyz").status_code == 200, what="it to be ready again")
         assert program.stop() == 0
-        assert "nothing can be saved, polls go on being answered" in program.err.text
+        assert "the store cannot be written; polls are still answered" in program.err.text
         assert "Traceback" not in program.err.text
 
 

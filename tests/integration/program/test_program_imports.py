@@ -23,7 +23,7 @@ def test_help_loads_no_command_and_nothing_that_it_does_not_show(tmp_path: Path)
     names = loaded(shown.stderr)
     assert "click" in names
     assert not names & {"httpx", "pydantic", "sqlalchemy", "asyncio", "rich"}
-    heavy = ("forewarn.core.model", "forewarn.core.policy", "forewarn.wire.answers", "forewarn.cli.nouns")
+    heavy = ("forewarn.core.model", "forewarn.core.policy", "forewarn.wire.answers", "forewarn.cli.commands")
     assert not [name for name in names if name.startswith(heavy)]
 
 

@@ -72,7 +72,7 @@ def test_a_second_server_is_refused_and_the_first_goes_on(
 ) -> None:
     second = run(tmp_path, "serve", *FREE, "--database", postgres_url)
     assert second.returncode == 1
-    assert "another forewarn serves" in second.stderr
+    assert "another server uses" in second.stderr
     assert f"(process {program.process.pid}): stop it first" in second.stderr
     program.post("/v1/machines/web-0/restart")
     assert program.guest(WEB_0).poll().status_code == 200
@@ -107,7 +107,7 @@ def test_it_waits_for_a_database_that_is_away(
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = %s", [name]
         )
         assert program.call("POST", "/v1/machines/web-0/restart").status_code == 503
-        program.err.wait_for("the lock is lost until the database is back")
+        program.err.wait_for("cannot renew the lock until the database answers")
         assert guest.document() == before
         assert program.call("GET", "/readyz").status_code == 503
         assert program.get("/healthz") == {"status": "ok"}
@@ -127,7 +127,7 @@ def test_the_lock_is_taken_again_when_its_connection_was_lost(
     until(lambda: is_locked(postgres_url), what="the lock to be taken again")
     second = run(tmp_path, "serve", *FREE, "--database", postgres_url)
     assert second.returncode == 1
-    assert "another forewarn serves" in second.stderr
+    assert "another server uses" in second.stderr
     program.post("/v1/machines/web-0/restart")
 
 
@@ -148,7 +148,7 @@ def test_a_server_that_has_lost_its_lock_to_another_ends(
         thread.join()
         assert program.process.wait(PATIENCE) == 1
         program.err.finish()
-    assert "forewarn: another forewarn serves" in program.err.text
+    assert "forewarn: another server uses" in program.err.text
 
 
 def test_a_database_that_is_not_there_is_named_without_its_password(tmp_path: Path) -> None:

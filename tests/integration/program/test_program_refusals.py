@@ -25,7 +25,7 @@ def test_a_second_server_on_the_same_database_is_refused_and_the_first_goes_on(t
         second = run(tmp_path, "serve", *FREE)
         assert second.returncode == 1
         assert second.stderr == (
-            f"forewarn: another forewarn serves forewarn.db (process {program.process.pid}): "
+            f"forewarn: another server uses forewarn.db (process {program.process.pid}): "
             "stop it first, or use another --database\n"
         )
         assert program.guest("127.0.1.10").poll().status_code == 200
@@ -149,7 +149,7 @@ def test_a_fleet_file_is_applied_when_it_differs_from_the_last_and_only_then(tmp
         (
             "[operator]\norigins = ['https://a.example']\n",
             {},
-            "[operator] origins 'https://a.example': expected a loopback address: while there is no token",
+            "[operator] origins 'https://a.example': expected a loopback address: without a token",
         ),
     ],
 )
@@ -230,4 +230,4 @@ def test_a_copy_of_the_fleet_with_another_port_goes_on_where_one_is_in_use(
 def test_an_address_of_another_system_is_named(tmp_path: Path) -> None:
     refused = run(tmp_path, "serve", *FREE, "--guest", f"192.0.2.7:{free_port()}")
     assert refused.returncode == 1
-    assert "is no address of this system" in refused.stderr
+    assert "is not an address of this computer" in refused.stderr

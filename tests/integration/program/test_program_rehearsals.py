@@ -254,7 +254,7 @@ def test_a_fault_ends_with_the_mark_of_its_project(site: Site, tmp_path: Path) -
     # Polls are answered truthfully before the end is saved.
     until(lambda: "rehearsal-ended" in [kind for kind, _, _ in site.kinds()], what="the end to be recorded")
     (*_, ended) = site.kinds()
-    assert ended == ("rehearsal-ended", "forewarn", "mine: the project is not for rehearsals any more")
+    assert ended == ("rehearsal-ended", "forewarn", "mine: the project is no longer for rehearsals")
     assert site.play().status_code == 409
 
 

@@ -61,7 +61,7 @@ def test_systemd_is_told_of_each_change(tmp_path: Path, notified: tuple[str, Sys
 def test_a_hangup_without_anything_to_reload_ends_nothing(tmp_path: Path) -> None:
     with Program(tmp_path) as program:
         program.process.send_signal(signal.SIGHUP)
-        program.err.wait_for("the settings were read again")
+        program.err.wait_for("the settings were reloaded")
         assert program.get("/healthz") == {"status": "ok"}
         assert program.stop() == 0
 
@@ -72,10 +72,10 @@ def test_settings_that_cannot_be_read_again_stay_as_they_are(tmp_path: Path) -> 
     with Program(tmp_path, "--config", settings) as program:
         settings.write_text("[guest]\nrat = 7\n")
         program.process.send_signal(signal.SIGHUP)
-        program.err.wait_for("the settings cannot be read again, and stay as they are: guest.rat")
+        program.err.wait_for("the settings cannot be read and stay unchanged: guest.rat")
         settings.write_text("[guest]\nrate = 8\n")
         program.process.send_signal(signal.SIGHUP)
-        program.err.wait_for("guest has changed: that takes a restart")
+        program.err.wait_for("guest has changed: restart the server to apply it")
         assert program.get("/healthz") == {"status": "ok"}
 
 
@@ -95,11 +95,11 @@ def test_a_hangup_with_rubbish_in_the_settings_leaves_all_as_it_was(tmp_path: Pa
     with Program(tmp_path, "--config", settings) as program:
         settings.write_text(rubbish)
         program.process.send_signal(signal.SIGHUP)
-        until(lambda: "as they are: " in program.err.text or "as it was: " in program.err.text, what="a line")
+        until(lambda: "unchanged: " in program.err.text, what="a line")
         assert "Traceback" not in program.err.text
         settings.write_text(good)
         program.process.send_signal(signal.SIGHUP)
-        program.err.wait_for("those who connect are shown the certificate")
+        program.err.wait_for("new connections use the certificate")
         assert program.get("/readyz") == {"status": "ready"}
         assert program.stop() == 0
 
@@ -125,7 +125,7 @@ def test_a_hangup_shows_the_new_certificate_and_keeps_the_old_one_if_that_is_bad
         assert shown() == second
         Path(tls.certificate).write_text("no certificate\n")
         program.process.send_signal(signal.SIGHUP)
-        program.err.wait_for("the certificate stays as it was: [operator] certificate")
+        program.err.wait_for("the certificate cannot be used and stays unchanged: [operator] certificate")
         assert shown() == second
         assert program.get("/healthz") == {"status": "ok"}
 

@@ -50,7 +50,7 @@ def test_it_prints_where_it_is_and_what_to_try(tmp_path: Path) -> None:
         assert program.stop() == 0
         said = program.out.text
     assert (
-        f"guests     {program.guests[0]}, known by their addresses; 14 machines have ports of their own"
+        f"guests     {program.guests[0]}, identified by source address; 14 machines have their own ports"
         in said
     )
     assert f"{ports[0]} to {ports[-1]}" in said
@@ -68,7 +68,7 @@ def test_without_a_fleet_it_says_how_to_declare_one(tmp_path: Path) -> None:
 def test_a_name_that_is_no_setting_is_warned_of(tmp_path: Path) -> None:
     with Program(tmp_path, environment={"FOREWARN_GUEST_RAT": "7", "FOREWARN_TOKEN": "x"}) as program:
         assert program.stop() == 0
-    assert "FOREWARN_GUEST_RAT is no setting, and changes nothing; did you mean FOREWARN_GUEST_RATE?" in (
+    assert "FOREWARN_GUEST_RAT is not a setting and is ignored; did you mean FOREWARN_GUEST_RATE?" in (
         program.err.text
     )
     assert "FOREWARN_TOKEN" not in program.err.text

@@ -11,7 +11,7 @@ from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict
 from forewarn.core.model.clock_slew import TOLERANCE, TimeKind
 from forewarn.server import local_tokens
-from forewarn.server.wiring import PreparedServer, drivers_of, prepare_server
+from forewarn.server.preparation import PreparedServer, drivers_of, prepare_server
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import writing
 from tests.helpers.programs.process import Program, run
@@ -45,7 +45,7 @@ def left_ahead(url: str, ahead: timedelta, *, kind: TimeKind | None) -> datetime
 def test_turned_time_that_is_ahead_is_not_taken_for_the_systems(url: str, kind: TimeKind | None) -> None:
     reached = left_ahead(url, DAY, kind=kind)
     with pytest.raises(
-        Conflict, match=r"lives in turned time, .* ahead of the system's: --clock x1 .*--data"
+        Conflict, match=r"uses simulated time, .* ahead of the system clock: restart with --clock x1 .*--data"
     ):
         opened(url, "system")
     with pytest.raises(Conflict):  # nor the second time
@@ -77,7 +77,7 @@ def test_a_clock_that_was_set_back_refuses_no_start_and_is_told(
     assert service.clock.now() >= reached
     assert 26 * HOUR - SPARE < service.clock.offset <= 26 * HOUR
     assert "service time is 1 d" in caplog.text
-    assert "ahead of the system's (clock system)" in caplog.text
+    assert "ahead of the system clock (clock system)" in caplog.text
     service.store.close()
 
 
@@ -123,8 +123,8 @@ def test_a_server_after_a_tutorial_on_the_manual_clock_is_refused_in_one_line(tm
     ran = run(tmp_path, "serve", "--operator", "127.0.0.1:0", "--guest", "127.0.0.1:0")
     assert ran.returncode == 1
     (line,) = ran.stderr.splitlines()
-    assert "--clock x1 (make run CLOCK=x1) goes on in turned time" in line
-    assert "another --database (FOREWARN_DATABASE=…) begins anew" in line
+    assert "--clock x1 (make run CLOCK=x1) to continue in simulated time" in line
+    assert "use another --database (FOREWARN_DATABASE=…)" in line
     with Program(tmp_path, clock="x1") as program:
         assert program.get("/v1/clock/offset")["offset_seconds"] > (DAY - SPARE).total_seconds()
-        program.err.wait_for("ahead of the system's (clock x1)")
+        program.err.wait_for("ahead of the system clock (clock x1)")

@@ -194,7 +194,7 @@ def test_the_command_adds_tries_lists_and_removes(
     assert "whsec_" in added.stdout, added.stderr
     id_ = program.get("/v1/webhooks")["webhooks"][0]["id"]
     tried = run(tmp_path, "webhook", "test", id_[:8], environment=server)
-    assert tried.stdout == "The call was taken.\n", tried.stderr
+    assert tried.stdout == "The webhook accepted the call.\n", tried.stderr
     assert receiver.taken[0]["type"] == "forewarn.test"
     listed = run(tmp_path, "webhook", "list", environment=server)
     assert receiver.url in listed.stdout

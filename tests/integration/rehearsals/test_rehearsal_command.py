@@ -1,4 +1,4 @@
-"""`forewarn rehearse`, as people type it."""
+"""The command `forewarn rehearse`."""
 
 import json
 import re
@@ -16,7 +16,7 @@ def test_the_scenarios_are_listed(tmp_path: Path) -> None:
     assert "spot-eviction" in [each["name"] for each in told["scenarios"]]
 
 
-def test_a_rehearsal_that_is_not_as_expected_ends_with_1(tmp_path: Path) -> None:
+def test_a_failed_rehearsal_exits_with_1(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         QUICK + 'start = "now"\n[[steps]]\norder = {host="host-1", action="fail"}\n[expect]\nsaw = true\n'
     )
@@ -26,7 +26,7 @@ def test_a_rehearsal_that_is_not_as_expected_ends_with_1(tmp_path: Path) -> None
     assert "quick: not as expected" in ran.stdout
 
 
-def test_a_guest_of_ones_own_polls_where_it_is_told(tmp_path: Path) -> None:
+def test_a_separate_guest_polls_the_shown_url(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(QUICK + RESTART + "[expect]\nsaw = true\napproved = false\n")
     command = [FOREWARN, "rehearse", "mine.toml"]
     with ending(started(command, tmp_path)) as process:
@@ -49,7 +49,7 @@ def test_a_fleet_says_on_which_port_its_machines_poll(tmp_path: Path) -> None:
     assert f"http://127.0.0.1:{port}/" in run(tmp_path, "rehearse", "mine.toml").stdout
 
 
-def test_a_mistyped_scenario_is_wrong_usage_and_asked_about(tmp_path: Path) -> None:
+def test_a_mistyped_scenario_is_wrong_usage_with_a_hint(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "spot-evction")
     assert ran.returncode == 2
     assert ran.stderr.endswith("did you mean spot-eviction?\n")
@@ -61,7 +61,7 @@ def test_a_program_that_cannot_be_run_is_named(tmp_path: Path) -> None:
     assert "guest of web-0: 'no-such-agent' cannot be run: No such file or directory" in ran.stderr
 
 
-def test_what_a_program_says_and_how_it_ends_is_told(tmp_path: Path) -> None:
+def test_the_output_and_exit_code_of_a_program_are_shown(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(QUICK + 'start = "now"\n[[steps]]\nat = "30m"\ncancel = true\n')
     script = "echo here is $FOREWARN_MACHINE; exit 7"
     ran = run(tmp_path, "rehearse", "mine.toml", "--", "sh", "-c", script)
@@ -70,7 +70,7 @@ def test_what_a_program_says_and_how_it_ends_is_told(tmp_path: Path) -> None:
 
 
 def test_a_cancellation_that_is_refused_is_a_failure(tmp_path: Path) -> None:
-    # No guest listens, so the restart begins at once.
+    # No guest polls, so the restart begins immediately.
     steps = (
         '[[steps]]\norder = { machine = "web-0", action = "restart" }\n[[steps]]\nat = "1m"\ncancel = true\n'
     )
@@ -82,7 +82,7 @@ def test_a_cancellation_that_is_refused_is_a_failure(tmp_path: Path) -> None:
     )
 
 
-# A guest that does one thing after the other: what it takes up, it puts down when the event is gone.
+# A guest that prepares for an event, and recovers when the event is gone.
 SLOW = """
 import json, sys, time, urllib.request
 from pathlib import Path
@@ -103,7 +103,7 @@ while True:
 UP = '[[probe]]\nname = "up"\ncommand = ["test", "!", "-e", "down"]\nevery = 0.1\nback-within = 60\n'
 
 
-def test_a_guest_is_ended_when_it_has_recovered_and_its_workload_is_judged(tmp_path: Path) -> None:
+def test_a_guest_is_stopped_after_its_recovery_and_its_workload_is_checked(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     (tmp_path / "one.toml").write_text(QUICK + RESTART + UP)
     (tmp_path / "two.toml").write_text(QUICK.replace("quick", "again") + 'start = "now"\n')
@@ -119,7 +119,7 @@ def test_a_guest_is_ended_when_it_has_recovered_and_its_workload_is_judged(tmp_p
     assert '<testcase classname="forewarn.quick" name="probe up" />' in (tmp_path / "report.xml").read_text()
 
 
-def test_a_workload_that_is_down_in_the_end_is_found_however_seldom_it_is_looked_at(tmp_path: Path) -> None:
+def test_a_workload_that_is_down_at_the_end_is_found_even_with_a_long_probe_interval(tmp_path: Path) -> None:
     once = '[[probe]]\nname = "up"\ncommand = ["mkdir", "looked"]\nevery = "10m"\n'
     (tmp_path / "mine.toml").write_text(QUICK + 'start = "now"\nrecovery = 0\n' + once)
     ran = run(tmp_path, "rehearse", "mine.toml")
@@ -127,7 +127,7 @@ def test_a_workload_that_is_down_in_the_end_is_found_however_seldom_it_is_looked
     assert "probe up does not hold in the end: exit code 1" in ran.stdout
 
 
-def test_a_command_without_dashes_is_taken_for_a_scenario_and_told_so(tmp_path: Path) -> None:
+def test_a_command_without_dashes_is_taken_for_a_scenario_with_a_hint(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "cat")
     assert ran.returncode == 2
     assert "a command goes after --" in ran.stderr
@@ -146,7 +146,7 @@ def test_a_program_that_ends_before_it_polls_ends_the_rehearsal(tmp_path: Path) 
     assert "web-0 never polled: its program ended with 1" in ran.stdout
 
 
-def test_a_rehearsal_that_nobody_answers_ends_and_says_where_to_poll(tmp_path: Path) -> None:
+def test_a_rehearsal_without_polls_ends_and_names_the_url(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "--wait", "0.2")
     assert ran.returncode == 1
     told = re.search(

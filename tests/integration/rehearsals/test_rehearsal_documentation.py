@@ -1,4 +1,4 @@
-"""Every command of the how-to about rehearsals runs as printed."""
+"""Every command of the how-to page about rehearsals runs as printed."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Every fault of the metadata plane, as a guest meets it."""
+"""Every fault of the metadata endpoint, as a guest meets it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,7 +25,7 @@ def endpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 
 @contextmanager
 def told(folder: Path, order: str, fault: str) -> Iterator[Guest]:
-    """Be the guest of a machine, for which everything begins with its first poll."""
+    """Return the guest of a machine; the scenario begins with its first poll."""
     with rehearsing(folder, one_machine(order, fault)) as urls:
         guest = Guest(urls["m"])
         with guest.client:
@@ -34,7 +34,7 @@ def told(folder: Path, order: str, fault: str) -> Iterator[Guest]:
 
 @pytest.fixture
 def guest(endpoints: dict[str, str]) -> Iterator[GuestOf]:
-    """Give the guest of the machine that meets a kind of fault."""
+    """Return the guest of the machine that meets a kind of fault."""
     with ExitStack() as stack:
 
         def of(kind: str) -> Guest:
@@ -136,7 +136,7 @@ def test_an_incarnation_may_restart(tmp_path: Path) -> None:
 def test_a_request_that_is_held_meets_a_fault_that_begins_by_the_clock(tmp_path: Path) -> None:
     with told(tmp_path, "freeze", 'at = "5m"\nfault = { kind = "500" }') as guest:
         first = until(lambda: (answer := guest.poll()).json()["Events"] and answer, what="the event")
-        # Longer than the fault is away; the document itself changes later still.
+        # Longer than until the fault begins; the document itself changes even later.
         assert guest.poll(Prefer="wait=60", If_None_Match=first.headers["ETag"]).status_code == 500
 
 

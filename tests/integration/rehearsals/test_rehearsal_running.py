@@ -1,4 +1,4 @@
-"""`forewarn rehearse` on a running server: in a project marked for it, and nowhere else."""
+"""`forewarn rehearse` on a running server, in a project for rehearsals only."""
 
 import json
 import re
@@ -69,7 +69,7 @@ project = "shop"
 host = "shared"
 """
 
-# Redeployed in a week, unless somebody approves.
+# Redeployed in a week, unless a guest approves.
 SLOW = """
 [scenario]
 name = "slow"
@@ -108,7 +108,7 @@ recovered = true
 
 
 class Site:
-    """A server with a project for rehearsals and another, and guests that are made of curl."""
+    """A server with a project for rehearsals and another one, and guests that use curl."""
 
     def __init__(self, folder: Path, stack: ExitStack, clock: str, operator: str) -> None:
         self.ports = {"front-0": free_port(), "batch_0": free_port()}
@@ -116,14 +116,14 @@ class Site:
         (folder / "fleet.toml").write_text(fleet)
         self.folder = folder
         self._stack = stack
-        # No limit on requests: where time is fast, guests poll more often than they would be let.
+        # No rate limit: on a fast clock, guests poll more often than usual.
         unlimited = {"FOREWARN_GUEST_RATE": "0"}
         self.program = stack.enter_context(
             Program(folder, "--fleet", "fleet.toml", clock=clock, operator=operator, environment=unlimited)
         )
 
     def guest(self, machine: str) -> None:
-        """Start a guest that approves whatever it sees."""
+        """Start a guest that approves every event."""
         command = [str(CURL), f"http://127.0.0.1:{self.ports[machine]}", "approve"]
         process = self._stack.enter_context(ending(started(command, self.folder)))
         for stream in (process.stdout, process.stderr):
@@ -141,7 +141,7 @@ class Site:
 
     @contextmanager
     def playing(self, scenario: str) -> Iterator[tuple[Popen[str], Output]]:
-        """Begin a rehearsal of front-0, and do not wait for it."""
+        """Begin a rehearsal of front-0 without waiting for it."""
         (self.folder / "playing.toml").write_text(scenario)
         command = [FOREWARN, *map(str, self.command("playing.toml", "--machine", "web-0=front-0"))]
         with ending(started(command, self.folder)) as process:
@@ -168,7 +168,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Give a site on which nothing is to happen."""
+    """Return a site without any orders."""
     with site_with(tmp_path_factory.mktemp("quiet"), clock="manual") as built:
         yield built
 
@@ -178,11 +178,11 @@ needs_curl = pytest.mark.skipif(
 )
 
 
-# What it does
+# Rehearsals
 
 
 @needs_curl
-def test_an_eviction_is_rehearsed_by_the_guests_that_are_there(site: Site) -> None:
+def test_the_present_guests_rehearse_an_eviction(site: Site) -> None:
     site.guest("batch_0")
     ran = site.rehearse("spot-eviction", "--json")
     assert ran.returncode == 0, ran.stderr + ran.stdout
@@ -198,7 +198,7 @@ def test_an_eviction_is_rehearsed_by_the_guests_that_are_there(site: Site) -> No
 
 
 @needs_curl
-def test_faults_are_met_by_the_guests_that_are_there(site: Site) -> None:
+def test_the_present_guests_meet_faults(site: Site) -> None:
     site.guest("batch_0")
     (site.folder / "rough.toml").write_text(ROUGH)
     ran = site.rehearse("rough.toml", "--json")
@@ -215,7 +215,7 @@ def test_faults_are_met_by_the_guests_that_are_there(site: Site) -> None:
 
 
 @needs_curl
-def test_other_machines_play_it_and_hosts_are_those_that_carry_them(site: Site) -> None:
+def test_other_machines_can_replace_those_of_the_scenario_with_their_hosts(site: Site) -> None:
     site.guest("front-0")
     ran = site.rehearse("host-update", "--machine", "web-0=front-0")
     assert ran.returncode == 0, ran.stderr + ran.stdout
@@ -226,7 +226,7 @@ def test_other_machines_play_it_and_hosts_are_those_that_carry_them(site: Site) 
 
 
 @needs_curl
-def test_a_manual_clock_is_not_turned_more_often_than_it_must(site: Site) -> None:
+def test_a_manual_clock_is_not_advanced_more_often_than_necessary(site: Site) -> None:
     site.guest("front-0")
     ran = site.rehearse("user-restart", "--machine", "web-0=front-0", "--speed", "20")
     assert ran.returncode == 0, ran.stderr + ran.stdout
@@ -245,7 +245,7 @@ def test_a_machine_that_is_terminated_has_played_its_part(site: Site) -> None:
 
 
 @needs_curl
-def test_a_server_that_keeps_its_own_time_is_left_to_it(tmp_path: Path) -> None:
+def test_the_clock_of_a_server_with_its_own_time_is_not_advanced(tmp_path: Path) -> None:
     with site_with(tmp_path, clock="x60") as site:
         site.guest("front-0")
         ran = site.rehearse("user-restart", "--machine", "web-0=front-0")
@@ -255,10 +255,10 @@ def test_a_server_that_keeps_its_own_time_is_left_to_it(tmp_path: Path) -> None:
         assert "If nobody approves, it takes about 17 s from then on." in ran.stdout
         refused = site.rehearse("user-restart", "--machine", "web-0=front-0", "--speed", "9")
         assert refused.returncode == 1
-        assert "the server's clock is x60, and keeps its own time: leave --speed out" in refused.stderr
+        assert "--speed needs a manual clock, and the server's clock is x60" in refused.stderr
 
 
-def test_what_is_interrupted_is_called_off(site: Site) -> None:
+def test_an_interrupted_rehearsal_cancels_its_orders(site: Site) -> None:
     with site.playing(SLOW) as (process, out):
         out.wait_for("Redeploy of front-0 is announced")
         process.send_signal(signal.SIGINT)
@@ -267,10 +267,10 @@ def test_what_is_interrupted_is_called_off(site: Site) -> None:
     assert "it was interrupted" in out.text
     (order,) = site.orders()
     assert order["state"] == "cancelled"
-    assert f"order {order['id']} is called off" in out.text
+    assert f"order {order['id']} is cancelled" in out.text
 
 
-def test_what_somebody_else_ends_is_called_off_and_reported(site: Site) -> None:
+def test_a_rehearsal_ended_by_another_user_cancels_its_orders_and_reports(site: Site) -> None:
     with site.playing(SLOW) as (process, out):
         out.wait_for("Redeploy of front-0 is announced")
         ran = run(site.folder, "project", "rehearsal", "lab", "--end", "--server", site.program.operators)
@@ -283,7 +283,7 @@ def test_what_somebody_else_ends_is_called_off_and_reported(site: Site) -> None:
     assert "it could not go on: operator has ended the rehearsal of slow in project lab" in out.text
 
 
-def test_it_goes_on_over_a_restart_of_the_server(tmp_path: Path) -> None:
+def test_it_continues_over_a_restart_of_the_server(tmp_path: Path) -> None:
     with site_with(tmp_path, clock="manual", operator=f"127.0.0.1:{free_port()}") as site:
         with site.playing(SLOW) as (process, out):
             out.wait_for("Redeploy of front-0 is announced")
@@ -320,7 +320,7 @@ def token(site: Site, *given: str) -> str:
     return str(json.loads(made.stdout)["secret"])
 
 
-# What it refuses
+# Refusals
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def token(site: Site, *given: str) -> str:
             "project shop is not for rehearsals: declare `rehearsal = true` in [projects.shop] of the fleet",
         ),
         ("spot-eviction", (), "none", 'project "none" does not exist'),
-        ("spot-eviction", (), None, "say in which project with --project; those for rehearsals: lab"),
+        ("spot-eviction", (), None, "name a project with --project; projects for rehearsals: lab"),
         ("user-restart", (), "lab", 'project lab has no machine "web-0": --machine web-0=NAME says which'),
         (
             "user-restart",
@@ -351,7 +351,7 @@ def token(site: Site, *given: str) -> str:
             "host-update",
             ("--machine", "web-0=front-1"),
             "lab",
-            "host shared carries machines of shop too, and an order on a host touches all of them",
+            "host shared also carries machines of shop, and an order on a host affects all its machines",
         ),
         (
             "rolling-host-update",
@@ -380,20 +380,20 @@ def test_it_is_refused_elsewhere_before_anything_happens(
 @pytest.mark.parametrize(
     "more", [("--", "true"), ("--client-url-file", "urls.json"), ("--machine", "web-0"), ("--wait", "soon")]
 )
-def test_what_makes_no_sense_on_a_running_server_is_wrong_usage(
+def test_options_for_a_private_service_are_wrong_usage_on_a_running_server(
     tmp_path: Path, more: tuple[str, ...]
 ) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "--server", "http://127.0.0.1:1", *more)
     assert ran.returncode == 2
 
 
-def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_reported(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "--project", "lab", "--server", "http://127.0.0.1:1")
     assert ran.returncode == 3
     assert "no server answers at http://127.0.0.1:1" in ran.stderr
 
 
-def test_a_rehearsal_that_nobody_answers_ends_and_says_where_to_poll(site: Site) -> None:
+def test_a_rehearsal_without_polls_ends_and_names_the_url(site: Site) -> None:
     play = ("--machine", "web-0=front-1", "--wait", "0.5")
     ran = site.rehearse("user-restart", *play)
     assert ran.returncode == 1

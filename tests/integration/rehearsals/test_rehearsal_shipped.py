@@ -1,4 +1,4 @@
-"""Each scenario that comes with forewarn, played to guests that are made of curl and nothing else."""
+"""Each shipped scenario, played to guests that use only curl."""
 
 import json
 import shutil
@@ -44,7 +44,7 @@ def only_event(told: dict[str, Any]) -> dict[str, Any]:
         ("degraded-hardware", 3600, "Redeploy", 7 * 86400),
     ],
 )
-def test_a_guest_that_approves_gives_the_rest_of_its_notice_back(
+def test_an_approval_shortens_the_notice(
     tmp_path: Path, name: str, speed: int, type_: str, notice: int
 ) -> None:
     event = only_event(rehearsed(tmp_path, name, speed=speed))

@@ -1,1 +1,1 @@
-"""The clients for guests, and `forewarn.testing`."""
+"""Integration tests of the guest clients and of `forewarn.testing`."""

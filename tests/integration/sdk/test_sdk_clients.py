@@ -1,4 +1,4 @@
-"""Both guest clients against the guest endpoint, and against things that are none."""
+"""Both guest clients against the guest endpoint and against other servers."""
 
 import re
 import threading
@@ -24,7 +24,7 @@ from tests.integration.guest.guest_face import START, Face, event, group, machin
 from tests.unit.documents import NOT_BEFORE
 
 Connect = Callable[..., Any]
-# The pauses of one who asks in vain, within a minute.
+# The pauses of a client whose calls fail for a minute.
 GIVING_UP = [1, 2, 4, *[6] * 8]
 
 EMPTY = b'{"DocumentIncarnation":1,"Events":[]}'
@@ -38,7 +38,7 @@ def url_of(face: Face) -> str:
 
 
 def later(act: Callable[[], object]) -> threading.Thread:
-    """Do something while the test waits for what comes of it."""
+    """Run a function in a thread while the test waits for its effect."""
     thread = threading.Thread(target=act)
     thread.start()
     return thread
@@ -50,11 +50,11 @@ def talking(connect: Connect, *machines: Any, **more: Any) -> Iterator[tuple[Fac
         yield face, client
 
 
-# What is asked and answered
+# Calls
 
 
 @BOTH
-def test_the_document_is_read(connect: Connect) -> None:
+def test_the_document_can_be_read(connect: Connect) -> None:
     with talking(connect) as (face, client):
         face.show(REBOOT)
         document = client.events()
@@ -68,7 +68,7 @@ def test_the_document_is_read(connect: Connect) -> None:
 
 @BOTH
 @pytest.mark.parametrize("version", [version.name for version in offered(preview=False)])
-def test_every_version_is_spoken(connect: Connect, version: str) -> None:
+def test_every_api_version_works(connect: Connect, version: str) -> None:
     with serving() as face, connect(url_of(face), api_version=version) as client:
         face.show(REBOOT)
         (seen,) = client.events().events
@@ -95,7 +95,7 @@ def test_approving_nothing_is_an_error(connect: Connect) -> None:
 
 
 @BOTH
-def test_an_answer_that_takes_longer_than_its_timeout_is_none(connect: Connect) -> None:
+def test_an_answer_after_the_timeout_is_unavailable(connect: Connect) -> None:
     with (
         dripping() as url,
         connect(url, persistence=0, timeout=0.5) as client,
@@ -105,20 +105,20 @@ def test_an_answer_that_takes_longer_than_its_timeout_is_none(connect: Connect) 
 
 
 @BOTH
-def test_a_timeout_is_more_than_nothing(connect: Connect) -> None:
+def test_a_timeout_must_be_positive(connect: Connect) -> None:
     with pytest.raises(ValueError, match="timeout: expected more than 0 seconds"), connect("a:1", timeout=0):
         pass
 
 
 @BOTH
-def test_an_approval_of_what_never_was_is_refused_with_the_endpoints_words(connect: Connect) -> None:
+def test_the_refusal_of_an_unknown_event_has_the_message_of_the_endpoint(connect: Connect) -> None:
     unknown = "11111111-2222-4333-8444-555555555555"
     with talking(connect) as (_, client), pytest.raises(Refused, match=f"event {unknown} is not known"):
         client.approve(unknown)
 
 
 @BOTH
-def test_a_machine_learns_who_it_is(connect: Connect) -> None:
+def test_instance_metadata_is_read(connect: Connect) -> None:
     own = machine("web-0", update_domain=2, tags={"role": "front"})
     with talking(connect, own) as (_, client):
         instance = client.instance()
@@ -127,19 +127,19 @@ def test_a_machine_learns_who_it_is(connect: Connect) -> None:
 
 
 @BOTH
-def test_a_fleet_may_tell_machines_their_name_alone_or_nothing(connect: Connect) -> None:
+def test_instance_metadata_may_be_limited_or_missing(connect: Connect) -> None:
     with talking(connect, settings=EndpointSettings(rate=0, instance=InstanceMetadata.NAME)) as (_, client):
         assert client.instance().name == "web-0"
     off = EndpointSettings(rate=0, instance=InstanceMetadata.OFF)
     with (
         talking(connect, settings=off) as (_, client),
-        pytest.raises(Unavailable, match="Give its name"),
+        pytest.raises(Unavailable, match="Set its name"),
     ):
         client.instance()
 
 
 @BOTH
-def test_seconds_left_are_reckoned_by_the_servers_clock(connect: Connect) -> None:
+def test_seconds_left_use_the_clock_of_the_server(connect: Connect) -> None:
     time = Time()
     with serving() as face, connect(url_of(face), time=time) as client:
         face.show(replace(REBOOT, not_before=START + timedelta(minutes=15)))
@@ -165,7 +165,7 @@ def test_the_first_call_may_take_two_minutes(connect: Connect) -> None:
 
 
 @BOTH
-def test_a_caller_that_asks_too_often_waits_as_long_as_it_is_told(connect: Connect) -> None:
+def test_a_429_is_retried_after_the_requested_pause(connect: Connect) -> None:
     time = Time()
     with serving(settings=EndpointSettings(rate=1)) as face, connect(url_of(face), time=time) as client:
         while True:
@@ -174,12 +174,12 @@ def test_a_caller_that_asks_too_often_waits_as_long_as_it_is_told(connect: Conne
             except Unavailable as error:
                 said = str(error)
                 break
-    assert "429: this machine asks too often" in said
+    assert "429: this machine sends too many requests" in said
     assert time.pauses[-11:] == GIVING_UP
 
 
 @BOTH
-def test_no_proxy_is_asked(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_used(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     with talking(connect) as (_, client):
@@ -190,7 +190,7 @@ def test_no_proxy_is_asked(connect: Connect, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @BOTH
-def test_a_watch_gives_each_document_as_it_comes(connect: Connect) -> None:
+def test_a_watch_yields_each_document(connect: Connect) -> None:
     with talking(connect) as (face, client):
         documents = client.watch()
         assert next(documents).events == ()
@@ -206,7 +206,7 @@ def test_a_watch_gives_each_document_as_it_comes(connect: Connect) -> None:
 
 
 @BOTH
-def test_a_watch_of_a_server_that_does_not_hold_asks_once_a_second(connect: Connect) -> None:
+def test_a_watch_polls_a_server_that_does_not_hold_once_a_second(connect: Connect) -> None:
     time = Time()
     news = answer(200, b'{"DocumentIncarnation":2,"Events":[]}', 'ETag: "2"')
     answers = [answer(200, EMPTY, 'ETag: "1"'), *[answer(304)] * 5, news]
@@ -218,7 +218,7 @@ def test_a_watch_of_a_server_that_does_not_hold_asks_once_a_second(connect: Conn
 
 
 @BOTH
-def test_a_watch_goes_on_when_the_endpoint_comes_back(connect: Connect) -> None:
+def test_a_watch_continues_after_an_outage(connect: Connect) -> None:
     said: list[GuestError | None] = []
     rough = [b"", b"rubbish\r\n\r\n", answer(410), answer(200), answer(200, b"<html>"), answer(503)]
     news = answer(200, b'{"DocumentIncarnation":2,"Events":[]}')
@@ -245,17 +245,17 @@ def test_a_watch_ends_when_another_thread_closes_the_client() -> None:
             client.events()
 
 
-def test_a_watch_that_waits_to_ask_again_ends_too() -> None:
+def test_close_ends_a_watch_that_pauses() -> None:
     client = GuestClient("127.0.0.1:1")
     assert list(client.watch(trouble=lambda error: client.close())) == []
 
 
-# What is no endpoint
+# Other servers
 
 
 @BOTH
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_closed_door_is_a_permanent_error(connect: Connect, status: int) -> None:
+def test_a_403_or_401_is_a_permanent_error(connect: Connect, status: int) -> None:
     with scripted(answer(status)) as closed, connect(closed.url, time=Time()) as client:
         with pytest.raises(Refused, match=str(status)):
             client.events()
@@ -268,7 +268,7 @@ def test_a_closed_door_is_a_permanent_error(connect: Connect, status: int) -> No
 @pytest.mark.parametrize(
     "rough", [b"", b"\x00\xff", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", answer(200, b"\xff" * 99)]
 )
-def test_rubbish_is_asked_again_and_then_given_up(connect: Connect, rough: bytes) -> None:
+def test_garbage_is_retried_and_then_unavailable(connect: Connect, rough: bytes) -> None:
     time = Time()
     with scripted(rough) as wrong, connect(wrong.url, time=time) as client, pytest.raises(Unavailable):
         client.events()
@@ -276,7 +276,7 @@ def test_rubbish_is_asked_again_and_then_given_up(connect: Connect, rough: bytes
 
 
 @BOTH
-def test_an_answer_without_end_is_not_read_to_its_end(connect: Connect) -> None:
+def test_an_endless_answer_is_unavailable(connect: Connect) -> None:
     endless = (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"fffff\r\n" + b" " * 0xFFFFF + b"\r\n"
     )
@@ -284,38 +284,38 @@ def test_an_answer_without_end_is_not_read_to_its_end(connect: Connect) -> None:
     with (
         scripted(endless + more * 8) as wrong,
         connect(wrong.url, persistence=0) as client,
-        pytest.raises(Unavailable, match="without end"),
+        pytest.raises(Unavailable, match="the answer is too long"),
     ):
         client.events()
 
 
 @BOTH
-def test_a_header_without_end_is_not_waited_for(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_header_is_unavailable(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_reading, "FIRST_ANSWER_SECONDS", 0.1)
     with (
         dripping() as url,
         connect(url, persistence=0) as client,
-        pytest.raises(Unavailable, match="it takes too long to answer"),
+        pytest.raises(Unavailable, match="the answer takes too long"),
     ):
         client.events()
 
 
 @BOTH
-def test_nobody_there_is_said_with_the_address(connect: Connect) -> None:
-    says = re.escape("at http://127.0.0.1:1: nothing listens there")
+def test_a_failed_connection_names_the_address(connect: Connect) -> None:
+    says = re.escape("at http://127.0.0.1:1: the connection failed")
     with connect("127.0.0.1:1", persistence=0) as client, pytest.raises(Unavailable, match=says):
         client.events()
 
 
 @BOTH
-def test_a_name_that_nobody_has_is_said_to_be_that(connect: Connect) -> None:
-    says = re.escape("at http://nobody.invalid: no host of that name can be found (")
+def test_an_unknown_host_name_is_reported(connect: Connect) -> None:
+    says = re.escape("at http://nobody.invalid: the host name cannot be resolved (")
     with connect("nobody.invalid", persistence=0) as client, pytest.raises(Unavailable, match=says):
         client.events()
 
 
 @BOTH
-def test_a_connection_that_the_server_has_closed_meanwhile_is_no_trouble(connect: Connect) -> None:
+def test_a_connection_closed_by_the_server_is_replaced(connect: Connect) -> None:
     kept, ended = answer(200, EMPTY), b""
     with scripted(kept, ended, kept) as shy, connect(shy.url, persistence=0) as client:
         client.events()
@@ -325,7 +325,7 @@ def test_a_connection_that_the_server_has_closed_meanwhile_is_no_trouble(connect
 
 
 @BOTH
-def test_one_that_hangs_up_on_a_new_connection_too_is_not_asked_again(connect: Connect) -> None:
+def test_a_new_connection_that_breaks_is_not_replaced(connect: Connect) -> None:
     with scripted(answer(200, EMPTY), b"") as shy, connect(shy.url, persistence=0) as client:
         client.events()
         with pytest.raises(Unavailable):
@@ -337,7 +337,7 @@ def test_one_that_hangs_up_on_a_new_connection_too_is_not_asked_again(connect: C
     "wrong",
     ["", "a b", "ftp://a", "http://", "http://a:99999", "http://[::1", "http://a/\0", "http://a/\udcff"],
 )
-def test_what_is_no_address_is_said_at_once(wrong: str) -> None:
+def test_an_invalid_address_is_reported_at_once(wrong: str) -> None:
     with pytest.raises(NoEndpoint, match="expected http://HOST"):
         GuestClient(wrong)
 
@@ -346,13 +346,13 @@ def test_what_is_no_address_is_said_at_once(wrong: str) -> None:
     "written",
     ["127.0.0.1:80", " http://127.0.0.1:80/ ", "http://127.0.0.1:80/metadata/scheduledEvents?api-version=1"],
 )
-def test_an_address_may_be_written_as_people_do(written: str) -> None:
+def test_an_address_may_be_abbreviated(written: str) -> None:
     with GuestClient(written) as client:
         assert client.url in ("http://127.0.0.1", "http://127.0.0.1:80")
 
 
 @BOTH
-def test_a_path_is_sent_as_it_can_be(connect: Connect) -> None:
+def test_a_path_is_encoded(connect: Connect) -> None:
     with (
         scripted(answer(200, EMPTY)) as azure,
         connect(f'{azure.url}/p\xe2th/%7Eme/"x"', persistence=0) as client,
@@ -361,7 +361,7 @@ def test_a_path_is_sent_as_it_can_be(connect: Connect) -> None:
     assert azure.requests[0].split()[1].startswith("/p%C3%A2th/%7Eme/%22x%22/metadata/")
 
 
-# Finding the endpoint
+# Discovery
 
 LEASED = LeaseSource(where="/run/lease", leases=(Lease(address="10.0.0.7"),))
 NOWHERE = "http://127.0.0.1:1"
@@ -374,13 +374,13 @@ def around(**more: Any) -> Surroundings:
 
 @KINDS
 @pytest.mark.parametrize("name", ["FOREWARN_ENDPOINT", "SCHEDULEDEVENTSIP"])
-def test_the_environment_is_believed(kind: str, name: str) -> None:
+def test_an_address_in_the_environment_is_used_unchecked(kind: str, name: str) -> None:
     found = discovered(kind, around(environ={name: "10.0.0.9"}, lease_sources=[LEASED]))
     assert found == "http://10.0.0.9"
 
 
 @KINDS
-def test_the_usual_address_counts_if_it_answers(kind: str) -> None:
+def test_the_default_address_is_used_if_it_answers(kind: str) -> None:
     with serving() as face:
         assert discovered(kind, around(default_url=url_of(face), lease_sources=[LEASED])) == url_of(face)
 
@@ -389,13 +389,13 @@ def test_the_usual_address_counts_if_it_answers(kind: str) -> None:
 @pytest.mark.parametrize(
     "said", [answer(404), answer(200, b"<html>"), answer(200, b'{"compute":{}}'), answer(403)]
 )
-def test_what_answers_something_else_is_not_the_endpoint(kind: str, said: bytes) -> None:
+def test_a_server_without_documents_is_not_the_endpoint(kind: str, said: bytes) -> None:
     with scripted(said) as other:
         assert discovered(kind, around(default_url=other.url, lease_sources=[LEASED])) == "http://10.0.0.7"
 
 
 @KINDS
-def test_an_endpoint_that_is_not_there_yet_is_looked_for_again(kind: str) -> None:
+def test_discovery_is_repeated_until_the_endpoint_appears(kind: str) -> None:
     document = answer(200, b'{"DocumentIncarnation":1,"Events":[]}')
     time = Time()
     with scripted(answer(429), answer(404), answer(503), answer(200), document) as booting:
@@ -405,7 +405,7 @@ def test_an_endpoint_that_is_not_there_yet_is_looked_for_again(kind: str) -> Non
 
 
 @KINDS
-def test_a_closed_door_is_not_looked_at_again(kind: str) -> None:
+def test_discovery_is_not_repeated_after_a_permanent_error(kind: str) -> None:
     time = Time()
     with scripted(answer(403)) as closed, pytest.raises(NoEndpoint):
         discovered(kind, around(default_url=closed.url), time=time)
@@ -413,7 +413,7 @@ def test_a_closed_door_is_not_looked_at_again(kind: str) -> None:
 
 
 @KINDS
-def test_the_lease_that_was_written_last_counts(kind: str) -> None:
+def test_the_newest_lease_is_used(kind: str) -> None:
     old = LeaseSource(where="/run/old", leases=(Lease(address="10.0.0.6"),))
     gone = LeaseSource(
         where="/run/gone", leases=(Lease(address="10.0.0.8", expires=datetime(2026, 1, 1, tzinfo=UTC)),)
@@ -423,7 +423,7 @@ def test_the_lease_that_was_written_last_counts(kind: str) -> None:
 
 
 @KINDS
-def test_no_endpoint_is_an_error_that_says_where_it_was_looked_for(kind: str) -> None:
+def test_no_endpoint_lists_the_places_searched(kind: str) -> None:
     empty, time = LeaseSource(where="/run/empty"), Time()
     with pytest.raises(NoEndpoint) as caught:
         discovered(kind, around(lease_sources=[empty]), time=time)
@@ -432,7 +432,7 @@ def test_no_endpoint_is_an_error_that_says_where_it_was_looked_for(kind: str) ->
         "FOREWARN_ENDPOINT: not set",
         f"{NOWHERE}: ",
         "/run/empty: no option 245",
-        "Say where it is",
+        "Set its address",
     ):
         assert line in said
     assert len(caught.value.looked) == 4
@@ -441,10 +441,10 @@ def test_no_endpoint_is_an_error_that_says_where_it_was_looked_for(kind: str) ->
 
 @KINDS
 def test_a_wrong_variable_is_named(kind: str) -> None:
-    with pytest.raises(NoEndpoint, match="SCHEDULEDEVENTSIP: 'a b' is no address"):
+    with pytest.raises(NoEndpoint, match="SCHEDULEDEVENTSIP: 'a b' is not the address"):
         discovered(kind, around(environ={"SCHEDULEDEVENTSIP": "a b"}))
 
 
-def test_an_event_can_be_compared_and_kept() -> None:
+def test_events_are_comparable_and_hashable() -> None:
     one = Event(id="A", type="Reboot", status="Scheduled", resources=("a",))
     assert {one: 1}[Event(id="A", type="Reboot", status="Scheduled", resources=("a",))] == 1

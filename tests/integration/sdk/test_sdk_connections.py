@@ -1,4 +1,4 @@
-"""HTTP as endpoints may speak it: both clients read every form of an answer, and keep their connections."""
+"""Both clients read every framing of HTTP answers, and reuse connections."""
 
 import asyncio
 import re
@@ -88,7 +88,7 @@ FORMS: dict[str, Sequence[bytes]] = {
 
 @BOTH
 @pytest.mark.parametrize("parts", FORMS.values(), ids=FORMS)
-def test_every_form_of_an_answer_is_read(connect: Connect, parts: Sequence[bytes]) -> None:
+def test_every_framing_of_an_answer_is_read(connect: Connect, parts: Sequence[bytes]) -> None:
     with saying(*parts) as (url, _), connect(url, persistence=0) as client:
         assert client.events().incarnation == 7
 
@@ -106,7 +106,7 @@ CUT: dict[str, bytes] = {
 
 @BOTH
 @pytest.mark.parametrize("said", CUT.values(), ids=CUT)
-def test_what_is_cut_short_is_no_answer(connect: Connect, said: bytes) -> None:
+def test_a_truncated_answer_is_unavailable(connect: Connect, said: bytes) -> None:
     with (
         saying(said) as (url, _),
         connect(url, persistence=0) as client,
@@ -116,7 +116,7 @@ def test_what_is_cut_short_is_no_answer(connect: Connect, said: bytes) -> None:
 
 
 @BOTH
-def test_one_that_hangs_up_is_said_to(connect: Connect) -> None:
+def test_a_closed_connection_is_reported(connect: Connect) -> None:
     with scripted(b"") as mute, connect(mute.url, persistence=0) as client:
         says = re.escape(f"no metadata endpoint answers at {mute.url}: {HANGS_UP}")
         with pytest.raises(Unavailable, match=f"{says}$"):
@@ -124,13 +124,13 @@ def test_one_that_hangs_up_is_said_to(connect: Connect) -> None:
 
 
 @BOTH
-def test_a_server_that_hangs_up_after_each_answer_without_a_word_always_answers(connect: Connect) -> None:
+def test_a_server_that_closes_after_each_answer_is_supported(connect: Connect) -> None:
     with saying(answer(200, document(7))) as (url, _), connect(url, persistence=0) as client:
         assert {client.events().incarnation for _ in range(100)} == {7}
 
 
 @BOTH
-def test_a_connection_is_kept_and_closed_when_the_server_asks_for_that(connect: Connect) -> None:
+def test_a_connection_is_closed_when_the_server_asks_for_it(connect: Connect) -> None:
     kept, closed = answer(200, document(1)), answer(200, document(2), "Connection: close")
     with scripted(kept, kept, closed, kept) as azure, connect(azure.url) as client:
         assert [client.events().incarnation for _ in range(4)] == [1, 1, 2, 1]
@@ -138,20 +138,20 @@ def test_a_connection_is_kept_and_closed_when_the_server_asks_for_that(connect: 
 
 
 @BOTH
-def test_what_comes_unasked_is_no_answer_to_what_is_asked_next(connect: Connect) -> None:
+def test_unrequested_data_is_not_the_next_answer(connect: Connect) -> None:
     smuggled = answer(200, document(1)) + answer(200, document(666))
     with scripted(smuggled, answer(200, document(2))) as azure, connect(azure.url) as client:
         assert [client.events().incarnation for _ in range(2)] == [1, 2]
         assert len(azure.connections) == 2
 
 
-def test_what_comes_while_nothing_is_asked_ends_the_connection() -> None:
+def test_data_on_an_idle_connection_closes_it() -> None:
     async def main() -> None:
         with scripted(answer(200, document(1))) as azure:
             async with AsyncGuestClient(azure.url) as client:
                 await client.events()
                 azure.connections[0].sendall(answer(200, document(666)))
-                # Whenever that comes: the client hangs up, and what it asks then goes over another.
+                # Whenever it arrives, the client closes the connection and uses another one.
                 async with asyncio.timeout(PATIENCE):
                     while len(azure.connections) == 1:
                         await asyncio.sleep(0.01)
@@ -160,7 +160,7 @@ def test_what_comes_while_nothing_is_asked_ends_the_connection() -> None:
     asyncio.run(main())
 
 
-def test_a_request_that_is_given_up_ends_its_connection() -> None:
+def test_a_cancelled_request_ends_its_connection() -> None:
     async def main() -> None:
         with saying() as (url, came):
             async with AsyncGuestClient(url) as client, asyncio.timeout(PATIENCE):
@@ -175,7 +175,7 @@ def test_a_request_that_is_given_up_ends_its_connection() -> None:
     asyncio.run(main())
 
 
-def test_a_request_that_is_given_up_as_its_answer_comes_ends_its_connection(
+def test_a_request_cancelled_as_its_answer_arrives_ends_its_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def main() -> None:
@@ -197,7 +197,7 @@ def test_a_request_that_is_given_up_as_its_answer_comes_ends_its_connection(
     asyncio.run(main())
 
 
-def test_closing_ends_what_is_being_asked() -> None:
+def test_close_ends_an_open_request() -> None:
     async def main() -> None:
         with saying() as (url, came):
             client = AsyncGuestClient(url)
@@ -217,7 +217,7 @@ def test_closing_ends_what_is_being_asked() -> None:
     asyncio.run(main())
 
 
-def test_what_is_answered_as_the_client_is_closed_leaves_no_connection(
+def test_an_answer_during_close_leaves_no_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def main() -> None:
@@ -266,14 +266,14 @@ def certificate(tmp_path: Path) -> Path:
 
 @BOTH
 @pytest.mark.parametrize("trusts", [True, False])
-def test_an_endpoint_with_a_certificate_is_asked_if_that_is_trusted(
+def test_https_needs_a_trusted_certificate(
     connect: Connect, certificate: Path, trusts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     shown.load_cert_chain(certificate, certificate.with_name("key.pem"))
     if trusts:
         context = ssl.create_default_context(cafile=str(certificate))
-        monkeypatch.setattr(endpoint_urls, "trusted", lambda url: context)
+        monkeypatch.setattr(endpoint_urls, "tls_context", lambda url: context)
     with saying(answer(200, document(7)), tls=shown) as (url, _), connect(url, persistence=0) as client:
         if trusts:
             assert client.events().incarnation == 7
@@ -282,8 +282,8 @@ def test_an_endpoint_with_a_certificate_is_asked_if_that_is_trusted(
                 client.events()
 
 
-def test_agent_and_clients_need_no_httpx() -> None:
-    """It would be a third of an agent's memory."""
+def test_agent_and_clients_do_not_import_httpx() -> None:
+    """httpx would take a third of the memory of an agent."""
     loaded = "forewarn.agent.daemon, forewarn.sdk.async_client, forewarn.sdk.blocking_client"
     code = f"import sys, {loaded}; print('httpx' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Every command and every program of the SDK's documents runs as printed, but for the ports."""
+"""Every command and program in the documentation of the SDK works as printed, except for the ports."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def blocks(document: str, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh fleet", "fleet with a past"])
-def test_the_how_to_runs_as_printed(tmp_path: Path, fresh: bool) -> None:
+def test_the_how_to_works_as_printed(tmp_path: Path, fresh: bool) -> None:
     fleet = sample_fleet(tmp_path, ports=True)
     (program,) = blocks("workloads/python.md", "python")
     (script,) = blocks("workloads/python.md", "sh")
@@ -48,12 +48,12 @@ def test_the_how_to_runs_as_printed(tmp_path: Path, fresh: bool) -> None:
     assert ran.stdout.endswith(expected)
 
 
-def test_the_program_of_the_reference_is_one() -> None:
+def test_the_program_of_the_reference_compiles() -> None:
     program, _ = blocks("reference/sdk.md", "python")
     compile(program, "sdk.md", "exec")
 
 
-def test_the_program_with_an_event_loop_runs_as_printed() -> None:
+def test_the_asyncio_program_works_as_printed() -> None:
     _, program = blocks("reference/sdk.md", "python")
     with scripted(answer(200, b'{"DocumentIncarnation":3,"Events":[]}')) as endpoint:
         ran = subprocess.run(
@@ -68,7 +68,7 @@ def test_the_program_with_an_event_loop_runs_as_printed() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(forewarn._HOMES))
-def test_what_forewarn_offers_is_in_the_reference(name: str) -> None:
+def test_every_public_name_is_in_the_reference(name: str) -> None:
     assert getattr(forewarn, name).__name__ == name
     assert name in dir(forewarn)
     assert f"`{name}" in (DOCS / "reference/sdk.md").read_text()
@@ -82,6 +82,6 @@ def test_importing_forewarn_imports_nothing_else() -> None:
     assert ran.stdout.strip() == "['forewarn.lazy']"
 
 
-def test_what_forewarn_does_not_offer_is_an_attribute_error() -> None:
+def test_an_unknown_public_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="weather"):
         _ = forewarn.weather

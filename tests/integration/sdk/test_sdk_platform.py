@@ -1,4 +1,4 @@
-"""SDK and agent on another system: what differs sits in one place, and nothing else asks which one it is."""
+"""SDK and agent on other systems: only the package `platform` depends on the system."""
 
 import ast
 import inspect
@@ -17,12 +17,12 @@ import forewarn
 from forewarn.platform import posix, win32
 
 SOURCE = Path(forewarn.__file__).parent
-# What runs inside a machine; the rest of the command, and the server, are for Linux.
+# The programs inside a machine; the server and the other commands need Linux.
 FOLDERS = ("sdk", "agent", "programs", "cli/guest_side")
 SERVERS = SOURCE / "programs/watched_program.py"
 FILES = [path for name in FOLDERS for path in SOURCE.glob(f"{name}/**/*.py") if path != SERVERS]
 
-# Modules that Windows' Python lacks, and names that it lacks, does otherwise, or that ask which system it is.
+# Modules and names that Python lacks on Windows, that behave differently there, or that test the system.
 MODULES = "fcntl grp posix pty pwd resource spwd syslog termios tty uvloop"
 NAMES = (
     "platform name fork execv kill killpg setsid setuid setgid getuid geteuid getpgid getgrouplist chown "
@@ -33,7 +33,7 @@ OWNERS = {"os", "sys", "signal", "socket", "asyncio", "loop"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_nothing_else_asks_which_system_it_is(path: Path) -> None:
+def test_only_the_platform_package_depends_on_the_system(path: Path) -> None:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
@@ -57,7 +57,7 @@ USED = {
 
 
 @pytest.mark.parametrize("name", sorted(USED))
-def test_both_systems_have_the_same(name: str) -> None:
+def test_both_systems_define_the_same_names(name: str) -> None:
     one, other = getattr(posix, name), getattr(win32, name)
     if callable(one):
         assert inspect.signature(one) == inspect.signature(other)
@@ -69,11 +69,11 @@ def test_both_systems_have_the_same(name: str) -> None:
 @pytest.mark.parametrize(
     ("written", "seconds"), [("00:07", 7), ("12:34", 754), ("01:00:00", 3600), ("2-03:00:01", 183601)]
 )
-def test_the_age_of_a_process_is_read_as_ps_writes_it(written: str, seconds: float) -> None:
+def test_the_age_of_a_process_is_parsed_from_ps(written: str, seconds: float) -> None:
     assert posix.seconds_of_etime(written) == seconds
 
 
-def test_a_process_is_as_old_as_ps_says() -> None:
+def test_the_age_of_a_process_matches_ps() -> None:
     shown = posix.asked_of_ps(os.getpid(), "etime")
     age = posix.process_age(os.getpid())
     assert shown is not None
@@ -81,7 +81,7 @@ def test_a_process_is_as_old_as_ps_says() -> None:
     assert abs(age - posix.seconds_of_etime(shown)) < 2
 
 
-# Everything is loaded once, so that the libraries are; then again, as if this were Windows.
+# Everything is imported once, to load the libraries, and then again as if this were Windows.
 ELSEWHERE = f"""
 import importlib, os, pkgutil, signal, socket, sys
 sys.modules["httpx._main"] = None  # a command of its own, which nobody here runs
@@ -160,14 +160,14 @@ kind = "log"
 
 
 def elsewhere(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command as a system would that has only what Windows has."""
+    """Run a command without the modules and names that Windows lacks."""
     command = [sys.executable, "-c", ELSEWHERE, *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[int]:
-    """Answer every line that is sent to a port with the same bytes."""
+    """Answer each line that a client sends with the same bytes."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -184,19 +184,19 @@ def answering(answer: bytes) -> Iterator[int]:
             thread.join()
 
 
-def test_all_of_it_loads_and_checks_a_config_without_what_only_posix_has(tmp_path: Path) -> None:
+def test_everything_loads_without_posix_modules(tmp_path: Path) -> None:
     with answering(b"1\n# be_name srv_name srv_admin_state\nweb web-0 0\n\n") as port:
         text = CONFIG.replace("127.0.0.1:9999", f"127.0.0.1:{port}")
         text = text.replace("{python}", sys.executable).replace("{folder}", str(tmp_path))
         (tmp_path / "agent.toml").write_text(text)
         ran = elsewhere(tmp_path, "agent", "check", "--config", "agent.toml")
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "agent.toml is sound." in ran.stdout
+    assert "agent.toml is valid." in ran.stdout
 
 
-def test_what_there_is_not_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_unavailable_handler_is_refused_by_name(tmp_path: Path) -> None:
     handler = f'[[handlers]]\nname = "run"\nkind = "exec"\nuser = "nobody"\nprepare = ["{sys.executable}"]\n'
     (tmp_path / "agent.toml").write_text(handler)
     ran = elsewhere(tmp_path, "agent", "check", "--config", "agent.toml")
     assert ran.returncode == 2, ran.stdout + ran.stderr
-    assert "on Windows programs run as the user whom the agent runs as: leave it out" in ran.stdout
+    assert "on Windows, programs always run as the user of the agent: leave it out" in ran.stdout

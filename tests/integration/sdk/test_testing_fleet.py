@@ -1,4 +1,4 @@
-"""The fleet that the fixture `forewarn` gives, asked over real sockets."""
+"""The fleet of the fixture `forewarn`, over real sockets."""
 
 import threading
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def approve(machine: Machine, event: str) -> None:
         ("terminate", "Terminate", 5, "gone"),
     ],
 )
-def test_each_order_on_a_machine_is_announced_carried_out_and_over(
+def test_each_order_on_a_machine_is_announced_and_carried_out(
     fleet: Fleet, action: str, type_: str, notice: float, afterwards: str
 ) -> None:
     vm = fleet.machine("web-0", priority="spot")
@@ -71,7 +71,7 @@ def test_each_order_on_a_machine_is_announced_carried_out_and_over(
     assert fleet.events == []
 
 
-def test_a_guests_approval_starts_an_event_while_the_clock_stands(fleet: Fleet) -> None:
+def test_the_approval_of_a_guest_starts_an_event(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     event = vm.restart()
     before = fleet.now
@@ -82,7 +82,7 @@ def test_a_guests_approval_starts_an_event_while_the_clock_stands(fleet: Fleet) 
     assert fleet.now == before
 
 
-def test_the_test_may_approve_and_cancel_itself(fleet: Fleet) -> None:
+def test_a_test_may_approve_and_cancel(fleet: Fleet) -> None:
     first, second = fleet.machine("web-0").restart(), fleet.machine("web-1").restart()
     first.approve()
     second.cancel()
@@ -92,14 +92,14 @@ def test_the_test_may_approve_and_cancel_itself(fleet: Fleet) -> None:
     assert told(fleet.machine("web-1")) == []
 
 
-def test_a_machine_nobody_polls_from_is_told_even_after_days(fleet: Fleet) -> None:
+def test_a_machine_that_never_polls_is_notified_even_after_days(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     fleet.advance(days=3)
     assert vm.restart().status == "Scheduled"
 
 
 def test_the_clock_is_never_turned_back(fleet: Fleet) -> None:
-    with pytest.raises(Invalid, match="a clock is never turned back, got -900 s"):
+    with pytest.raises(Invalid, match="the clock cannot go back, got -900 s"):
         fleet.advance(minutes=-15)
 
 
@@ -113,7 +113,7 @@ def test_an_evicted_machine_can_be_started_again(fleet: Fleet) -> None:
     assert vm.state == "running"
 
 
-def test_what_cannot_be_done_says_why(fleet: Fleet) -> None:
+def test_a_refused_action_has_a_reason(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     with pytest.raises(Conflict, match="only spot machines are evicted"):
         vm.evict()
@@ -125,7 +125,7 @@ def test_what_cannot_be_done_says_why(fleet: Fleet) -> None:
 # Groups, update domains, hosts
 
 
-def test_machines_of_a_group_read_the_same_document(fleet: Fleet) -> None:
+def test_machines_of_a_group_see_the_same_document(fleet: Fleet) -> None:
     first = fleet.machine("web-0", group="web")
     second = fleet.machine("web-1", group="web", update_domain=1)
     alone = fleet.machine("db")
@@ -138,7 +138,7 @@ def test_machines_of_a_group_read_the_same_document(fleet: Fleet) -> None:
     assert event.approved_by == ["web-0"]
 
 
-def test_a_host_freezes_what_it_carries_and_update_domains_take_turns(fleet: Fleet) -> None:
+def test_maintenance_of_a_host_takes_update_domains_in_turn(fleet: Fleet) -> None:
     fleet.machine("web-0", group="web")
     second = fleet.machine("web-1", group="web", update_domain=1)
     first = fleet.host("host-1").maintenance("freeze")
@@ -157,7 +157,7 @@ def test_a_host_freezes_what_it_carries_and_update_domains_take_turns(fleet: Fle
     assert after.status == "Over"
 
 
-def test_a_failed_host_gives_no_notice_and_its_machines_come_back_elsewhere(fleet: Fleet) -> None:
+def test_machines_of_a_failed_host_restart_elsewhere_without_notice(fleet: Fleet) -> None:
     vm, host = fleet.machine("web-0", host="rack-7"), fleet.host("rack-7")
     assert (host.machines, vm.host) == (["web-0"], "rack-7")
 
@@ -170,14 +170,14 @@ def test_a_failed_host_gives_no_notice_and_its_machines_come_back_elsewhere(flee
     assert host.state == "ok"
 
 
-def test_a_degraded_host_is_told_of_days_ahead(fleet: Fleet) -> None:
+def test_a_degraded_host_gives_days_of_notice(fleet: Fleet) -> None:
     fleet.machine("web-0")
     (event,) = fleet.host("host-1").degrade().events
     assert event.type == "Redeploy"
     assert event.not_before - fleet.now > timedelta(days=1)
 
 
-def test_a_group_may_be_a_scale_set_in_which_all_must_approve(fleet: Fleet) -> None:
+def test_a_scale_set_may_need_the_approval_of_all_machines(fleet: Fleet) -> None:
     fleet.group("web", kind="scale-set", policy={"approval": "all"})
     one, two = (fleet.machine(f"web-{n}", group="web", host="host-1") for n in range(2))
     (event,) = fleet.host("host-1").maintenance("reboot").events
@@ -187,10 +187,10 @@ def test_a_group_may_be_a_scale_set_in_which_all_must_approve(fleet: Fleet) -> N
     assert event.approved
 
 
-def test_a_machine_is_made_once(fleet: Fleet) -> None:
+def test_a_machine_is_created_once(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     assert fleet.machine("web-0") is vm
-    with pytest.raises(ValueError, match="say its group when it is first named"):
+    with pytest.raises(ValueError, match="set its group in the first call"):
         fleet.machine("web-0", group="web")
 
 
@@ -198,7 +198,7 @@ def test_a_machine_is_made_once(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("status", ["429", "500", "503"])
-def test_a_refusal_is_met_as_often_as_is_said(fleet: Fleet, status: Any) -> None:
+def test_an_error_fault_affects_a_limited_number_of_calls(fleet: Fleet, status: Any) -> None:
     vm, other = fleet.machine("web-0"), fleet.machine("web-1")
     with vm.fault(status, calls=2):
         assert [poll(vm).status_code for _ in range(3)] == [int(status), int(status), 200]
@@ -206,7 +206,7 @@ def test_a_refusal_is_met_as_often_as_is_said(fleet: Fleet, status: Any) -> None
     assert (vm.polls, vm.spoiled) == (3, 2)
 
 
-def test_a_fault_of_the_fleet_is_met_by_everybody_until_it_is_lifted(fleet: Fleet) -> None:
+def test_a_fault_of_the_fleet_affects_all_machines_until_lifted(fleet: Fleet) -> None:
     vm, fault = fleet.machine("web-0"), fleet.fault("503")
     later = fleet.machine("web-1")
     assert [poll(each).status_code for each in (vm, later)] == [503, 503]
@@ -232,7 +232,7 @@ def test_an_event_may_vanish_and_come_back(fleet: Fleet) -> None:
     assert [each["EventId"] for each in told(vm)] == [event.id]
 
 
-def test_an_event_may_be_born_started(fleet: Fleet) -> None:
+def test_an_event_may_begin_as_started(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     vm.fault("born-started")
     vm.restart()
@@ -251,7 +251,7 @@ def test_a_notice_may_be_shorter_than_promised(fleet: Fleet) -> None:
     assert [each["EventStatus"] for each in told(vm)] == ["Scheduled"]
 
 
-def test_the_incarnation_restarts_each_time_the_fault_is_put(fleet: Fleet) -> None:
+def test_the_incarnation_restarts_with_each_fault(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     for _ in range(2):
         event = vm.restart()
@@ -264,14 +264,14 @@ def test_the_incarnation_restarts_each_time_the_fault_is_put(fleet: Fleet) -> No
         assert poll(vm).json()["DocumentIncarnation"] == 1
 
 
-def test_an_endpoint_that_hangs_answers_when_it_is_mended(fleet: Fleet) -> None:
+def test_a_hanging_endpoint_answers_once_the_fault_is_lifted(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     with vm.fault("hang"), pytest.raises(httpx.ReadTimeout):
         poll(vm, timeout=0.2)
     assert poll(vm).status_code == 200
 
 
-def test_a_slow_answer_comes_when_the_clock_is_turned(fleet: Fleet) -> None:
+def test_a_slow_answer_arrives_when_the_clock_advances(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     vm.fault("slow")
     with ThreadPoolExecutor() as pool:
@@ -283,7 +283,7 @@ def test_a_slow_answer_comes_when_the_clock_is_turned(fleet: Fleet) -> None:
         assert answer.result(10).status_code == 200
 
 
-def test_a_slow_answer_comes_when_the_fault_is_lifted(fleet: Fleet) -> None:
+def test_a_slow_answer_arrives_when_the_fault_is_lifted(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     with ThreadPoolExecutor() as pool:
         with vm.fault("slow", delay=timedelta(hours=1)):
@@ -292,7 +292,7 @@ def test_a_slow_answer_comes_when_the_fault_is_lifted(fleet: Fleet) -> None:
         assert answer.result(10).status_code == 200
 
 
-def test_a_request_that_is_held_meets_the_faults_put_meanwhile(fleet: Fleet) -> None:
+def test_a_held_request_meets_later_faults(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     tag = poll(vm).headers["etag"]
     with ThreadPoolExecutor() as pool:
@@ -303,7 +303,7 @@ def test_a_request_that_is_held_meets_the_faults_put_meanwhile(fleet: Fleet) -> 
             assert answer.result(10).status_code == 500
 
 
-def test_a_request_that_is_held_is_answered_when_something_is_ordered(fleet: Fleet) -> None:
+def test_an_order_answers_a_held_request(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     tag = poll(vm).headers["etag"]
     with ThreadPoolExecutor() as pool:
@@ -313,7 +313,7 @@ def test_a_request_that_is_held_is_answered_when_something_is_ordered(fleet: Fle
         assert len(answer.result(10).json()["Events"]) == 1
 
 
-def test_faults_that_threads_put_and_lift_at_once_are_in_force_and_then_are_not(fleet: Fleet) -> None:
+def test_threads_may_inject_and_lift_faults_concurrently(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     put = at_once([partial(vm.fault, "500")] * 8)
     assert poll(vm).status_code == 500
@@ -332,29 +332,31 @@ def test_faults_that_threads_put_and_lift_at_once_are_in_force_and_then_are_not(
         ("hang", {"notice": timedelta(seconds=1)}, "only for a fault short-notice"),
     ],
 )
-def test_a_fault_that_is_none_is_refused(fleet: Fleet, fault: Any, more: Any, message: str) -> None:
+def test_an_invalid_fault_is_refused(fleet: Fleet, fault: Any, more: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fleet.fault(fault, **more)
 
 
-# Waiting for guests, and the end
+# Waiting for guests, and stopping
 
 
-def test_waiting_in_vain_says_what_the_guest_did(fleet: Fleet) -> None:
+def test_a_timeout_reports_what_the_guest_did(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     event = vm.restart()
     with pytest.raises(TimeoutError, match="web-0 has never polled"):
         event.wait_for_approval(timeout=0)
     with vm.fault("429"):
         poll(vm)
-    with pytest.raises(TimeoutError, match=r"polled once \(1 spoiled by a fault\) and was not told of it"):
+    with pytest.raises(
+        TimeoutError, match=r"polled once \(1 spoiled by a fault\) and did not receive the event"
+    ):
         event.wait_for_approval(timeout=0)
     poll(vm)
-    with pytest.raises(TimeoutError, match="was told of it"):
+    with pytest.raises(TimeoutError, match="received the event"):
         event.wait_for_approval(timeout=0)
 
 
-def test_the_log_tells_what_the_test_and_the_guest_did(fleet: Fleet) -> None:
+def test_the_log_lists_the_actions_of_test_and_guest(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     event = vm.restart()
     told(vm)
@@ -364,13 +366,13 @@ def test_the_log_tells_what_the_test_and_the_guest_did(fleet: Fleet) -> None:
         "test: orders restart of web-0",
         "web-0: polls for the first time",
         f"web-0: sees Reboot of web-0 (Scheduled, event {event.id[:8]})",
-        "test: has turned the clock by 0:02:00",
+        "test: has advanced the clock by 0:02:00",
         f"web-0: approves event {event.id[:8]}",
     ]
     assert fleet.log[-1].startswith("  2 m 00 s")
 
 
-def test_two_fleets_at_once_know_nothing_of_each_other() -> None:
+def test_two_fleets_are_independent() -> None:
     with opened_fleet() as one, opened_fleet() as other:
         first, second = one.machine("web-0"), other.machine("web-0")
         first.restart()
@@ -379,7 +381,7 @@ def test_two_fleets_at_once_know_nothing_of_each_other() -> None:
         assert one.now - other.now > timedelta(minutes=4)
 
 
-def test_nothing_is_left_when_a_fleet_is_taken_down() -> None:
+def test_a_stopped_fleet_leaves_nothing_behind() -> None:
     before = set(threading.enumerate())
     with opened_fleet() as fleet, ThreadPoolExecutor() as pool:
         vm = fleet.machine("web-0")
@@ -395,7 +397,7 @@ def test_nothing_is_left_when_a_fleet_is_taken_down() -> None:
 
 
 def wait_for_polls(machine: Machine, count: int) -> None:
-    """Until its guest has asked so often: what it then waits for is up to the test."""
+    """Wait until its guest has polled so often."""
     pause = threading.Event()
     while machine.polls < count:
         pause.wait(0.01)

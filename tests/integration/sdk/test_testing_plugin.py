@@ -1,4 +1,4 @@
-"""The pytest plug-in in real runs of pytest, found by its entry point as anybody's installation finds it."""
+"""The pytest plug-in in real runs of pytest, which find it by its entry point."""
 
 import os
 import re
@@ -14,7 +14,7 @@ pytest_plugins = ("pytester",)
 ROOT = Path(__file__).parents[3]
 NAMED_PROGRAM = re.compile(r"`(\w+\.py)`:\n\n```python\n(.*?)```", re.DOTALL)
 
-# Plug-ins that are installed here for our own tests, and take longest to load.
+# Plug-ins of our own tests that take long to load.
 NOT_OURS = ("anyio", "hypothesispytest", "platformdirs", "schemathesis")
 
 APPLICATION = '''
@@ -25,7 +25,7 @@ from forewarn import GuestClient
 
 
 class Application:
-    """Takes work until its machine is to go, then hands over what it has and lets it go."""
+    """Takes work until an event names its machine; then hands the work over and approves."""
 
     def __init__(self, endpoint):
         self.client, self.open, self.handed_over = GuestClient(endpoint), ["a", "b"], []
@@ -51,7 +51,7 @@ class Application:
 
 @pytest.fixture
 def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A folder for a run in which forewarn is installed: what it declares is read from pyproject.toml."""
+    """Return a folder for a run with forewarn installed; its entry points come from pyproject.toml."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
     site = pytester.mkdir("site")
     info = site / "forewarn_here-1.dist-info"
@@ -61,7 +61,7 @@ def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
     (info / "entry_points.txt").write_text("\n".join(["[pytest11]", *lines]))
     paths = [str(ROOT / "src"), str(site), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-    # Other people's runs are as strict as they like: nothing of ours may warn, or leave anything open.
+    # As strict as any run may be: the plug-in must not warn or leave anything open.
     without = " ".join(f"-p no:{name}" for name in ("cacheprovider", *NOT_OURS))
     pytester.makeini(f"[pytest]\nfilterwarnings = error\naddopts = {without}\n")
     return pytester
@@ -85,7 +85,7 @@ def test_it_hands_over_before_it_is_evicted(forewarn):
 def test_it_ignores_a_restart(forewarn):
     vm = forewarn.machine("spot-0", priority="spot")
     with Application(vm.endpoint) as application:
-        with pytest.raises(TimeoutError, match="spot-0 has polled"):
+        with pytest.raises(TimeoutError, match="spot-0 polled"):
             vm.restart().wait_for_approval(timeout=2)
         assert application.open == ["a", "b"]
 """
@@ -93,7 +93,7 @@ def test_it_ignores_a_restart(forewarn):
     installed.runpytest_subprocess("-q").assert_outcomes(passed=2)
 
 
-def test_the_how_to_runs_as_printed(installed: pytest.Pytester) -> None:
+def test_the_how_to_works_as_printed(installed: pytest.Pytester) -> None:
     printed = (ROOT / "docs/workloads/test-your-application.md").read_text()
     programs = dict(NAMED_PROGRAM.findall(printed))
     assert len(programs) == printed.count("```python")
@@ -104,7 +104,7 @@ def test_the_how_to_runs_as_printed(installed: pytest.Pytester) -> None:
     installed.runpytest_subprocess("-q").assert_outcomes(passed=tests)
 
 
-def test_each_worker_of_xdist_has_its_own_fleets(installed: pytest.Pytester) -> None:
+def test_each_xdist_worker_has_its_own_fleets(installed: pytest.Pytester) -> None:
     installed.makepyfile(
         """
         import pytest
@@ -120,7 +120,7 @@ def test_each_worker_of_xdist_has_its_own_fleets(installed: pytest.Pytester) -> 
     installed.runpytest_subprocess("-q", "-n", "2").assert_outcomes(passed=4)
 
 
-def test_a_test_that_fails_says_what_the_guests_did(installed: pytest.Pytester) -> None:
+def test_a_failed_test_prints_the_log(installed: pytest.Pytester) -> None:
     installed.makepyfile(
         """
         from forewarn import GuestClient
@@ -141,12 +141,12 @@ def test_a_test_that_fails_says_what_the_guests_did(installed: pytest.Pytester) 
             "*Captured forewarn*",
             "*0 m 00 s  test: orders restart of web-0",
             "*0 m 00 s  web-0: sees Reboot of web-0 (Scheduled, event *",
-            "*1 m 00 s  test: has turned the clock by 0:01:00",
+            "*1 m 00 s  test: has advanced the clock by 0:01:00",
         ]
     )
 
 
-def test_a_test_that_asks_for_what_cannot_be_is_shown_at_its_own_line(installed: pytest.Pytester) -> None:
+def test_an_error_is_shown_at_the_line_of_the_test(installed: pytest.Pytester) -> None:
     installed.makepyfile(
         """
         def test_nobody_approves(forewarn):
@@ -160,9 +160,8 @@ def test_a_test_that_asks_for_what_cannot_be_is_shown_at_its_own_line(installed:
     result.assert_outcomes(failed=2)
     shown = [line for line in result.outlines if re.match(r"\S+\.py:\d+: in ", line)]
     assert [re.sub(r":\d+:", ":", line) for line in shown] == [
-        "test_a_test_that_asks_for_what_cannot_be_is_shown_at_its_own_line.py: in test_nobody_approves",
-        "test_a_test_that_asks_for_what_cannot_be_is_shown_at_its_own_line.py: in "
-        "test_only_spot_machines_are_evicted",
+        "test_an_error_is_shown_at_the_line_of_the_test.py: in test_nobody_approves",
+        "test_an_error_is_shown_at_the_line_of_the_test.py: in test_only_spot_machines_are_evicted",
     ]
 
 
@@ -208,7 +207,7 @@ def test_without_the_server_only_the_fixture_is_missing(installed: pytest.Pytest
     result.stdout.fnmatch_lines(["*uvloop is missing: pip install 'forewarn[[]server[]]'"])
 
 
-def test_a_run_that_does_not_use_it_imports_nothing_of_it(
+def test_a_run_without_the_fixture_imports_nothing(
     installed: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed.makepyfile(
@@ -226,20 +225,20 @@ def test_a_run_that_does_not_use_it_imports_nothing_of_it(
     installed.runpytest_subprocess("-q", "-p", "forewarn").assert_outcomes(passed=1)
 
 
-def test_the_fixture_is_listed_with_what_it_is(installed: pytest.Pytester) -> None:
+def test_the_fixtures_are_listed(installed: pytest.Pytester) -> None:
     result = installed.runpytest_subprocess("-q", "--fixtures")
     result.stdout.fnmatch_lines(
-        ["forewarn -- *", "*Give a fleet of this test's own*", "forewarn_session [[]session scope[]] -- *"]
+        ["forewarn -- *", "*Yield a fleet of the test's own*", "forewarn_session [[]session scope[]] -- *"]
     )
 
 
 @pytest.mark.parametrize("name", sorted(forewarn.testing._HOMES))
-def test_what_it_offers_is_in_the_reference(name: str) -> None:
+def test_each_name_of_the_plug_in_is_in_the_reference(name: str) -> None:
     assert getattr(forewarn.testing, name).__name__ == name
     assert name in dir(forewarn.testing)
     assert f"`{name}`" in (ROOT / "docs/reference/testing.md").read_text()
 
 
-def test_what_it_does_not_offer_is_an_attribute_error() -> None:
+def test_an_unknown_name_of_the_plug_in_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="weather"):
         _ = forewarn.testing.weather

@@ -1,1 +1,1 @@
-"""The rules on a real store, with a clock that the test turns."""
+"""The rules on a real store, with a manual clock."""

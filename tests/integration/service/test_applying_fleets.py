@@ -1,4 +1,4 @@
-"""A fleet of many machines is checked whole, and applied a part at a time."""
+"""A large fleet is checked as a whole and applied in parts."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,8 +28,8 @@ on_both = pytest.mark.parametrize("service", ["sqlite", "postgresql"], indirect=
 def service(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Service]:
-    """Give a service that saves two things of a fleet at a time."""
-    monkeypatch.setattr(declaring, "AT_ONCE", 2)
+    """Return a service that saves two items of a fleet per part."""
+    monkeypatch.setattr(declarations, "AT_ONCE", 2)
     sqlite = request.param == "sqlite"
     service = Service(sqlite_url(tmp_path) if sqlite else request.getfixturevalue("postgres_url"))
     yield service
@@ -61,7 +61,7 @@ def finish(service: Service, application: FleetApplication) -> None:
         application.apply_next(service.transact)
 
 
-def test_a_fleet_is_applied_in_parts_and_said_to_be_at_the_end(service: Service) -> None:
+def test_a_fleet_is_applied_in_parts_and_recorded_at_the_end(service: Service) -> None:
     application = begin(service, declared(), digest="new")
     while not application.over:
         assert (service.fleet.declarations.applied_fleet(), applied(service)) == (None, [])
@@ -72,7 +72,7 @@ def test_a_fleet_is_applied_in_parts_and_said_to_be_at_the_end(service: Service)
     assert service.apply(declared()) == ()
 
 
-def test_others_are_served_between_two_parts(service: Service) -> None:
+def test_other_callers_are_served_between_two_parts(service: Service) -> None:
     application = begin(service, declared())
     while not names(service):
         application.apply_next(service.transact)
@@ -84,7 +84,7 @@ def test_others_are_served_between_two_parts(service: Service) -> None:
     assert service.machine("web-5").zone == ""
 
 
-def test_what_a_crash_has_left_out_is_done_when_the_fleet_is_applied_again(
+def test_after_a_crash_applying_the_fleet_again_does_the_rest(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "fleet.toml"
@@ -110,9 +110,7 @@ def test_what_a_crash_has_left_out_is_done_when_the_fleet_is_applied_again(
     assert said == []
 
 
-def test_after_a_crash_the_fleet_file_of_before_can_be_applied_again(
-    service: Service, tmp_path: Path
-) -> None:
+def test_after_a_crash_the_previous_fleet_file_can_be_applied(service: Service, tmp_path: Path) -> None:
     before = tmp_path / "before.toml"
     before.write_text(FILE)
     apply_file(service.use_cases.declarations, service.transact, str(before), say=print)
@@ -147,7 +145,7 @@ def test_machines_may_swap_their_addresses_whatever_the_parts(service: Service) 
 
 
 @on_both
-def test_a_part_that_is_refused_says_how_far_it_got(service: Service) -> None:
+def test_the_error_of_a_refused_part_says_how_far_it_got(service: Service) -> None:
     application = begin(service, declared())
     while not names(service):
         application.apply_next(service.transact)
@@ -155,14 +153,14 @@ def test_a_part_that_is_refused_says_how_far_it_got(service: Service) -> None:
     service.put("taken", host="host-2", address=f"10.0.0.{last[-1]}")
     with pytest.raises(Conflict) as refused:
         finish(service, application)
-    assert "another machine has that address. Until there the fleet is applied" in str(refused.value)
-    assert "apply it again to go on" in str(refused.value)
+    assert "another machine has that address. The fleet is applied up to there" in str(refused.value)
+    assert "apply it again to continue" in str(refused.value)
     service.delete("taken")
     service.apply(declared())
     assert len(names(service)) == MANY
 
 
-def test_the_first_part_is_refused_as_it_is(service: Service) -> None:
+def test_the_error_of_the_first_part_is_unchanged(service: Service) -> None:
     service.apply(declared())
     fewer = fleet(group("web"), *declared().machines)
     application = begin(service, replace(fewer, hosts=fewer.hosts[:2]))
@@ -191,7 +189,7 @@ def test_a_host_that_a_machine_is_bound_for_meanwhile_does_not_become_bare_metal
     service.apply(replace(spec, hosts=(first, second)))
     application = begin(service, replace(spec, hosts=(first, replace(second, bare_metal=True))))
     service.host_order("host-1", Action.MAINTENANCE, Work.REDEPLOY)
-    with pytest.raises(Conflict, match='bare-metal: "db" is to come here: wait for it'):
+    with pytest.raises(Conflict, match='bare-metal: "db" is moving here: wait for it'):
         finish(service, application)
 
 
@@ -201,7 +199,7 @@ def test_a_second_fleet_is_refused_while_one_is_applied(service: Service) -> Non
         answer = api("PUT", "/v1/fleet", json=write_fleet(declared()))
         assert (answer.status_code, answer.json()["error"]["message"]) == (
             409,
-            "another fleet is being applied: try again when that is done",
+            "another fleet is being applied: try again later",
         )
         assert api("PUT", "/v1/fleet?dry_run=true", json=write_fleet(declared())).status_code == 200
     answer = api("PUT", "/v1/fleet", json=write_fleet(declared()))

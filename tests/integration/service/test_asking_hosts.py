@@ -1,4 +1,4 @@
-"""When hosts are asked about, what answers count for, and how a change comes to be saved: by hand."""
+"""Connection tests of hosts: when they run, what their answers mean, and how changes are saved."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -37,12 +37,12 @@ FLEET = FleetSpec(
 
 
 class Asking:
-    """Hosts that are asked about by hand: the test turns the clock, answers, and lets the worker save."""
+    """Connection tests by hand: the test advances the clock, answers, and runs the jobs of the worker."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self.now = 0.0
-        self.refused: HostName | None = None  # of which no call is taken
+        self.refused: HostName | None = None  # calls for it are refused
         self.calls: list[DriverCall] = []
         self.jobs: list[tuple[Callable[[], Mapping[HostName, Reachability]], Future[None]]] = []
         self.reached = service.context.reached
@@ -66,7 +66,7 @@ class Asking:
         return self.jobs[-1][1]
 
     def look(self, seconds: float = 0.0) -> list[str]:
-        """Let time pass and look; return which hosts are asked about."""
+        """Advance the time and look; return the hosts that are tested."""
         self.now += seconds
         if self.reaching.is_stale:
             self.reaching.load()
@@ -75,21 +75,21 @@ class Asking:
         return [call.task.source.name for call in self.calls if call.task.source]
 
     def answer(self, call: DriverCall, answer: Answer, *, hangs: bool = False) -> None:
-        self.reaching.heard(CallAnswer(call=call, answer=answer, hangs=hangs))
+        self.reaching.take_answer(CallAnswer(call=call, answer=answer, hangs=hangs))
 
     def answer_all(self, why: str | None = None) -> None:
         for call in list(self.calls):
             self.answer(call, Reached(why))
 
     def work(self) -> None:
-        """Do the jobs of the worker."""
+        """Run the jobs of the worker."""
         while self.jobs:
             changed, done = self.jobs.pop(0)
             InTransactions(ReachabilitySaver(self.service.context), self.service.transact).save(changed())
             done.set_result(None)
 
     def fail(self, error: Exception) -> None:
-        """Let a job fail after it has taken what there is."""
+        """Let a job fail after it has taken the changes."""
         changed, done = self.jobs.pop(0)
         changed()
         done.set_exception(error)
@@ -98,7 +98,7 @@ class Asking:
         return self.reached.of(host).state
 
     def away(self) -> list[str]:
-        """The hosts that cannot be reached, as the store has it."""
+        """The unreachable hosts in the store."""
         with self.service.store.read() as snapshot:
             return [host.name for host in snapshot.fleet.unreachable_hosts()]
 
@@ -119,7 +119,7 @@ def asking(tmp_path: Path) -> Iterator[Asking]:
 
 
 def step(source: HostName, target: HostName | None = None) -> DriverTask:
-    """A step of the hosts' driver."""
+    """Return a step of the hosts' driver."""
     return DriverTask(
         order=OrderId("1"),
         attempt=1,
@@ -134,17 +134,17 @@ def step(source: HostName, target: HostName | None = None) -> DriverTask:
     )
 
 
-def test_hosts_are_asked_about_again_and_again_and_sooner_while_they_are_away(asking: Asking) -> None:
+def test_connections_are_tested_repeatedly_and_sooner_while_a_host_is_unreachable(asking: Asking) -> None:
     assert asking.look() == [ONE]
-    assert asking.look(1.0) == [TWO]  # not all of them in one moment
+    assert asking.look(1.0) == [TWO]  # not all at once
     asking.answer_all("no route")
     assert asking.look(ASK_AGAIN) == [TWO]
     asking.answer_all()
-    assert asking.look(EVERY - 1) == []  # host-1 has not answered, and is not asked twice
+    assert asking.look(EVERY - 1) == []  # host-1 has not answered, and is not tested twice
     assert asking.look(1.0) == [TWO]
 
 
-def test_no_more_than_so_many_are_asked_about_at_a_look(asking: Asking) -> None:
+def test_the_number_of_tests_per_look_is_limited(asking: Asking) -> None:
     many = tuple(HostSpec(name=HostName(f"many-{number:03}"), driver="rack") for number in range(150))
     asking.service.apply(replace(FLEET, hosts=many))
     assert len(asking.look()) == 1
@@ -152,7 +152,7 @@ def test_no_more_than_so_many_are_asked_about_at_a_look(asking: Asking) -> None:
     assert len(asking.look()) == 150 - 1 - ASKED_A_SECOND
 
 
-def test_a_host_that_could_not_be_asked_about_holds_up_no_other_and_is_asked_about_again(
+def test_a_failed_submission_delays_no_other_host_and_is_retried(
     asking: Asking,
 ) -> None:
     asking.refused = ONE
@@ -183,7 +183,7 @@ def test_a_change_is_saved_once_by_the_worker(asking: Asking) -> None:
     assert asking.away() == []
 
 
-def test_what_changes_before_the_worker_comes_to_it_is_saved_as_it_is_then(asking: Asking) -> None:
+def test_the_worker_saves_the_latest_state(asking: Asking) -> None:
     asking.look(1.0)
     asking.answer_all("no route")
     asking.look(ASK_AGAIN)
@@ -193,7 +193,7 @@ def test_what_changes_before_the_worker_comes_to_it_is_saved_as_it_is_then(askin
 
 
 @pytest.mark.parametrize("error", [Unavailable("the database is silent"), ValueError("broken")])
-def test_what_could_not_be_saved_is_saved_later(asking: Asking, error: Exception) -> None:
+def test_a_failed_save_is_retried_later(asking: Asking, error: Exception) -> None:
     asking.look(1.0)
     asking.answer_all("no route")
     asking.fail(error)
@@ -203,7 +203,7 @@ def test_what_could_not_be_saved_is_saved_later(asking: Asking, error: Exception
     assert asking.away() == [ONE, TWO]
 
 
-def test_a_job_that_is_dropped_is_made_again(asking: Asking) -> None:
+def test_a_dropped_job_is_posted_again(asking: Asking) -> None:
     asking.look(1.0)
     asking.answer_all("no route")
     asking.jobs.pop()[1].set_exception(Unavailable("the server is busy"))
@@ -212,7 +212,7 @@ def test_a_job_that_is_dropped_is_made_again(asking: Asking) -> None:
     assert asking.away() == [ONE, TWO]
 
 
-def test_a_call_that_hangs_is_awaited_and_counts_as_out_of_reach(asking: Asking) -> None:
+def test_a_call_that_hangs_makes_its_host_unreachable(asking: Asking) -> None:
     asking.look(1.0)
     (call, _) = asking.calls
     asking.answer(call, Unknown("no answer within 5 s"), hangs=True)
@@ -223,7 +223,7 @@ def test_a_call_that_hangs_is_awaited_and_counts_as_out_of_reach(asking: Asking)
     assert asking.look(EVERY) == [ONE]
 
 
-def test_an_answer_that_is_lost_with_the_process_of_the_driver_counts_the_second_time(asking: Asking) -> None:
+def test_a_lost_answer_counts_the_second_time(asking: Asking) -> None:
     asking.look(1.0)
     asking.answer_all()
     asking.work()
@@ -242,11 +242,11 @@ def test_an_answer_that_is_lost_with_the_process_of_the_driver_counts_the_second
     assert asking.look(EVERY) == [ONE]
     asking.answer_all()
     asking.look(EVERY)
-    asking.answer(asking.calls[0], died)  # the next crash is another one
+    asking.answer(asking.calls[0], died)  # the next crash is a new one
     assert asking.state(ONE) is ReachState.REACHABLE
 
 
-def test_a_host_that_a_driver_names_as_out_of_reach_is_so_at_once(asking: Asking) -> None:
+def test_a_host_that_a_driver_names_as_unreachable_is_so_immediately(asking: Asking) -> None:
     asking.look(1.0)
     asking.answer_all()
     said = Unknown("its driver says: host-2 cannot be reached: no route", host=TWO)
@@ -255,11 +255,11 @@ def test_a_host_that_a_driver_names_as_out_of_reach_is_so_at_once(asking: Asking
     assert asking.reached.of(TWO).why == "no route"
     asking.work()
     assert asking.away() == [TWO]
-    assert asking.look() == [ONE]  # of which nothing was said
+    assert asking.look() == [ONE]  # which the answer does not name
     assert asking.look(ASK_AGAIN) == [TWO]
 
 
-def test_a_target_that_is_out_of_reach_before_a_step_begins_is_so_at_once(asking: Asking) -> None:
+def test_a_target_that_is_unreachable_before_a_step_is_so_immediately(asking: Asking) -> None:
     asking.look(1.0)
     asking.answer_all()
     call = DriverCall(verb=Verb.BEGIN, task=step(ONE, TWO))
@@ -269,7 +269,7 @@ def test_a_target_that_is_out_of_reach_before_a_step_begins_is_so_at_once(asking
     assert asking.state(ONE) is ReachState.REACHABLE
 
 
-def test_an_answer_that_contradicts_what_is_known_has_the_host_asked_about(asking: Asking) -> None:
+def test_an_answer_that_contradicts_the_known_state_triggers_a_test(asking: Asking) -> None:
     asking.look(1.0)
     asking.answer_all()
     assert asking.look() == []
@@ -282,7 +282,7 @@ def test_an_answer_that_contradicts_what_is_known_has_the_host_asked_about(askin
     assert asking.look() == [ONE]
 
 
-def test_answers_of_other_drivers_and_of_hosts_that_are_gone_say_nothing(asking: Asking) -> None:
+def test_answers_of_other_drivers_and_for_removed_hosts_are_ignored(asking: Asking) -> None:
     asking.look(1.0)
     calls = list(asking.calls)
     asking.answer(DriverCall(verb=Verb.CHECK, task=replace(step(ONE), driver="hook")), Unknown("?", host=ONE))
@@ -295,7 +295,7 @@ def test_answers_of_other_drivers_and_of_hosts_that_are_gone_say_nothing(asking:
     assert (asking.state(ONE), asking.state(TWO)) == (ReachState.UNKNOWN, ReachState.UNREACHABLE)
 
 
-def test_a_host_that_is_declared_elsewhere_is_asked_about_there(asking: Asking) -> None:
+def test_a_host_with_a_new_uri_is_tested_there(asking: Asking) -> None:
     asking.look(1.0)
     (old, _) = asking.calls
     asking.answer_all("no route")
@@ -303,14 +303,14 @@ def test_a_host_that_is_declared_elsewhere_is_asked_about_there(asking: Asking) 
     moved = replace(FLEET.hosts[0], uri="rack://elsewhere")
     asking.service.apply(replace(FLEET, hosts=(moved, *FLEET.hosts[1:])))
     assert asking.look() == [ONE]
-    asking.answer(old, Reached(None))  # by the way that it had before
+    asking.answer(old, Reached(None))  # with its previous connection
     assert asking.state(ONE) is ReachState.UNREACHABLE
     asking.answer_all()
     asking.work()
     assert asking.away() == [TWO]
 
 
-def test_a_host_that_gets_a_driver_that_cannot_tell_counts_as_usable(asking: Asking) -> None:
+def test_a_host_whose_new_driver_cannot_test_counts_as_usable(asking: Asking) -> None:
     asking.look(1.0)
     asking.answer_all("no route")
     asking.work()
@@ -322,7 +322,7 @@ def test_a_host_that_gets_a_driver_that_cannot_tell_counts_as_usable(asking: Ask
     assert asking.state(ONE) is ReachState.UNKNOWN
 
 
-def test_hosts_are_read_again_only_when_that_may_tell_something(asking: Asking) -> None:
+def test_hosts_are_read_again_only_after_relevant_changes(asking: Asking) -> None:
     asking.look()
     assert not asking.reaching.is_stale
     asking.service.host_order("other", Action.CORDON)
@@ -345,7 +345,7 @@ def test_a_fleet_without_such_drivers_costs_nothing(tmp_path: Path) -> None:
     service.close()
 
 
-def test_after_another_process_has_taken_over_all_hosts_are_asked_about(asking: Asking) -> None:
+def test_after_a_restart_of_the_driver_process_all_hosts_are_tested(asking: Asking) -> None:
     asking.look(1.0)
     asking.answer_all()
     assert asking.look() == []
@@ -353,7 +353,7 @@ def test_after_another_process_has_taken_over_all_hosts_are_asked_about(asking: 
     assert asking.look() == [ONE, TWO]
 
 
-def test_a_host_that_is_saved_while_hosts_are_read_is_asked_about_after_the_next_reading(
+def test_a_host_saved_during_a_read_is_tested_after_the_next_read(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = asking.service.store.read
@@ -376,7 +376,7 @@ def test_a_host_that_is_saved_while_hosts_are_read_is_asked_about_after_the_next
     assert three in [*asking.look(), *asking.look(1.0)]
 
 
-def test_answers_that_lanes_bring_at_once_are_all_saved(asking: Asking) -> None:
+def test_concurrent_answers_are_all_saved(asking: Asking) -> None:
     many = tuple(HostSpec(name=HostName(f"many-{number}"), driver="rack") for number in range(16))
     asking.service.apply(replace(FLEET, hosts=many))
     assert len([*asking.look(), *asking.look(60.0)]) == len(many)

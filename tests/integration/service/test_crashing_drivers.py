@@ -1,4 +1,4 @@
-"""A server one of whose drivers crashes: steps are unknown for a moment, nothing is done twice."""
+"""A server with a crashing driver: steps are unknown for a moment, and nothing is done twice."""
 
 import asyncio
 from importlib.metadata import EntryPoint
@@ -14,7 +14,8 @@ from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec, MachineSpec
 from forewarn.drivers import registry
 from forewarn.drivers.registry import ENTRY_POINTS, Drivers
-from forewarn.server.wiring import prepare_server, wire
+from forewarn.server.preparation import prepare_server
+from forewarn.server.wiring import wire
 from tests.helpers.service.crashing_driver import begun, calls, crash_in
 
 PATIENCE = 60.0
@@ -26,15 +27,15 @@ FLEET = FleetSpec(
 )
 
 
-def test_a_step_whose_driver_crashes_is_asked_about_and_begun_once(tmp_path: Path) -> None:
+def test_a_step_whose_driver_crashes_is_checked_and_begun_once(tmp_path: Path) -> None:
     asked = asyncio.run(_restarted(tmp_path))
-    # After each crash `check` comes first, and `begin` only because that says that nothing was begun.
+    # After each crash `check` comes first, and `begin` follows only after NotBegun.
     assert asked == ["begin", "check", "begin", "begun", "check"]
     assert len(begun(tmp_path)) == 1
 
 
 async def _restarted(folder: Path) -> list[str]:
-    seconds = count(step=1000.0)  # by which a process lives long, and the next one is started at once
+    seconds = count(step=1000.0)  # each process seems to live long, so that the next one starts immediately
     settings = Settings(
         database=f"sqlite:///{folder / 'f.db'}", clock="manual", drivers={"crashing": {"folder": str(folder)}}
     )
@@ -43,7 +44,7 @@ async def _restarted(folder: Path) -> list[str]:
     opened.fleet.apply_fleet(opened.transact, FLEET, by="test")
     parts = wire(opened)
     await parts.guest.start([])
-    parts.worker.start()
+    parts.worker.start(parts.supervisor)
     try:
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app=parts.app), base_url="http://127.0.0.1", timeout=PATIENCE

@@ -1,4 +1,4 @@
-"""Where a project's webhook may lead: judged by the address that is called, at every call."""
+"""Targets of a project's webhooks: the address is checked on every delivery."""
 
 import asyncio
 import shutil
@@ -40,7 +40,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 class Names:
-    """A name server that changes its mind: each lookup gets the next answer, and the last one for ever."""
+    """A name server whose answers change: each lookup gets the next one."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self._answers = list(answers)
@@ -70,7 +70,7 @@ def webhook(url: str, *, owner: ProjectName | None = OWN) -> Webhook:
 
 
 def called(wanted: Webhook, guard: Lookup | None, *, times: int = 1) -> list[str | None]:
-    """Call a webhook, and say what went wrong each time."""
+    """Call a webhook; return the errors of each call."""
 
     async def calls() -> list[str | None]:
         delivery = Delivery(lineage="L", wall=SystemClock().now, new_id=Ids(), guard=guard)
@@ -83,7 +83,7 @@ def called(wanted: Webhook, guard: Lookup | None, *, times: int = 1) -> list[str
 
 
 async def waiting(receiver: Receiver, count: int) -> None:
-    """Wait until so many calls have come that are not answered yet."""
+    """Wait until this many calls are unanswered."""
     async with asyncio.timeout(PATIENCE):
         while receiver.waiting < count:  # noqa: ASYNC110 - the receiver is on other threads
             await asyncio.sleep(0.001)
@@ -103,11 +103,11 @@ def is_loopback(address: str) -> bool:
         ["127.0.0.1"],
         ["169.254.169.254"],
         ["::ffff:127.0.0.1"],
-        ["8.8.8.8", "127.0.0.1"],  # one that is good does not make up for one that is not
+        ["8.8.8.8", "127.0.0.1"],  # one allowed address does not outweigh a forbidden one
         [],
     ],
 )
-def test_a_name_that_leads_inside_is_not_called(receiver: Receiver, answer: list[str]) -> None:
+def test_a_name_with_an_inside_address_is_not_called(receiver: Receiver, answer: list[str]) -> None:
     assert called(webhook(named(receiver)), PublicOnly(Names(answer))) == [NOT_PUBLIC]
     assert receiver.calls == []
 
@@ -119,7 +119,7 @@ def test_an_address_inside_is_not_called(receiver: Receiver) -> None:
     assert receiver.calls == []
 
 
-def test_the_address_that_was_judged_is_the_one_that_is_called(receiver: Receiver) -> None:
+def test_the_checked_address_is_the_one_that_is_called(receiver: Receiver) -> None:
     names = Names(["127.0.0.1"], ["127.0.0.2"])
     first, second = called(webhook(named(receiver)), PublicOnly(names, is_public=is_loopback), times=2)
     assert (first, second) == (None, NOT_PUBLIC)
@@ -128,8 +128,8 @@ def test_the_address_that_was_judged_is_the_one_that_is_called(receiver: Receive
     assert headers["host"] == urlsplit(named(receiver)).netloc
 
 
-def test_an_address_that_cannot_be_reached_is_passed_over(receiver: Receiver) -> None:
-    # Nobody listens at the second address of this machine.
+def test_an_unreachable_address_is_skipped(receiver: Receiver) -> None:
+    # The second address of this machine refuses connections.
     names = Names(["127.0.0.2", "127.0.0.1"])
     assert called(webhook(named(receiver)), names) == [None]
 
@@ -142,16 +142,16 @@ def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
     assert len(receiver.calls) == 1
 
 
-def test_an_operator_may_let_projects_call_what_they_like(receiver: Receiver) -> None:
+def test_an_operator_may_allow_all_targets_for_projects(receiver: Receiver) -> None:
     assert called(webhook(receiver.url), None) == [None]
 
 
-def test_operators_call_what_they_like(receiver: Receiver) -> None:
+def test_operators_may_call_all_targets(receiver: Receiver) -> None:
     assert called(webhook(receiver.url, owner=None), PublicOnly()) == [None]
 
 
 @pytest.mark.parametrize(("host", "trusted"), [("hooks.example", True), ("others.example", False)])
-def test_a_certificate_must_be_that_of_the_name(
+def test_the_certificate_must_match_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, trusted: bool
 ) -> None:
     if shutil.which("openssl") is None:
@@ -169,7 +169,7 @@ def test_a_certificate_must_be_that_of_the_name(
     assert trusted or "certificate" in str(error)
 
 
-def test_a_project_whose_receivers_never_answer_leaves_connections_to_others(receiver: Receiver) -> None:
+def test_a_project_with_hanging_receivers_leaves_connections_to_others(receiver: Receiver) -> None:
     receiver.released.clear()
     other = ProjectName("b")
 
@@ -194,7 +194,7 @@ def test_a_project_whose_receivers_never_answer_leaves_connections_to_others(rec
 
 
 class Unanswered:
-    """A name server that never answers; counts who waits."""
+    """A name server that never answers, and counts its callers."""
 
     def __init__(self) -> None:
         self.asked = self.waiting = self.most_waiting = 0
@@ -245,7 +245,7 @@ def test_a_wait_for_other_calls_does_not_count_against_the_receiver() -> None:
         finally:
             await delivery.close()
 
-    # The second half waits longer than a call may take, and is made all the same.
+    # The second half waits longer than the timeout of a call, and is made anyway.
     assert asyncio.run(calls()) == ["no answer within 0.01 s"] * 2 * MOST_OF_A_PROJECT
     assert (names.asked, names.most_waiting) == (2 * MOST_OF_A_PROJECT, MOST_OF_A_PROJECT)
 
@@ -258,13 +258,13 @@ def test_an_address_is_looked_up_as_itself() -> None:
     assert asyncio.run(looked_up("127.0.0.1")) == ["127.0.0.1"]
 
 
-def test_a_name_that_cannot_be_one_leads_nowhere() -> None:
+def test_an_invalid_name_has_no_address() -> None:
     with pytest.raises(OSError, match="label"):
         asyncio.run(looked_up(f"{'a' * 64}.example"))
 
 
 class SlowSystem:
-    """Answers when it is let."""
+    """Answers when the test allows it."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -297,7 +297,7 @@ def test_name_servers_that_never_answer_use_up_a_bounded_number_of_threads() -> 
     assert asyncio.run(look_up()) == [[f"then-{n}.example"] for n in range(3)]
 
 
-def test_a_lookup_that_breaks_is_answered_and_leaves_its_thread_free() -> None:
+def test_a_failed_lookup_is_reported_and_frees_its_thread() -> None:
     def broken(host: str, port: int) -> Sequence[str]:
         raise RuntimeError("injected")
 
@@ -310,7 +310,7 @@ def test_a_lookup_that_breaks_is_answered_and_leaves_its_thread_free() -> None:
     asyncio.run(look_up())
 
 
-def test_a_name_is_not_looked_up_twice_at_once() -> None:
+def test_concurrent_lookups_of_a_name_are_combined() -> None:
     system = SlowSystem()
 
     async def look_up() -> list[Sequence[str]]:
@@ -325,6 +325,6 @@ def test_a_name_is_not_looked_up_twice_at_once() -> None:
 
 
 async def turns() -> None:
-    """Let everything go as far as it can by itself."""
+    """Let the event loop do everything that is ready."""
     for _ in range(20):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Drivers that take their time: each attempt is begun once, and nothing said of it is lost (rule 8)."""
+"""Drivers with calls in lanes: each attempt begins once, and no answer is lost (rule 8)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -44,7 +44,7 @@ def driver() -> ScriptedDriver:
 
 @pytest.fixture
 def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
-    """Two machines on host-1, whose work a driver does that takes its time."""
+    """Two machines on host-1, whose driver has calls in lanes."""
     service = Service(f"sqlite:///{tmp_path}/hands.db")
     service.more_drivers[SCRIPTED] = driver
     service.wire(service.store)
@@ -76,14 +76,14 @@ def step_of(service: Service, placed: Placed) -> tuple[StepState, int, str]:
     return step.state, step.attempt, step.why
 
 
-def test_a_step_is_begun_once_it_is_saved_and_asked_about_when_its_driver_says(
+def test_a_step_begins_once_it_is_saved_and_is_checked_when_its_driver_says(
     service: Service, driver: ScriptedDriver
 ) -> None:
     later = service.real_now() + timedelta(seconds=30)
     driver.begins = [Running(later, mark="job-7", progress=0.25)]
     driver.checks = [Done(impact=3.0)]
     placed = started(service)
-    assert (waiting(service), driver.asked) == (["begin"], [])  # nobody has waited for it
+    assert (waiting(service), driver.asked) == (["begin"], [])  # no caller has waited for it
     make_calls(service, driver)
     assert [(call.verb, call.at, call.task.mark) for call in service.calls.waiting] == [
         (Verb.CHECK, later, "job-7")
@@ -98,16 +98,14 @@ def test_a_step_is_begun_once_it_is_saved_and_asked_about_when_its_driver_says(
     assert service.reload(placed).state is OrderState.DONE
 
 
-def test_the_clock_is_turned_without_waiting_for_drivers_that_take_their_time(
-    service: Service, driver: ScriptedDriver
-) -> None:
+def test_advancing_the_clock_does_not_wait_for_slow_drivers(service: Service, driver: ScriptedDriver) -> None:
     placed = started(service)
     service.advance(hours=5)
     assert (driver.asked, waiting(service)) == ([], ["begin"])
     assert service.reload(placed).due_at is None
 
 
-def test_after_a_crash_a_step_is_asked_about_first(service: Service, driver: ScriptedDriver) -> None:
+def test_after_a_crash_a_step_is_checked_first(service: Service, driver: ScriptedDriver) -> None:
     driver.checks = [NotBegun(), Done()]
     placed = started(service)
     service.restart()
@@ -120,23 +118,23 @@ def test_after_a_crash_a_step_is_asked_about_first(service: Service, driver: Scr
     assert step_of(service, placed)[0] is StepState.DONE
 
 
-def test_what_may_have_been_saved_is_looked_for_and_begun(service: Service, driver: ScriptedDriver) -> None:
-    """A connection that is lost while something is saved leaves nobody who would tell of it."""
-    under_way = service.context.under_way
+def test_a_step_of_an_uncertain_commit_is_found_and_begun(service: Service, driver: ScriptedDriver) -> None:
+    """After a lost connection, no after-commit effect tells the engine about the step."""
+    outbox = service.context.outbox
     placed = service.order("web-0", Action.RESTART)
     service.fleet.guests.approve(service.machine("web-0").id, [placed.events[0].id], address="")
-    under_way.take()
+    outbox.take()
     service.tick()
     assert waiting(service) == []
-    under_way.lose()
+    outbox.mark_incomplete()
     service.tick()
     assert waiting(service) == ["begin"]
-    under_way.lose()
+    outbox.mark_incomplete()
     service.tick()
     assert waiting(service) == ["begin"]  # still once
 
 
-def test_tenants_read_that_a_driver_gave_a_reason_and_operators_read_it(
+def test_tenants_see_that_a_driver_gave_a_reason_and_operators_see_the_reason(
     service: Service, driver: ScriptedDriver
 ) -> None:
     uri = "qemu+ssh://root@n7.example.org/system"
@@ -154,7 +152,7 @@ def test_tenants_read_that_a_driver_gave_a_reason_and_operators_read_it(
         assert uri in service.reload(placed).steps[0].why
 
 
-def test_a_driver_that_breaks_leaves_the_step_unknown_and_is_asked_again(
+def test_an_exception_of_a_driver_leaves_the_step_unknown_and_is_followed_by_a_check(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.begins = [OSError("no route to host-1")]
@@ -172,7 +170,7 @@ def test_a_driver_that_breaks_leaves_the_step_unknown_and_is_asked_again(
     assert unknown == [f"reboot: {why}"]
 
 
-def test_a_begin_that_hangs_is_not_made_again_and_counts_when_it_returns(
+def test_a_hanging_begin_is_not_repeated_and_counts_when_it_returns(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.checks = [NotBegun()]
@@ -207,7 +205,7 @@ def test_the_answer_of_an_older_attempt_is_dropped(service: Service, driver: Scr
 # Where machines go
 
 
-def test_a_host_that_cannot_take_a_machine_is_passed_over(service: Service, driver: ScriptedDriver) -> None:
+def test_a_host_that_refuses_a_machine_is_skipped(service: Service, driver: ScriptedDriver) -> None:
     driver.refusing = {"host-2": "too little memory"}
     placed = started(service, action=Action.REDEPLOY)
     make_calls(service, driver)
@@ -224,7 +222,7 @@ def test_a_host_that_cannot_take_a_machine_is_passed_over(service: Service, driv
     assert step_of(service, placed)[0] is StepState.RUNNING
 
 
-def test_a_driver_is_believed_where_the_machine_is(service: Service, driver: ScriptedDriver) -> None:
+def test_the_host_in_the_answer_of_a_driver_counts(service: Service, driver: ScriptedDriver) -> None:
     driver.begins = [Done(host=HostName("host-3"))]
     started(service, action=Action.REDEPLOY)
     make_calls(service, driver)
@@ -234,7 +232,7 @@ def test_a_driver_is_believed_where_the_machine_is(service: Service, driver: Scr
 # Abandoning
 
 
-def test_an_abandoned_step_is_called_off_and_its_order_closed(
+def test_an_abandoned_step_is_cancelled_and_its_order_closed(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.checks = [Running(None)]
@@ -242,7 +240,7 @@ def test_an_abandoned_step_is_called_off_and_its_order_closed(
     make_calls(service, driver)
     shown = service.orders.abandon_order(placed.order.id, by="ops")
     assert "being abandoned by ops" in shown.order.waiting[0].reason
-    service.restart()  # and it is asked again
+    service.restart()  # and its driver is called again
     make_calls(service, driver)
     order = service.reload(placed)
     assert (order.state, order.why) == (OrderState.FAILED, "abandoned by ops")
@@ -250,7 +248,7 @@ def test_an_abandoned_step_is_called_off_and_its_order_closed(
     assert [each[0] for each in driver.asked] == ["begin", "cancel"]
 
 
-def test_what_cannot_be_called_off_goes_on(service: Service, driver: ScriptedDriver) -> None:
+def test_a_step_that_cannot_be_cancelled_continues(service: Service, driver: ScriptedDriver) -> None:
     driver.cancels = [OSError("no route"), TooLate()]
     driver.checks = [Running(None), Done()]
     placed = started(service)
@@ -267,7 +265,7 @@ def test_what_cannot_be_called_off_goes_on(service: Service, driver: ScriptedDri
     assert service.reload(placed).why == "abandoned by ops"
 
 
-def test_a_hold_that_aborts_calls_off_what_runs_and_names_what_cannot_be(
+def test_a_hold_with_abort_cancels_running_steps_and_names_the_others(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.cancels, driver.checks = [Cancelled(), TooLate()], [Running(None), Done()]
@@ -276,7 +274,7 @@ def test_a_hold_that_aborts_calls_off_what_runs_and_names_what_cannot_be(
     hosts, views = service.fleet.hosts, service.fleet.views
     hold = hosts.hold(OrderRequest(by="ops", reason="wrong image"), project=None, host=None, abort=True)
     assert {order.id for order in views.still_running(hold)} == {called_off.order.id, too_late.order.id}
-    service.restart()  # what was asked for is not forgotten
+    service.restart()  # the request is not forgotten
     make_calls(service, driver)
     (order,) = service.fleet.views.still_running(hold)
     assert (order.id, [step.too_late for step in order.running]) == (too_late.order.id, [True])
@@ -287,7 +285,7 @@ def test_a_hold_that_aborts_calls_off_what_runs_and_names_what_cannot_be(
     assert service.fleet.views.still_running(hold) == []
 
 
-def test_a_hold_that_only_holds_stops_nothing(service: Service, driver: ScriptedDriver) -> None:
+def test_a_hold_without_abort_stops_nothing(service: Service, driver: ScriptedDriver) -> None:
     placed = started(service)
     make_calls(service, driver)
     hold = service.fleet.hosts.hold(OrderRequest(by="ops", reason="lunch"), project=None, host=None)
@@ -295,7 +293,7 @@ def test_a_hold_that_only_holds_stops_nothing(service: Service, driver: Scripted
     assert service.reload(placed).terms.abandoned_by == ""
 
 
-def test_what_was_abandoned_before_it_began_is_never_begun(service: Service, driver: ScriptedDriver) -> None:
+def test_a_step_abandoned_before_its_begin_never_begins(service: Service, driver: ScriptedDriver) -> None:
     placed = service.order("web-0", Action.RESTART)
     service.fleet.guests.approve(service.machine("web-0").id, [placed.events[0].id], address="")
     service.orders.abandon_order(placed.order.id, by="ops")
@@ -304,7 +302,7 @@ def test_what_was_abandoned_before_it_began_is_never_begun(service: Service, dri
     assert step_of(service, placed)[0] is StepState.MOOT
 
 
-def test_what_could_not_be_saved_is_asked_about_again(
+def test_an_answer_that_could_not_be_saved_is_asked_for_again(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     placed = started(service)
@@ -322,7 +320,7 @@ def test_what_could_not_be_saved_is_asked_about_again(
     assert [each[0] for each in driver.asked] == ["begin", "check"]
 
 
-def test_an_answer_that_comes_twice_begins_nothing_twice(service: Service, driver: ScriptedDriver) -> None:
+def test_a_repeated_answer_begins_nothing_twice(service: Service, driver: ScriptedDriver) -> None:
     driver.refusing = {"host-2": "too little memory"}
     started(service, action=Action.REDEPLOY)
     (call,) = service.calls.waiting
@@ -337,7 +335,7 @@ def test_an_answer_that_comes_twice_begins_nothing_twice(service: Service, drive
 # What it costs
 
 
-def test_an_approval_that_starts_a_stage_is_two_transactions_with_all_that_follows(service: Service) -> None:
+def test_an_approval_that_starts_a_stage_takes_two_transactions_in_all(service: Service) -> None:
     service.apply(fleet(machine("web-0", "host-1"), machine("db-0", "host-1")))  # simulated
     placed = service.order("web-0", Action.RESTART)
     with counted(service.store) as asked:
@@ -346,7 +344,7 @@ def test_an_approval_that_starts_a_stage_is_two_transactions_with_all_that_follo
     assert service.driver.begun == [(placed.order.id, "web-0", 1)]
 
 
-def test_orders_that_fall_due_together_are_decided_together_and_a_fault_of_one_is_its_own(
+def test_orders_due_together_share_a_transaction_and_a_faulty_one_fails_alone(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.apply(fleet(machine("web-0", "host-1"), machine("db-0", "host-2")))
@@ -369,9 +367,7 @@ def test_orders_that_fall_due_together_are_decided_together_and_a_fault_of_one_i
     assert service.reload(placed[0]).state is OrderState.STARTED
 
 
-def test_an_attempt_whose_begin_answers_late_is_not_begun_for_what_was_said_before(
-    service: Service, driver: ScriptedDriver
-) -> None:
+def test_a_late_answer_of_begin_outweighs_an_earlier_check(service: Service, driver: ScriptedDriver) -> None:
     driver.checks = [NotBegun(), Done()]
     placed = started(service)
     (begin,) = service.calls.waiting
@@ -387,7 +383,7 @@ def test_an_attempt_whose_begin_answers_late_is_not_begun_for_what_was_said_befo
     assert step_of(service, placed)[0] is StepState.DONE
 
 
-def test_an_abandoned_order_is_not_begun_by_what_a_check_finds(
+def test_the_answer_of_a_check_does_not_begin_an_abandoned_order(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.checks = [Unknown("no answer"), NotBegun()]
@@ -402,10 +398,10 @@ def test_an_abandoned_order_is_not_begun_by_what_a_check_finds(
     assert service.reload(placed).state is OrderState.FAILED
 
 
-def test_what_may_have_ended_is_looked_for_and_not_asked_about_again(
+def test_a_step_whose_end_is_uncertain_is_looked_up_and_not_checked_again(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection was lost while its end was saved, and it was."""
+    """The connection was lost during the commit of its end, which succeeded."""
     commit = Batch.commit
 
     def lose(batch: Batch) -> None:
@@ -426,7 +422,7 @@ def test_what_may_have_ended_is_looked_for_and_not_asked_about_again(
     assert waiting(service) == []
 
 
-def test_a_driver_reaches_a_host_as_it_is_declared_now_also_for_a_step_that_runs(
+def test_a_running_step_uses_the_present_connection_of_its_host(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.checks = [Unknown("no route to host-1"), Unknown("no route to host-1"), Done()]
@@ -442,7 +438,7 @@ def test_a_driver_reaches_a_host_as_it_is_declared_now_also_for_a_step_that_runs
     assert step_of(service, placed)[0] is StepState.DONE
 
 
-def test_a_machine_that_is_off_is_terminated_on_its_last_host_by_that_one_s_driver(
+def test_the_driver_of_the_last_host_terminates_a_stopped_machine(
     service: Service, driver: ScriptedDriver
 ) -> None:
     spec = declared()
@@ -463,7 +459,7 @@ def test_a_machine_that_is_off_is_terminated_on_its_last_host_by_that_one_s_driv
 
 
 @pytest.mark.parametrize("host", ["host-1", "host-2"])
-def test_a_host_is_not_reached_otherwise_while_a_step_runs_there(
+def test_a_host_keeps_its_driver_while_a_step_runs_there(
     service: Service, driver: ScriptedDriver, host: str
 ) -> None:
     later = service.real_now() + timedelta(seconds=30)
@@ -490,7 +486,7 @@ def fail_host(service: Service) -> None:
 
 
 @pytest.mark.parametrize("leaves", [remove, fail_host])
-def test_a_begin_that_waits_is_withdrawn_when_its_step_has_ended_otherwise(
+def test_a_waiting_begin_is_withdrawn_when_its_step_has_ended_otherwise(
     service: Service, leaves: Callable[[Service], None]
 ) -> None:
     placed = started(service)

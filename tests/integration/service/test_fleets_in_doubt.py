@@ -1,4 +1,4 @@
-"""Fleets of which a part was not answered: finished or taken up again, and no other comes between."""
+"""Fleets with an uncertain part: it is completed or repeated, and no other fleet comes between."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ DECLARED = write_fleet(
 
 
 class LateWorker(Worker):
-    """Keeps one job for later, whose caller is told that it may still happen."""
+    """Delays one job, whose caller gets a timeout."""
 
     def __init__(self, service: Service, *, late: int) -> None:
         super().__init__(service)
@@ -50,7 +50,7 @@ class LateWorker(Worker):
 def service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Service]:
-    monkeypatch.setattr(declaring, "AT_ONCE", 2)
+    monkeypatch.setattr(declarations, "AT_ONCE", 2)
     sqlite = request.param == "sqlite"
     service = Service(sqlite_url(tmp_path) if sqlite else request.getfixturevalue("postgres_url"))
     yield service
@@ -63,7 +63,7 @@ def applied(service: Service) -> int:
 
 @contextmanager
 def one_being_saved(service: Service, act: Callable[[], object]) -> Iterator[None]:
-    """Do something on another thread, and stay within the block before it is saved."""
+    """Do something on another thread, and run the block before its commit."""
     reached, go_on = threading.Event(), threading.Event()
     whole = Store.batch
 
@@ -88,11 +88,11 @@ def one_being_saved(service: Service, act: Callable[[], object]) -> Iterator[Non
 
 @pytest.mark.parametrize("saved", [True, False])
 @pytest.mark.parametrize("part", [0, 1, 4])
-def test_a_fleet_of_which_a_part_was_not_answered_goes_on_when_it_is_sent_again(
+def test_a_fleet_with_an_uncertain_part_continues_when_it_is_sent_again(
     service: Service, saved: bool, part: int
 ) -> None:
     api = Api(app_of(service))
-    service.tick()  # what a first tick commits is no part of the fleet
+    service.tick()  # the first tick commits something else
     with lost_commit(saved=saved, after=part):
         answer = api("PUT", "/v1/fleet", json=DECLARED)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "Uncertain")
@@ -104,21 +104,21 @@ def test_a_fleet_of_which_a_part_was_not_answered_goes_on_when_it_is_sent_again(
     assert api("PUT", "/v1/fleet", json=DECLARED).json()["changes"] == []
 
 
-def test_a_part_that_had_not_begun_when_its_caller_was_answered_is_not_saved_any_more(
+def test_a_part_that_begins_after_the_timeout_of_its_caller_is_not_saved(
     service: Service,
 ) -> None:
     worker = LateWorker(service, late=2)
     api = Api(app_of(service, worker=worker))
     assert api("PUT", "/v1/fleet", json=DECLARED).status_code == 503
     before = service.history()
-    with pytest.raises(Unavailable, match="nobody waits for this fleet any more"):
+    with pytest.raises(Unavailable, match="the caller has stopped waiting"):
         worker.late()
     assert service.history() == before
     assert api("PUT", "/v1/fleet", json=DECLARED).status_code == 200
     assert applied(service) == 1
 
 
-def test_no_fleet_is_applied_while_a_part_of_another_is_being_saved_for_which_nobody_waits(
+def test_no_fleet_is_applied_while_an_abandoned_part_of_another_is_being_saved(
     service: Service,
 ) -> None:
     commands = service.fleet.declarations

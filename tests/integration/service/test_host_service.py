@@ -1,4 +1,4 @@
-"""Work on hosts themselves, on a real store with the simulated driver and a clock that the test turns."""
+"""Work on hosts themselves, with the simulated driver and a manual clock."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -50,7 +50,7 @@ def serviced(service: Service, **terms: object) -> Placed:
     return placed
 
 
-def test_a_host_is_emptied_worked_on_and_given_back(service: Service) -> None:
+def test_a_host_is_emptied_worked_on_and_reopened(service: Service) -> None:
     placed = serviced(service)
     assert service.everything().hosts[HOST].state is HostState.CORDONED
     service.advance(hours=2)
@@ -61,23 +61,23 @@ def test_a_host_is_emptied_worked_on_and_given_back(service: Service) -> None:
     assert there == ["pinned"]
     assert service.everything().hosts[HOST].state is HostState.OK
     assert not [record for record in service.history() if record.kind == Kind.EVENT_WITHDRAWN]
-    # Nobody but those who move is a driver's business.
+    # The driver gets only the machines that move.
     begun = {name for _, name, _ in service.driver.begun}
     assert begun == {"web-0", "web-1", *(f"solo-{number}" for number in range(4)), "work of host-1"}
 
 
-def test_those_who_left_come_back_if_that_is_asked_for(service: Service) -> None:
+def test_machines_return_on_request(service: Service) -> None:
     placed = serviced(service, returning=True)
     service.advance(hours=4)
     assert service.reload(placed).state is OrderState.DONE
     assert {each.host for each in service.everything().machines.values()} == {HOST}
 
 
-def test_those_who_wait_to_come_back_do_so_when_their_host_is_opened(service: Service) -> None:
+def test_machines_that_wait_to_return_do_so_when_their_host_is_reopened(service: Service) -> None:
     placed = serviced(service, returning=True)
     service.fleet.hosts.order_host(HOST, Action.CORDON, TEST)
     service.advance(hours=4)
-    assert "nobody comes back to it" in service.reload(placed).waiting[0].reason
+    assert "no machine returns to it" in service.reload(placed).waiting[0].reason
     service.fleet.hosts.order_host(HOST, Action.UNCORDON, TEST)
     service.advance(hours=2)
     assert service.reload(placed).state is OrderState.DONE
@@ -92,7 +92,7 @@ def test_work_on_a_host_survives_restarts_at_any_time(service: Service) -> None:
     assert len(service.driver.begun) == len(set(service.driver.begun))
 
 
-def test_a_host_whose_work_is_done_outside_waits_for_the_word_of_those_who_do_it(service: Service) -> None:
+def test_a_host_with_external_work_waits_for_its_report(service: Service) -> None:
     placed = serviced(service, mode=ServiceMode.EVACUATE, host_driver=EXTERNAL)
     service.advance(hours=1, minutes=10)
     order = service.reload(placed)
@@ -105,7 +105,7 @@ def test_a_host_whose_work_is_done_outside_waits_for_the_word_of_those_who_do_it
     assert service.reload(placed).state is OrderState.DONE
 
 
-def test_a_move_that_fails_waits_for_a_person_and_the_host_stays_closed(service: Service) -> None:
+def test_a_failed_move_waits_for_a_person_and_the_host_stays_cordoned(service: Service) -> None:
     service.driver.failing.add("solo-2")
     placed = serviced(service)
     service.advance(hours=2)
@@ -119,7 +119,7 @@ def test_a_move_that_fails_waits_for_a_person_and_the_host_stays_closed(service:
     assert service.reload(placed).state is OrderState.DONE
 
 
-def test_a_machine_that_is_put_on_the_host_meanwhile_leaves_as_well(service: Service) -> None:
+def test_a_machine_added_to_the_host_meanwhile_leaves_too(service: Service) -> None:
     placed = serviced(service)
     service.advance(minutes=11)
     service.put("late", host=HOST)
@@ -130,7 +130,7 @@ def test_a_machine_that_is_put_on_the_host_meanwhile_leaves_as_well(service: Ser
     assert service.reload(placed).state is OrderState.DONE
 
 
-def test_a_machine_that_is_deleted_meanwhile_is_waited_for_no_longer(service: Service) -> None:
+def test_a_machine_deleted_meanwhile_is_no_longer_awaited(service: Service) -> None:
     placed = serviced(service)
     service.advance(minutes=11)
     service.delete("pinned")
@@ -139,7 +139,7 @@ def test_a_machine_that_is_deleted_meanwhile_is_waited_for_no_longer(service: Se
     assert service.reload(placed).state is OrderState.DONE
 
 
-def test_a_hold_keeps_all_that_has_not_started(service: Service) -> None:
+def test_a_hold_delays_everything_that_has_not_started(service: Service) -> None:
     placed = serviced(service)
     hold = service.fleet.hosts.hold(TEST, project=None, host=HOST)
     service.advance(hours=1)

@@ -1,4 +1,4 @@
-"""Steps on hosts, by a driver that takes its time: begun once, and asked about after a crash (rule 8)."""
+"""Steps of hosts with calls in lanes: begun once, and checked after a crash (rule 8)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -53,7 +53,7 @@ def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
 
 
 def worked_on(service: Service) -> Placed:
-    """Work on the host, which has begun."""
+    """Begin work on the host."""
     terms = OrderTerms(mode=ServiceMode.IN_PLACE)
     placed = service.fleet.hosts.order_host(HOST, Action.SERVICE, OrderRequest(by="test", terms=terms))
     service.advance(minutes=15)
@@ -65,7 +65,7 @@ def step(service: Service, placed: Placed) -> HostStep:
     return found
 
 
-def test_work_that_was_begun_before_a_crash_is_asked_about_and_not_begun_again(
+def test_work_begun_before_a_crash_is_checked_and_not_begun_again(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.begins = [Running(None, mark="job-7")]
@@ -81,7 +81,7 @@ def test_work_that_was_begun_before_a_crash_is_asked_about_and_not_begun_again(
     assert service.reload(placed).state is OrderState.DONE
 
 
-def test_work_that_a_crash_came_before_is_begun_by_the_next_server(
+def test_work_not_begun_before_a_crash_is_begun_by_the_next_server(
     service: Service, driver: ScriptedDriver
 ) -> None:
     placed = worked_on(service)
@@ -93,7 +93,7 @@ def test_work_that_a_crash_came_before_is_begun_by_the_next_server(
     assert step(service, placed).state is StepState.DONE
 
 
-def test_what_a_driver_cannot_tell_of_a_host_is_no_failure(service: Service, driver: ScriptedDriver) -> None:
+def test_an_unknown_answer_about_a_host_is_no_failure(service: Service, driver: ScriptedDriver) -> None:
     driver.begins = [OSError("no route")]
     placed = worked_on(service)
     make_calls(service, driver)
@@ -106,7 +106,7 @@ def test_what_a_driver_cannot_tell_of_a_host_is_no_failure(service: Service, dri
     assert step(service, placed).state is StepState.DONE
 
 
-def test_another_attempt_is_begun_where_a_driver_wants_one(service: Service, driver: ScriptedDriver) -> None:
+def test_a_driver_can_request_another_attempt(service: Service, driver: ScriptedDriver) -> None:
     driver.begins = [Failed("busy", again=True), Done()]
     placed = worked_on(service)
     make_calls(service, driver)
@@ -115,7 +115,7 @@ def test_another_attempt_is_begun_where_a_driver_wants_one(service: Service, dri
     assert (step(service, placed).state, step(service, placed).attempt) == (StepState.DONE, 2)
 
 
-def test_work_that_is_given_up_is_called_off(service: Service, driver: ScriptedDriver) -> None:
+def test_abandoned_work_is_cancelled(service: Service, driver: ScriptedDriver) -> None:
     placed = worked_on(service)
     make_calls(service, driver)
     service.orders.abandon_order(placed.order.id, by="test")
@@ -171,7 +171,7 @@ def test_steps_of_a_host_that_is_only_announced_are_found_after_a_crash(
     assert driver.asked == [("begin", "cordon of host-1", 1), ("check", "cordon of host-1", 1)]
 
 
-def test_a_cancelled_order_has_its_host_let_go_by_the_hook(tmp_path: Path, driver: ScriptedDriver) -> None:
+def test_the_hook_releases_the_host_of_a_cancelled_order(tmp_path: Path, driver: ScriptedDriver) -> None:
     service = Service(f"sqlite:///{tmp_path}/hooks.db", policy=Policy(hooks=frozenset(HostTask)))
     service.more_drivers[HOOK] = driver
     service.wire(service.store)
@@ -198,7 +198,7 @@ def verifying(service: Service) -> None:
     service.restart()
 
 
-def test_a_machine_that_stayed_is_verified_once_and_asked_about_after_a_crash(
+def test_a_machine_that_stayed_is_verified_once_and_checked_after_a_crash(
     service: Service, driver: ScriptedDriver
 ) -> None:
     verifying(service)
@@ -225,7 +225,7 @@ def test_a_machine_that_stayed_is_verified_once_and_asked_about_after_a_crash(
     assert service.reload(placed).state is OrderState.DONE
 
 
-def test_a_machine_that_cannot_be_started_fails_with_the_reason_and_is_tried_again(
+def test_a_machine_that_cannot_be_started_fails_with_the_reason_and_can_be_retried(
     service: Service, driver: ScriptedDriver
 ) -> None:
     verifying(service)

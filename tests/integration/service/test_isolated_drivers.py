@@ -1,4 +1,4 @@
-"""A driver in a process of its own: when that dies its calls are unknown, and nothing else is."""
+"""Drivers in separate processes: a crash makes their calls unknown, and affects nothing else."""
 
 import logging
 import os
@@ -36,14 +36,14 @@ OWN = EntryPoint(EXTERNAL, "forewarn.drivers.external:make", ENTRY_POINTS)
 
 
 def long_lives() -> Callable[[], float]:
-    """Return a clock by which every process lives long, so that the next one is started at once."""
+    """Return a clock with which every process seems to live long, so that the next one starts immediately."""
     seconds = count(step=1000.0)
     return lambda: next(seconds)
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[Callable[..., Drivers]]:
-    """Make drivers, whose processes end with the test."""
+    """Create drivers, whose processes end with the test."""
     known: list[Drivers] = []
 
     def make(*, monotonic: Callable[[], float] | None = None, **options: Any) -> Drivers:
@@ -99,7 +99,7 @@ def test_a_crash_is_unknown_for_the_call_and_the_next_call_has_another_process(
 
 
 @pytest.mark.parametrize("sent", ["rubbish", "flood"])
-def test_a_process_that_sends_what_is_no_message_is_ended(
+def test_a_process_that_sends_an_invalid_message_is_killed(
     made: Callable[..., Drivers], tmp_path: Path, sent: str
 ) -> None:
     driver: Any = made().by_name[NAME]
@@ -110,7 +110,7 @@ def test_a_process_that_sends_what_is_no_message_is_ended(
     assert perform(driver, check()) == NotBegun()
 
 
-def test_a_crash_in_looking_at_hosts_says_nothing_of_them(
+def test_a_crash_during_a_connection_test_says_nothing_about_the_host(
     made: Callable[..., Drivers], tmp_path: Path
 ) -> None:
     driver: Any = made().by_name[NAME]
@@ -125,7 +125,7 @@ def test_a_crash_in_looking_at_hosts_says_nothing_of_them(
     assert driver.reach(KVM) is None
 
 
-def test_what_had_begun_is_found_by_check_and_not_begun_again(
+def test_a_begun_step_is_found_by_check_and_not_begun_again(
     made: Callable[..., Drivers], tmp_path: Path
 ) -> None:
     driver: Any = made().by_name[NAME]
@@ -137,9 +137,7 @@ def test_what_had_begun_is_found_by_check_and_not_begun_again(
     assert calls(tmp_path) == ["begin", "begun", "check", "check"]
 
 
-def test_every_call_under_way_is_unknown_also_one_that_hangs(
-    made: Callable[..., Drivers], tmp_path: Path
-) -> None:
+def test_a_crash_makes_all_open_calls_unknown(made: Callable[..., Drivers], tmp_path: Path) -> None:
     driver: Any = made().by_name[NAME]
     with ThreadPoolExecutor(3) as pool:
         hanging = [pool.submit(driver.reach, Host(name=HostName("hangs"))) for _ in range(3)]
@@ -155,7 +153,7 @@ def lines(path: Path) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-def test_a_process_that_dies_again_soon_waits_and_calls_are_answered_at_once_meanwhile(
+def test_a_process_that_crashes_repeatedly_is_restarted_later_and_calls_fail_fast_meanwhile(
     made: Callable[..., Drivers], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver_process, "FIRST_PAUSE", 30.0)  # however long this test takes
@@ -170,7 +168,7 @@ def test_a_process_that_dies_again_soon_waits_and_calls_are_answered_at_once_mea
     assert begun(tmp_path) == []
 
 
-def test_a_restart_is_told_so_that_hosts_are_watched_again(
+def test_listeners_are_notified_of_a_restart_so_that_hosts_are_watched_again(
     made: Callable[..., Drivers], tmp_path: Path
 ) -> None:
     drivers, told = made(), threading.Event()
@@ -179,11 +177,11 @@ def test_a_restart_is_told_so_that_hosts_are_watched_again(
     assert driver.reach(KVM) is None
     assert not told.is_set()
     crash_in(tmp_path, "ended")
-    driver.ended(task())  # which waits for nothing
+    driver.ended(task())  # which does not wait
     assert told.wait(60)
 
 
-def test_news_of_machines_come_through(made: Callable[..., Drivers]) -> None:
+def test_events_of_machines_are_forwarded(made: Callable[..., Drivers]) -> None:
     drivers, woken = made(), threading.Event()
     names: list[str] = []
     drivers.wake_by(lambda machine: (names.append(machine), woken.set())[1])
@@ -193,7 +191,7 @@ def test_news_of_machines_come_through(made: Callable[..., Drivers]) -> None:
     assert names == ["web-0"]
 
 
-def test_errors_are_the_drivers_own_and_no_crash(
+def test_an_exception_of_the_driver_is_no_crash(
     made: Callable[..., Drivers], caplog: pytest.LogCaptureFixture
 ) -> None:
     drivers = made()
@@ -216,7 +214,7 @@ def test_errors_are_the_drivers_own_and_no_crash(
     assert drivers.crashes() == {NAME: 0}
 
 
-def test_it_offers_what_the_driver_offers(made: Callable[..., Drivers]) -> None:
+def test_it_has_the_capabilities_of_the_driver(made: Callable[..., Drivers]) -> None:
     drivers = made(timeout="7s")
     assert NAME in drivers.fencing & drivers.reaching & drivers.listing
     assert NAME not in drivers.cordoning | drivers.working_on_hosts | drivers.choosing_hosts
@@ -226,7 +224,7 @@ def test_it_offers_what_the_driver_offers(made: Callable[..., Drivers]) -> None:
     assert drivers.by_name[NAME].fences is True  # type: ignore[attr-defined]
 
 
-def test_it_has_nothing_of_the_servers_but_one_socket(made: Callable[..., Drivers], tmp_path: Path) -> None:
+def test_the_process_inherits_only_one_socket(made: Callable[..., Drivers], tmp_path: Path) -> None:
     driver: Any = made().by_name[NAME]
     with socket.create_server(("127.0.0.1", 0)) as listener, (tmp_path / "f.db").open("w") as database:
         for each in (listener.fileno(), database.fileno()):
@@ -236,13 +234,13 @@ def test_it_has_nothing_of_the_servers_but_one_socket(made: Callable[..., Driver
     theirs = [each for each in found.notes if not each.startswith(("/proc", "/dev/null"))]
     assert not ours & set(theirs)
     assert sum(each.startswith("socket:") for each in theirs) == 1
-    # Beside it there is only the log.
+    # The only other one is the log.
     log_files = {os.readlink("/proc/self/fd/2")}
     assert {each for each in theirs if not each.startswith("socket:")} <= log_files
-    assert found.unreachable["session"] == found.unreachable["pid"]  # a Ctrl-C of the terminal's is not its
+    assert found.unreachable["session"] == found.unreachable["pid"]  # it ignores a Ctrl-C of the terminal
 
 
-def test_signals_that_are_for_the_server_do_not_end_it(made: Callable[..., Drivers]) -> None:
+def test_signals_for_the_server_do_not_end_the_process(made: Callable[..., Drivers]) -> None:
     drivers = made()
     driver: Any = drivers.by_name[NAME]
     pid = pid_of(driver)
@@ -294,7 +292,7 @@ driver.reach(t.Host(name="hangs-in-c"))
 """
 
 
-def test_it_ends_with_a_server_that_is_killed_though_c_code_holds_up_its_threads(tmp_path: Path) -> None:
+def test_the_process_ends_with_a_killed_server_even_if_c_code_blocks_its_threads(tmp_path: Path) -> None:
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
@@ -313,7 +311,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_a_driver_that_its_process_cannot_make_says_why(made: Callable[..., Drivers]) -> None:
+def test_a_driver_that_cannot_be_created_in_its_process_has_a_reason(made: Callable[..., Drivers]) -> None:
     driver: Any = made(monotonic=lambda: 0.0, unmakeable=True).by_name[NAME]
     with pytest.raises(Unavailable, match=r"cannot create the driver \(OSError: no hypervisor here\)"):
         driver.reach(KVM)
@@ -322,7 +320,7 @@ def test_a_driver_that_its_process_cannot_make_says_why(made: Callable[..., Driv
 # Declared and set
 
 
-def test_the_settings_isolate_a_driver_that_does_not_say_so(tmp_path: Path) -> None:
+def test_the_settings_can_isolate_any_driver(tmp_path: Path) -> None:
     rack = EntryPoint("rack", "tests.helpers.service.crashing_driver:make_in_server", ENTRY_POINTS)
     for isolated, pids in ((True, 2), (False, 1)):
         settings = Settings(drivers={"rack": {"folder": str(tmp_path), "isolated": isolated}})
@@ -343,7 +341,7 @@ def test_the_settings_isolate_a_driver_that_does_not_say_so(tmp_path: Path) -> N
         (EXTERNAL, True, '"external" is part of the server'),
     ],
 )
-def test_what_cannot_be_set_is_refused(name: str, isolated: object, said: str) -> None:
+def test_invalid_settings_are_refused(name: str, isolated: object, said: str) -> None:
     settings = Settings(drivers={name: {"isolated": isolated}})
     with pytest.raises(Invalid) as refused:
         Drivers(settings, monotonic=lambda: 0.0, found=[OWN, CRASHING])

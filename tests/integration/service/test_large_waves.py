@@ -1,4 +1,4 @@
-"""Waves of many hosts: their orders are placed some at a time, and others get their turn in between."""
+"""Waves of many hosts: orders are placed a few at a time, and other callers get their turn."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ LAST = HostName(f"host-{HOSTS}")
 
 
 def many_hosts(*, carrying: int = HOSTS) -> FleetSpec:
-    """Hosts with a machine each, but for the last ones."""
+    """Hosts with one machine each, except the last ones."""
     return fleet(*(machine(f"vm-{n}", f"host-{n}") for n in range(1, carrying + 1)), hosts=HOSTS)
 
 
@@ -37,7 +37,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def begun(service: Service, work: Work = Work.FREEZE) -> Rollout:
-    """A rollout over all hosts at once, of which the first have their orders."""
+    """Begin a rollout over all hosts at once; the first ones have their orders."""
     rollout = service.rollouts.begin(over_all(work)).rollout
     service.engine.tick(service.clock.now(), few=True)
     return service.rollout(rollout)
@@ -49,7 +49,7 @@ def over_all(work: Work = Work.FREEZE) -> RolloutRequest:
 
 
 def placed(service: Service) -> set[HostName | None]:
-    """The hosts with an open order."""
+    """Return the hosts with an open order."""
     return {order.host for order in service.everything().orders.values() if order.open}
 
 
@@ -57,7 +57,7 @@ def hold_last(service: Service) -> str:
     return service.fleet.hosts.hold(OrderRequest(by="ops", reason="audit"), project=None, host=LAST).id
 
 
-def test_a_large_wave_is_one_from_the_start_and_all_of_it_is_announced_at_one_moment(
+def test_all_hosts_of_a_large_wave_are_announced_for_the_same_time(
     service: Service,
 ) -> None:
     rollout = begun(service)
@@ -75,7 +75,7 @@ def test_a_large_wave_is_one_from_the_start_and_all_of_it_is_announced_at_one_mo
     assert len(service.driver.begun) == HOSTS
 
 
-def test_a_large_wave_goes_on_after_a_crash(service: Service) -> None:
+def test_a_large_wave_continues_after_a_crash(service: Service) -> None:
     rollout = begun(service)
     service.restart()
     assert len(placed(service)) == HOSTS
@@ -107,7 +107,7 @@ def test_the_rest_of_a_large_wave_is_not_ordered_when_it_is_aborted(service: Ser
     assert service.driver.begun == []
 
 
-def test_what_goes_wrong_with_the_first_hosts_of_a_large_wave_pauses_it(service: Service) -> None:
+def test_a_failure_of_the_first_hosts_pauses_a_large_wave(service: Service) -> None:
     rollout = begun(service)
     service.orders.cancel_order(rollout.waves[0].orders[0], by="ops")
     service.tick()
@@ -152,7 +152,7 @@ def test_no_machine_can_move_onto_a_host_of_its_own_large_wave(service: Service)
     assert len(wave.orders) == HOSTS
 
 
-def test_fewer_orders_are_placed_at_a_time_while_callers_are_about(service: Service) -> None:
+def test_fewer_orders_are_placed_at_a_time_while_callers_wait(service: Service) -> None:
     begun(service)
     service.engine.tick(service.clock.now(), few=True)
     assert len(placed(service)) == 2 * FEW
@@ -161,7 +161,7 @@ def test_fewer_orders_are_placed_at_a_time_while_callers_are_about(service: Serv
 
 
 def reads_of(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many orders each look at a rollout reads, if any."""
+    """Return how many orders each look at a rollout reads."""
     read: list[int] = []
     found = RolloutQueries.orders_by_id
 
@@ -174,7 +174,7 @@ def reads_of(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return read
 
 
-def test_no_order_of_a_wave_is_read_that_this_process_has_saved(
+def test_orders_that_this_process_has_saved_are_not_read_again(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = reads_of(service, monkeypatch)
@@ -184,7 +184,7 @@ def test_no_order_of_a_wave_is_read_that_this_process_has_saved(
     assert (service.rollout(rollout).state, read) == (RolloutState.DONE, [])
 
 
-def test_a_person_who_pauses_a_rollout_has_its_orders_from_the_cache_of_the_engine(
+def test_pausing_a_rollout_uses_the_orders_in_the_cache(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rollout = begun(service)
@@ -207,7 +207,7 @@ def test_the_orders_of_a_wave_are_read_once_after_a_start(
     assert sum(read) <= HOSTS
 
 
-def test_orders_are_read_again_if_it_is_not_known_what_was_saved(
+def test_orders_are_read_again_after_an_uncertain_commit(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rollout = begun(service)

@@ -1,4 +1,4 @@
-"""What the server logs: a line for each thing that happened, and to syslog who changed what."""
+"""The server log: one line per change, and changes by callers also to syslog."""
 
 import json
 import logging
@@ -30,7 +30,7 @@ from tests.helpers.service.served import sample
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
-    """Leave the logging of the tests as it was."""
+    """Restore the logging of the tests."""
     loggers = (logging.getLogger(), AUDIT)
     before = [(each, list(each.handlers), each.level, each.propagate) for each in loggers]
     yield
@@ -56,7 +56,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-# Things that happen
+# Changes in the log
 
 
 def do_much(service: Service) -> None:
@@ -74,7 +74,7 @@ def do_much(service: Service) -> None:
     service.tokens.revoke("olga", by="test")
 
 
-def test_each_thing_that_happens_to_orders_events_rollouts_holds_and_tokens_is_one_line(
+def test_each_change_of_orders_events_rollouts_holds_and_tokens_is_one_line(
     service: Service, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logged(format="json")
@@ -112,7 +112,7 @@ def test_every_kind_has_a_level() -> None:
     assert level_of("what-came-later") == logging.INFO
 
 
-def test_what_is_undone_is_not_told_of_and_a_part_only_with_its_whole(service: Service) -> None:
+def test_rolled_back_changes_are_not_logged_and_nested_ones_only_with_the_commit(service: Service) -> None:
     service.apply(sample())
     told: list[Record] = []
     service.store.saved = lambda saved: told.extend(records_of(saved))
@@ -137,7 +137,7 @@ def test_what_is_undone_is_not_told_of_and_a_part_only_with_its_whole(service: S
 
 @pytest.fixture
 def ear() -> Iterator[socket.socket]:
-    """Listen as syslog does; its path is short enough for a socket."""
+    """Listen like syslog, on a path short enough for a socket."""
     with TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.bind(os.path.join(folder, "log"))
         ear.settimeout(PATIENCE)
@@ -152,7 +152,7 @@ def change(who: str = "olga") -> None:
 HEARD = b'<38>forewarn: audit who=olga from=10.0.0.1 what="POST /v1/holds" result=done status=201\0'
 
 
-def test_changes_are_logged_and_sent_to_syslog_whatever_else_is_left_out(
+def test_changes_are_logged_and_sent_to_syslog_at_every_level(
     ear: socket.socket, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logged(level="error", syslog=ear.getsockname())
@@ -173,14 +173,14 @@ def test_syslog_may_be_on_another_machine() -> None:
         assert ear.recv(4096) == HEARD
 
 
-def test_a_syslog_that_takes_nothing_holds_up_nobody_and_is_told_of_once(
+def test_a_blocked_syslog_delays_no_caller_and_is_logged_once(
     ear: socket.socket, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = ear.getsockname()
     logged(syslog=path)
     for _ in range(5000):  # more than its queue holds
         change()
-    assert capsys.readouterr().err.count("warning: syslog does not take what is audited") == 1
+    assert capsys.readouterr().err.count("warning: syslog does not accept audit lines") == 1
     ear.close()
     os.remove(path)
     change()
@@ -191,7 +191,7 @@ def test_a_syslog_that_takes_nothing_holds_up_nobody_and_is_told_of_once(
         assert again.recv(4096) == HEARD
 
 
-def test_an_address_that_is_none_is_refused_and_leaves_all_as_it_was(
+def test_an_invalid_address_is_refused_and_changes_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     logged()
@@ -216,7 +216,7 @@ def test_a_change_on_the_store_itself_is_sent_to_syslog_alone(
     assert capsys.readouterr().err == ""
 
 
-def test_without_syslog_a_change_on_the_store_is_told_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_syslog_a_change_on_the_store_is_not_sent(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_audit(Settings())
     change()
     assert capsys.readouterr().err == ""

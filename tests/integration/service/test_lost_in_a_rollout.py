@@ -1,4 +1,4 @@
-"""A rollout whose host does not come back: it pauses, a person chooses, and it goes on."""
+"""A rollout whose host does not come back: it pauses, a person decides, and it continues."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.helpers.service.harness import Service, fleet, machine
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """Two hosts with a machine each, and one that is spare; the first does not come back from its work."""
+    """Two hosts with a machine each and a spare one; the first does not come back from its work."""
     service = Service(f"sqlite:///{tmp_path}/lost.db")
     service.apply(fleet(machine("a", "host-1"), machine("b", "host-2"), hosts=3))
     service.driver.slow.add("work of host-1")
@@ -27,14 +27,14 @@ def lost(service: Service) -> Rollout:
     return service.rollout(begun)
 
 
-def test_a_rollout_pauses_when_a_host_is_lost_and_says_what_there_is_to_choose(service: Service) -> None:
+def test_a_rollout_pauses_when_a_host_is_lost_and_names_the_choices(service: Service) -> None:
     rollout = lost(service)
     assert rollout.state is RolloutState.PAUSED
     assert "host host-1: lost" in rollout.why
     assert "`forewarn host wait host-1` gives it more time" in rollout.why
 
 
-def test_a_rollout_goes_on_once_its_host_is_back(service: Service) -> None:
+def test_a_rollout_continues_once_its_host_is_back(service: Service) -> None:
     rollout = lost(service)
     service.driver.slow.clear()
     service.advance(minutes=5)
@@ -44,7 +44,7 @@ def test_a_rollout_goes_on_once_its_host_is_back(service: Service) -> None:
     assert {host.state for host in service.everything().hosts.values()} == {HostState.OK}
 
 
-def test_a_rollout_goes_on_without_a_host_that_is_failed(service: Service) -> None:
+def test_a_rollout_continues_without_a_failed_host(service: Service) -> None:
     rollout = lost(service)
     service.host_order("host-1", Action.FAIL)
     service.advance(minutes=10)

@@ -1,4 +1,4 @@
-"""forewarn asks hypervisors whether the machines of a rollout run after their work."""
+"""Hypervisors are listed to find machines of a rollout that stop after their work."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from forewarn.core.basic_types import Kind, MachineId, MachineState
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
-from forewarn.server.threads.inventories import Listings, MachineWatch
+from forewarn.server.threads.inventories import DriverInventories, MachineWatch
 from forewarn.store.batch import Transaction
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service, fleet, machine
@@ -59,7 +59,7 @@ def look(service: Service) -> None:
         return service.transact(work)
 
     watch = MachineWatch(
-        Listings(service.drivers),
+        DriverInventories(service.drivers),
         HostListings(service.context),
         MachineSightings(service.context),
         read=at_once,
@@ -70,7 +70,7 @@ def look(service: Service) -> None:
 
 
 def worked(service: Service, **terms: object) -> Rollout:
-    """Begin a rollout, and have the work on its first host done."""
+    """Begin a rollout, and finish the work on its first host."""
     rollout = service.roll("host-1", "host-2", terms=RolloutTerms(health=HEALTH, **terms))  # type: ignore[arg-type]
     service.advance(minutes=AFTER_THE_WORK)
     return rollout
@@ -107,17 +107,15 @@ def test_a_machine_that_runs_leaves_no_record(service: Service) -> None:
     assert len(service.history()) == before
 
 
-def test_a_machine_that_its_host_does_not_list_is_left_as_it_is(
-    service: Service, hypervisor: Hypervisor
-) -> None:
+def test_a_machine_missing_in_the_listing_is_unchanged(service: Service, hypervisor: Hypervisor) -> None:
     worked(service)
     hypervisor.domains = {"host-1": {}, "host-2": {IDS[0]: "web-0", IDS[1]: "web-1"}}
     look(service)
-    assert service.machine("web-0").host == "host-1"  # host-2 was not asked
+    assert service.machine("web-0").host == "host-1"  # host-2 was not listed
     assert Kind.MACHINE_REMOVED not in {record.kind for record in service.history()}
 
 
-def test_hypervisors_are_left_alone_while_no_rollout_waits(service: Service, hypervisor: Hypervisor) -> None:
+def test_hypervisors_are_not_called_while_no_rollout_waits(service: Service, hypervisor: Hypervisor) -> None:
     look(service)
     rollout = service.roll("host-1", "host-2", terms=RolloutTerms(health=HEALTH))
     look(service)

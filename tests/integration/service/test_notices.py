@@ -1,4 +1,4 @@
-"""Proof of notice: what guests were told and when, from the poll to the history, the API and the metrics."""
+"""Proof of notice: when guests received events, in the history, the API and the metrics."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -44,12 +44,12 @@ def maintenance(service: Service) -> Any:
 
 
 def was_away(service: Service, **span: float) -> None:
-    """Note that the service was down until now."""
+    """Note that the server was down until now."""
     now = service.clock.now()
     service.engine.save_absence(Absence(since=now - timedelta(**span), until=now))
 
 
-def test_who_was_told_late_and_who_never_is_written_down_when_the_event_ends(service: Service) -> None:
+def test_late_and_missed_notices_are_recorded_at_the_end_of_the_event(service: Service) -> None:
     maintenance(service)
     service.advance(minutes=5)
     service.fetch("web-0", "web-1")
@@ -57,7 +57,7 @@ def test_who_was_told_late_and_who_never_is_written_down_when_the_event_ends(ser
     assert flags(service) == [("notice-never", "promised 15 m: web-2")]
 
 
-def test_what_the_service_kept_from_a_machine_in_time_is_late(service: Service) -> None:
+def test_a_notice_delayed_by_the_service_is_late(service: Service) -> None:
     maintenance(service)
     service.fetch("web-0")
     service.advance(minutes=5)
@@ -81,14 +81,14 @@ def test_a_peers_approval_before_the_named_machine_polled_is_not_late(service: S
     assert flags(service) == []
 
 
-def test_an_event_that_all_were_told_of_in_time_is_not_flagged(service: Service) -> None:
+def test_an_event_with_timely_notices_is_not_flagged(service: Service) -> None:
     maintenance(service)
     service.fetch("web-0", "web-1", "web-2")
     service.advance(minutes=20)
     assert flags(service) == []
 
 
-def test_word_that_comes_late_counts_by_the_time_it_tells_of_but_not_once_the_event_is_over(
+def test_a_late_report_of_a_notice_counts_by_its_time_until_the_event_is_over(
     service: Service,
 ) -> None:
     (event,) = maintenance(service).events
@@ -105,7 +105,7 @@ def test_word_that_comes_late_counts_by_the_time_it_tells_of_but_not_once_the_ev
     assert shown == {"web-0": False, "web-1": False}
 
 
-def test_what_was_sent_just_before_an_approval_counts_for_the_start_it_brings(service: Service) -> None:
+def test_a_notice_sent_just_before_an_approval_counts_for_its_start(service: Service) -> None:
     placed = maintenance(service)
     service.advance(seconds=1)
     service.fetch("web-0", "web-1")
@@ -119,7 +119,7 @@ def test_a_failed_host_promises_nothing(service: Service) -> None:
     assert flags(service) == []
 
 
-def test_a_view_knows_of_what_is_not_saved_yet(service: Service) -> None:
+def test_a_view_includes_unsaved_notices(service: Service) -> None:
     placed = maintenance(service)
     service.fetch("web-1")
     shown = service.views.event(placed.events[0].id).notices
@@ -137,7 +137,7 @@ def test_after_a_restart_the_first_time_stays(service: Service) -> None:
     assert service.views.event(placed.events[0].id).notices[0].sent_at == START
 
 
-def test_what_a_refused_transaction_took_is_saved_by_the_next(service: Service) -> None:
+def test_notices_of_a_rolled_back_transaction_are_saved_by_the_next(service: Service) -> None:
     post, machine_id = Polls(), MachineId("m")
     unsaved = UnsavedNotices(post)
     batches = Batches(service.store, unsaved)
@@ -214,7 +214,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 
 def told_after(program: Program, seconds: float) -> tuple[str, str]:
-    """Announce work on a host and let one machine ask so long after; returns the order and its event."""
+    """Announce work on a host and let one machine poll later; return the order and its event."""
     guest = program.guest(WEB_0)
     etag = guest.poll().headers["etag"]
     placed = program.post("/v1/hosts/host-1/maintenance", json={"action": "freeze"})
@@ -235,7 +235,7 @@ def test_the_program_keeps_the_first_time_over_a_restart(program: Program) -> No
     program.advance(1800)
     told = notices(program, event)["web-0"]
     assert (told["sent_at"], told["late"]) == (sent, False)
-    # NotBefore is in whole seconds, and the clock began at any fraction of one.
+    # NotBefore has whole seconds, and the clock began at a fraction of one.
     assert 878 <= told["notice_seconds"] < 879
     assert [kind for kind in kinds(program, event) if kind.startswith("notice-")] == ["notice-never"]
 
@@ -263,7 +263,7 @@ def kinds(program: Program, event: str) -> list[str]:
     return [record["kind"] for record in program.history() if record["event"] == event]
 
 
-def test_who_looks_before_it_opens_a_snapshot_misses_nothing_that_is_saved_meanwhile(
+def test_a_reader_that_reads_memory_before_its_snapshot_misses_nothing(
     service: Service,
 ) -> None:
     event = maintenance(service).events[0].id
@@ -273,7 +273,7 @@ def test_who_looks_before_it_opens_a_snapshot_misses_nothing_that_is_saved_meanw
     look, polls = unsaved.now(), service.use_cases.polls.fresh()
     with service.store.read() as before:
         assert look.notices(before.work, [event]) == {event: {machine_id: START}}
-    unsaved.pending()  # the boards hand over
+    unsaved.pending()  # the boards give away their notices
     half_way = unsaved.now()
     service.use_cases.polls.collect()
     half_polls = service.use_cases.polls.fresh()

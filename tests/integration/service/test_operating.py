@@ -1,13 +1,14 @@
-"""What operators and groups may ask for beyond the contract: holds, emergencies, policies, work outside."""
+"""Requests of operators and groups beyond the contract: holds, emergencies, policies, external work."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCall
+from forewarn.control.idempotent_calls import IdempotentCall, IdempotentResponse
 from forewarn.core.basic_types import (
     EXTERNAL,
     Action,
@@ -25,6 +26,8 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.store import Store
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import writing
 from tests.helpers.programs.lost_answers import lost_commit
@@ -33,7 +36,7 @@ from tests.helpers.service.served import Api, app_of
 
 
 def web(policy: GroupPolicy | None = None) -> FleetSpec:
-    """Two machines of one update domain on host-1, one of another on host-2."""
+    """Two machines of one update domain on host-1, and one of another on host-2."""
     return fleet(
         replace(group("web"), policy=policy or GroupPolicy()),
         machine("web-0", "host-1", group="web", domain=0),
@@ -75,7 +78,7 @@ def test_an_approved_event_does_not_start_while_its_host_is_held(service: Servic
     assert [event.status for event in service.events("web-0")] == [EventStatus.STARTED]
 
 
-def test_an_event_that_a_hold_made_stale_is_told_anew_after_the_release(service: Service) -> None:
+def test_an_event_that_a_hold_made_stale_is_announced_again_after_the_release(service: Service) -> None:
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     hold = service.fleet.hosts.hold(TEST, project=None, host=None)
     service.advance(hours=2)
@@ -88,7 +91,7 @@ def test_an_event_that_a_hold_made_stale_is_told_anew_after_the_release(service:
 
 
 @pytest.mark.parametrize("saved", [True, False])
-def test_a_hold_of_memory_that_is_refused_stays_refused_if_the_answer_of_its_commit_is_lost(
+def test_a_refused_hold_in_memory_stays_refused_after_an_uncertain_commit(
     service: Service, saved: bool
 ) -> None:
     unsaved = service.use_cases.unsaved_holds
@@ -104,8 +107,8 @@ def test_a_hold_of_memory_that_is_refused_stays_refused_if_the_answer_of_its_com
     assert len(about_holds) == 1
 
 
-def test_a_hold_of_memory_is_recorded_once_though_nobody_knew_that_it_was_saved(service: Service) -> None:
-    """It was set and lifted while the database was away, whose answer to the saving was lost."""
+def test_a_hold_in_memory_is_recorded_once_after_an_uncertain_commit(service: Service) -> None:
+    """It was set and released during an outage of the database, and the answer to its commit was lost."""
     unsaved = service.use_cases.unsaved_holds
     id_ = unsaved.new_id()
     for _ in range(2):
@@ -116,7 +119,7 @@ def test_a_hold_of_memory_is_recorded_once_though_nobody_knew_that_it_was_saved(
     assert about_holds == [Kind.HOLD_SET, Kind.HOLD_RELEASED]
 
 
-def test_a_hold_of_memory_that_cannot_be_kept_is_recorded_and_shown_until_it_is_released(
+def test_a_refused_hold_in_memory_is_recorded_and_listed_until_its_release(
     service: Service,
 ) -> None:
     unsaved, api = service.use_cases.unsaved_holds, Api(app_of(service))
@@ -125,7 +128,7 @@ def test_a_hold_of_memory_that_cannot_be_kept_is_recorded_and_shown_until_it_is_
     unsaved.save()
     (record,) = [each for each in service.history() if each.kind == Kind.HOLD_REFUSED]
     assert (record.by, record.host) == ("test", "host-9")
-    assert 'it is not kept, and holds nothing: host "host-9" does not exist' in record.reason
+    assert 'it was dropped: host "host-9" does not exist' in record.reason
     kept, refused = api("GET", "/v1/holds").json()["holds"]
     assert (kept["id"], kept["refused"], refused["id"]) == (right.id, None, wrong.id)
     assert 'host "host-9" does not exist' in refused["refused"]
@@ -135,7 +138,7 @@ def test_a_hold_of_memory_that_cannot_be_kept_is_recorded_and_shown_until_it_is_
     assert api("POST", f"/v1/holds/{wrong.id}/release").status_code == 404
 
 
-def test_a_call_whose_hold_of_memory_was_refused_is_not_answered_as_done(service: Service) -> None:
+def test_a_call_whose_hold_was_refused_has_no_saved_response(service: Service) -> None:
     unsaved = service.use_cases.unsaved_holds
     call = IdempotentCall(caller="test", key="k", method="POST", path="/v1/holds", body=b"{}")
     hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=HostName("host-9"), call=call)
@@ -144,12 +147,29 @@ def test_a_call_whose_hold_of_memory_was_refused_is_not_answered_as_done(service
     assert not service.answering.answer(call, lambda: IdempotentResponse(status=404, body=b"")).again
 
 
-def test_a_hold_of_memory_that_was_lifted_before_it_was_refused_is_not_shown(service: Service) -> None:
+def test_a_hold_in_memory_released_before_its_refusal_is_not_listed(service: Service) -> None:
     unsaved = service.use_cases.unsaved_holds
     hold = unsaved.put(TEST, id_=unsaved.new_id(), project=ProjectName("none"), host=None)
     unsaved.release(hold.id, by="ops")
     unsaved.save()
     assert (unsaved.refused, unsaved.in_force) == ((), [])
+
+
+def test_a_hold_is_in_memory_or_known_at_each_moment_while_it_is_saved(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsaved = service.use_cases.unsaved_holds
+    hold = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=None)
+    read, found = Store.read, list[set[str]]()
+
+    def look(self: Store) -> AbstractContextManager[Snapshot]:
+        found.append({each.id for each in (*unsaved.in_force, *unsaved.known)})
+        return read(self)
+
+    monkeypatch.setattr(Store, "read", look)
+    unsaved.save()
+    assert all(ids == {hold.id} for ids in found)
+    assert (unsaved.in_force, unsaved.known) == ([], [hold])
 
 
 def test_holds_that_could_not_be_read_are_read_the_next_time(
@@ -168,14 +188,14 @@ def test_holds_that_could_not_be_read_are_read_the_next_time(
     assert unsaved.known == [held]
 
 
-def test_a_hold_reaches_no_further_than_it_says(service: Service) -> None:
+def test_a_hold_affects_only_its_scope(service: Service) -> None:
     service.fleet.hosts.hold(TEST, project=None, host=HostName("host-2"))
     assert service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
     service.fleet.hosts.hold(TEST, project=ProjectName("default"), host=None)
     assert service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE).events == ()
 
 
-def test_a_failed_host_waits_for_no_hold(service: Service) -> None:
+def test_a_failed_host_ignores_holds(service: Service) -> None:
     service.fleet.hosts.hold(TEST, project=None, host=None)
     assert service.host_order("host-1", Action.FAIL).events
 
@@ -186,7 +206,7 @@ def test_a_second_hold_on_the_same_thing_names_the_first(service: Service) -> No
         service.fleet.hosts.hold(TEST, project=None, host=None)
 
 
-# Emergencies, and owners who do not want to wait
+# Emergencies, and owners who do not wait
 
 
 def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(service: Service) -> None:
@@ -208,7 +228,7 @@ def test_the_owner_of_a_wedged_machine_need_not_wait_for_its_guests(service: Ser
 # Policies
 
 
-def test_where_all_must_approve_one_is_not_enough(service: Service) -> None:
+def test_if_all_must_approve_one_approval_is_not_enough(service: Service) -> None:
     service.apply(web(GroupPolicy(approval=ApprovalRule.ALL)))
     (told,) = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
     service.approve("web-0", told)
@@ -219,7 +239,7 @@ def test_where_all_must_approve_one_is_not_enough(service: Service) -> None:
     assert service.events("web-0")[0].status is EventStatus.STARTED
 
 
-def test_where_the_leader_approves_nobody_else_can(service: Service) -> None:
+def test_if_the_leader_approves_no_other_machine_can(service: Service) -> None:
     service.apply(web(GroupPolicy(approval=ApprovalRule.LEADER)))
     (told,) = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
     service.approve("web-1", told)
@@ -228,13 +248,13 @@ def test_where_the_leader_approves_nobody_else_can(service: Service) -> None:
     assert service.events("web-0")[0].status is EventStatus.STARTED
 
 
-def test_a_persons_word_is_enough_whatever_the_policy(service: Service) -> None:
+def test_the_approval_of_a_person_is_enough_for_every_policy(service: Service) -> None:
     service.apply(web(GroupPolicy(approval=ApprovalRule.ALL)))
     (told,) = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
     assert service.orders.approve_event(told.id, by="owner").status is EventStatus.STARTED
 
 
-def test_a_policy_that_approves_by_itself_is_for_users_orders_only(service: Service) -> None:
+def test_auto_approval_applies_to_user_orders_only(service: Service) -> None:
     service.apply(web(GroupPolicy(auto_approve=True)))
     (mine,) = service.order("web-0", Action.RESTART).events
     assert (mine.status, mine.approvals[0].kind) == (EventStatus.STARTED, "policy")
@@ -251,17 +271,17 @@ def test_a_group_may_ask_for_more_notice_and_all_of_the_host_get_it(service: Ser
     assert {event.not_before for event in events} == {START + timedelta(hours=1)}
 
 
-def test_guests_may_want_to_be_told_of_a_degraded_host_later_than_people(service: Service) -> None:
+def test_a_group_can_shorten_the_notice_of_a_degraded_host(service: Service) -> None:
     service.apply(web(GroupPolicy(degrade_notice=timedelta(days=1))))
     placed = service.host_order("host-1", Action.DEGRADE)
     assert placed.events == ()
-    assert placed.order.waiting[0].reason == "guests are told at 2026-01-11T12:00:00Z"
+    assert placed.order.waiting[0].reason == "guests are notified at 2026-01-11T12:00:00Z"
     service.advance(days=6)
     (event,) = service.events("web-0")
     assert event.not_before == START + timedelta(days=7)
 
 
-def test_a_guest_may_put_an_event_off_once_and_the_whole_stage_with_it(service: Service) -> None:
+def test_a_guest_may_defer_an_event_once_together_with_its_stage(service: Service) -> None:
     spec = web(GroupPolicy(defer=timedelta(minutes=10)))
     service.apply(replace(spec, machines=(*spec.machines, machine("db", "host-1"))))
     db, told = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
@@ -284,18 +304,18 @@ def test_a_guest_may_put_an_event_off_once_and_the_whole_stage_with_it(service: 
         service.fleet.guests.defer(service.machine("web-0").id, {told.id: 60})
 
 
-# Work that somebody else does
+# External work
 
 
 def outside(service: Service, *, heartbeat: timedelta | None = None) -> str:
-    """Place an order whose work is done outside, and let it start."""
+    """Place an order for external work, and let it start."""
     request = OrderRequest(by="ops", driver=EXTERNAL, terms=OrderTerms(heartbeat=heartbeat))
     placed = service.fleet.hosts.order_host("host-1", Action.MAINTENANCE, request, work=Work.REDEPLOY)
     service.approve("web-2", *placed.events)
     return placed.order.id
 
 
-def test_work_outside_is_waited_for_until_it_is_reported_done(service: Service) -> None:
+def test_external_work_waits_for_its_report(service: Service) -> None:
     order = outside(service)
     service.advance(minutes=9)
     assert service.views.order(order).order.state is OrderState.STARTED
@@ -307,7 +327,7 @@ def test_work_outside_is_waited_for_until_it_is_reported_done(service: Service) 
     assert {record.by for record in done} == {"runbook"}
 
 
-def test_silence_outside_for_too_long_is_a_failure_though_service_time_stands_still(service: Service) -> None:
+def test_a_report_timeout_is_a_failure_even_if_service_time_stands_still(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
     service.real += 59
     service.orders.heartbeat(order)
@@ -321,7 +341,7 @@ def test_silence_outside_for_too_long_is_a_failure_though_service_time_stands_st
     assert failed.waiting[0].reason == "failed: the external program has not reported for 1 m"
 
 
-def test_what_nobody_has_taken_up_waits_without_a_limit_also_once_tried_again(service: Service) -> None:
+def test_work_without_a_first_report_has_no_timeout_also_after_a_retry(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
     service.real += 86_400
     service.advance(days=1)
@@ -337,7 +357,7 @@ def test_what_nobody_has_taken_up_waits_without_a_limit_also_once_tried_again(se
     assert service.views.order(order).order.state is OrderState.STARTED
 
 
-def test_a_clock_that_is_turned_makes_nobody_late(service: Service) -> None:
+def test_advancing_the_clock_causes_no_report_timeout(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
     service.orders.heartbeat(order)
     service.advance(hours=1)
@@ -347,7 +367,7 @@ def test_a_clock_that_is_turned_makes_nobody_late(service: Service) -> None:
     assert service.views.order(order).order.state is OrderState.FAILED
 
 
-def test_a_server_that_is_started_anew_at_once_goes_on_counting(service: Service) -> None:
+def test_a_quickly_restarted_server_continues_the_report_timeout(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=10))
     service.orders.heartbeat(order)
     with service.store.read() as snapshot:
@@ -363,7 +383,7 @@ def test_a_server_that_is_started_anew_at_once_goes_on_counting(service: Service
     assert service.views.order(order).order.state is OrderState.FAILED
 
 
-def test_an_outage_is_nobodys_silence(service: Service) -> None:
+def test_an_outage_does_not_count_for_the_report_timeout(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=10))
     service.orders.heartbeat(order)
     service.real += 540
@@ -379,13 +399,13 @@ def test_an_outage_is_nobodys_silence(service: Service) -> None:
 
 
 def present(service: Service) -> None:
-    """Keep that the service runs now, in the world's own time."""
+    """Save that the server is running now, in real time."""
     with writing(service.store) as tx:
         tx.time.set_kind(TimeKind.SYSTEM)
         tx.time.set_present(service.real_now())
 
 
-def test_where_time_is_turned_a_server_that_is_started_anew_begins_to_count_anew(service: Service) -> None:
+def test_with_a_manual_clock_a_restart_restarts_the_report_timeout(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
     service.orders.heartbeat(order)
     service.real += 59
@@ -398,7 +418,7 @@ def test_where_time_is_turned_a_server_that_is_started_anew_begins_to_count_anew
     assert service.views.order(order).order.state is OrderState.FAILED
 
 
-def test_a_failure_outside_waits_for_a_person(service: Service) -> None:
+def test_an_external_failure_waits_for_a_person(service: Service) -> None:
     order = outside(service)
     service.orders.fail_order(order, by="runbook", why="the playbook broke")
     assert service.views.order(order).order.waiting[0].reason == "failed: the playbook broke"
@@ -410,7 +430,7 @@ def test_a_failure_outside_waits_for_a_person(service: Service) -> None:
     assert service.events("web-0")[0].status is EventStatus.STARTED
 
 
-def test_a_server_that_died_before_others_were_let_begin_lets_them_begin(service: Service) -> None:
+def test_after_a_crash_external_work_is_released(service: Service) -> None:
     request = OrderRequest(by="ops", driver=EXTERNAL)
     placed = service.fleet.hosts.order_host("host-1", Action.MAINTENANCE, request, work=Work.REBOOT)
     service.fleet.guests.approve(service.machine("web-2").id, [placed.events[0].id], address="")
@@ -418,7 +438,7 @@ def test_a_server_that_died_before_others_were_let_begin_lets_them_begin(service
     assert service.reload(placed).state is OrderState.STARTED
 
 
-def test_nobody_reports_on_work_that_is_not_theirs(service: Service) -> None:
+def test_a_report_on_other_work_is_refused(service: Service) -> None:
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
-    with pytest.raises(Conflict, match="nobody else has a say"):
+    with pytest.raises(Conflict, match="it takes no outside reports"):
         service.orders.complete_order(placed.order.id, by="ops")

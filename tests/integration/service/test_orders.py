@@ -1,4 +1,4 @@
-"""What becomes of orders: each row of the tables, as a person would tell it."""
+"""The life of orders: one test for each row of the tables in the design."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -46,7 +46,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service.close()
 
 
-# What each call makes
+# Events of each call
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_an_order_on_a_machine_makes_the_event_of_the_contract(
         (Work.REDEPLOY, EventType.REDEPLOY, 600, -1),
     ],
 )
-def test_maintenance_tells_every_group_on_the_host(
+def test_maintenance_announces_an_event_to_every_group_on_the_host(
     service: Service, work: Work, type_: EventType, notice: int, duration: int
 ) -> None:
     events = service.host_order("host-1", Action.MAINTENANCE, work).events
@@ -132,7 +132,7 @@ def test_events_of_a_failed_host_are_born_started_and_its_machines_come_back_els
 
 
 @pytest.mark.parametrize("action", [Action.RESTART, Action.REDEPLOY])
-def test_a_users_order_makes_no_event_while_nobody_listens(service: Service, action: Action) -> None:
+def test_a_user_order_makes_no_event_while_the_group_is_disabled(service: Service, action: Action) -> None:
     placed = service.order("web-0", action)
     assert placed.events == ()
     assert placed.order.state is OrderState.STARTED
@@ -154,7 +154,7 @@ def test_a_group_is_disabled_after_a_day_of_silence_and_at_most_twenty_minutes_l
     assert timedelta(hours=24) < record.at - last <= timedelta(hours=24, minutes=20)
 
 
-def test_polls_that_a_crash_took_never_disable_a_group_early(service: Service) -> None:
+def test_polls_lost_in_a_crash_never_disable_a_group_early(service: Service) -> None:
     service.poll("web-0")
     service.advance(minutes=9)
     service.poll("web-1")
@@ -221,7 +221,7 @@ def test_an_incarnation_counts_what_guests_can_see_and_nothing_else(service: Ser
 # One update domain after another
 
 
-def test_a_host_with_two_domains_of_a_group_is_done_in_two_stages(service: Service) -> None:
+def test_a_host_with_two_update_domains_of_a_group_takes_two_stages(service: Service) -> None:
     service.put("web-9", host=HostName("host-1"), group="web", update_domain=2)
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     assert [[step.name for step in stage.steps] for stage in placed.order.stages] == [
@@ -237,7 +237,7 @@ def test_a_host_with_two_domains_of_a_group_is_done_in_two_stages(service: Servi
     assert service.reload(placed).state is OrderState.DONE
 
 
-def test_maintenance_waits_with_its_reason_while_another_domain_is_told(service: Service) -> None:
+def test_maintenance_waits_with_its_reason_while_another_domain_has_an_event(service: Service) -> None:
     first = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     second = service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
     assert second.events == ()
@@ -283,7 +283,7 @@ def test_a_removed_machine_leaves_its_event_and_the_last_one_closes_it(service: 
     assert service.reload(placed).state is OrderState.DONE
 
 
-def test_a_machine_moved_by_other_hands_leaves_the_event_with_a_record(service: Service) -> None:
+def test_a_machine_moved_outside_forewarn_leaves_the_event_with_a_record(service: Service) -> None:
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     service.put("web-0", host=HostName("host-3"))
     assert service.events("web-0") == []
@@ -301,7 +301,7 @@ def test_a_machine_named_in_an_event_is_neither_renamed_nor_regrouped(service: S
 @pytest.mark.parametrize(
     ("action", "type_"), [(Action.EVICT, EventType.PREEMPT), (Action.TERMINATE, EventType.TERMINATE)]
 )
-def test_a_machine_about_to_go_is_taken_out_of_what_is_only_scheduled(
+def test_an_evicted_machine_leaves_scheduled_events(
     service: Service, action: Action, type_: EventType
 ) -> None:
     maintenance = service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
@@ -313,7 +313,7 @@ def test_a_machine_about_to_go_is_taken_out_of_what_is_only_scheduled(
     assert service.reload(maintenance).state is OrderState.ANNOUNCED
 
 
-def test_a_machine_that_stays_after_all_is_told_of_its_hosts_maintenance(service: Service) -> None:
+def test_a_machine_whose_removal_is_cancelled_gets_the_event_of_its_host(service: Service) -> None:
     service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
     eviction = service.order("spot-0", Action.EVICT)
     service.orders.cancel_order(eviction.order.id, by="test")
@@ -323,7 +323,7 @@ def test_a_machine_that_stays_after_all_is_told_of_its_hosts_maintenance(service
     assert event.not_before == service.clock.now() + timedelta(minutes=15)
 
 
-def test_a_failing_host_closes_what_was_scheduled_and_supersedes_its_orders(service: Service) -> None:
+def test_a_failing_host_closes_scheduled_events_and_supersedes_its_orders(service: Service) -> None:
     maintenance = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     failure = service.host_order("host-1", Action.FAIL)
     assert [event.status for event in service.events("web-0")] == [EventStatus.STARTED]
@@ -358,7 +358,7 @@ def test_a_started_event_is_too_late_to_cancel(service: Service) -> None:
         service.orders.cancel_order(placed.order.id, by="test")
 
 
-# Afterwards
+# After the end
 
 
 def test_a_redeployed_machine_is_on_the_emptiest_sound_host(service: Service) -> None:
@@ -440,7 +440,7 @@ def test_a_move_with_nowhere_to_go_fails_and_says_what_to_do(service: Service) -
     assert service.machine("db").host == "host-3"
 
 
-def test_an_event_that_an_outage_made_stale_is_announced_anew_with_full_notice(service: Service) -> None:
+def test_an_event_that_an_outage_made_stale_is_announced_again_with_full_notice(service: Service) -> None:
     service.poll("web-0")
     placed = service.order("web-0", Action.RESTART)
     later = START + timedelta(hours=2)
@@ -460,7 +460,7 @@ def test_a_late_start_within_half_an_hour_is_no_surprise(service: Service) -> No
     assert service.reload(placed).state is OrderState.STARTED
 
 
-def test_the_limit_on_user_orders_is_told_and_kept(tmp_path: Path) -> None:
+def test_the_limit_on_user_orders_is_enforced_with_a_message(tmp_path: Path) -> None:
     service = Service(sqlite_url(tmp_path), policy=Policy(user_orders=1))
     service.apply(fleet(*WEB))
     service.poll("web-0")
@@ -484,7 +484,7 @@ def test_a_jump_of_the_clock_holds_unapproved_starts_for_as_long(service: Servic
     assert service.reload(placed).state is OrderState.STARTED
 
 
-def test_an_id_that_never_was_spoils_the_whole_approval(service: Service) -> None:
+def test_an_unknown_id_refuses_the_whole_approval(service: Service) -> None:
     service.poll("web-0")
     placed = service.order("web-0", Action.RESTART)
     with pytest.raises(Invalid):
@@ -492,7 +492,7 @@ def test_an_id_that_never_was_spoils_the_whole_approval(service: Service) -> Non
     assert not service.events("web-0")[0].approved
 
 
-def test_an_event_of_another_group_is_to_a_guest_one_that_never_was(service: Service) -> None:
+def test_an_event_of_another_group_is_unknown_to_a_guest(service: Service) -> None:
     service.poll("web-0")
     service.poll("db")
     placed = service.order("web-0", Action.RESTART)
@@ -548,10 +548,10 @@ def test_the_history_of_a_machine_has_the_events_that_named_it_among_others(serv
     ]
 
 
-# Machines that leave, and orders that failed
+# Removed machines, and failed orders
 
 
-def test_a_machine_that_an_order_is_done_with_is_still_named_in_its_event(service: Service) -> None:
+def test_a_finished_machine_is_still_named_in_its_event(service: Service) -> None:
     service.put("web-3", host=HostName("host-1"), group="web", update_domain=0)
     service.driver.failing = {"web-3"}
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.REDEPLOY)
@@ -564,7 +564,7 @@ def test_a_machine_that_an_order_is_done_with_is_still_named_in_its_event(servic
     assert service.reload(placed).state is OrderState.FAILED
 
 
-def test_a_machine_deleted_while_its_event_lingers_holds_nothing_up(tmp_path: Path) -> None:
+def test_a_machine_deleted_while_its_event_is_listed_blocks_nothing(tmp_path: Path) -> None:
     service = Service(sqlite_url(tmp_path), policy=Policy(linger=timedelta(minutes=10)))
     service.apply(fleet(*WEB))
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.REDEPLOY)
@@ -575,7 +575,7 @@ def test_a_machine_deleted_while_its_event_lingers_holds_nothing_up(tmp_path: Pa
     service.close()
 
 
-def test_a_step_that_is_tried_again_waits_for_other_hands(service: Service) -> None:
+def test_a_retried_external_step_waits_for_a_report(service: Service) -> None:
     service.driver.failing = {"web-0"}
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.REBOOT)
     service.advance(minutes=20)
@@ -642,7 +642,7 @@ def test_a_termination_under_way_outlives_the_failure_of_its_host(service: Servi
     assert "db" not in {each.name for each in service.everything().machines.values()}
 
 
-def test_a_machine_that_is_alone_again_has_another_document(service: Service) -> None:
+def test_a_machine_without_a_group_has_its_own_document(service: Service) -> None:
     before = service.everything().groups[service.machine("db").group]
     service.put("db", group="web", update_domain=0)
     service.put("db", group=None, update_domain=0)
@@ -669,7 +669,7 @@ def test_a_group_that_moves_to_another_project_keeps_its_machines(service: Servi
     assert (after.id, after.project) == (before, "team")
 
 
-def test_a_machine_cannot_be_put_into_a_project_that_nobody_declared(service: Service) -> None:
+def test_a_machine_cannot_be_added_to_an_undeclared_project(service: Service) -> None:
     with pytest.raises(Invalid, match="project: expected one of the projects"):
         service.put("new", host=HostName("host-1"), project=ProjectName("nope"))
 
@@ -682,14 +682,14 @@ def test_a_second_jump_of_the_clock_adds_to_the_first(service: Service) -> None:
     assert grace.until == START + timedelta(minutes=22)
 
 
-def test_a_queued_order_is_looked_at_again_when_its_reason_is_gone(service: Service) -> None:
+def test_a_queued_order_wakes_when_its_reason_is_gone(service: Service) -> None:
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     second = service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
     service.put("web-1", update_domain=0)
     assert service.reload(second).state is OrderState.ANNOUNCED
 
 
-def test_a_time_that_would_make_the_service_run_in_circles_is_refused() -> None:
+def test_a_time_that_would_loop_the_engine_is_refused() -> None:
     with pytest.raises(Invalid, match="stale-after: expected more"):
         Policy(stale_after=timedelta())
 

@@ -1,4 +1,4 @@
-"""Outages, freezes and jumps of the clock, however long: they are not the guests' silence (rule 12)."""
+"""Outages, freezes and clock jumps do not count as silence of guests (rule 12)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +21,7 @@ MINUTES, HOURS = timedelta(minutes=1), timedelta(hours=1)
 
 
 class Server:
-    """A service on the system's time, which the test turns: wall and monotonic clock apart."""
+    """A service on system time, with separate wall and monotonic clocks."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -31,7 +31,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Start as a program does, after a crash."""
+        """Start as a program does after a crash."""
         self._clock = SystemClock(wall=lambda: self._wall, monotonic=lambda: self._monotonic)
         with self.service.store.read() as snapshot:
             present_at = snapshot.time.present_at()
@@ -57,7 +57,7 @@ class Server:
         self.look()
 
     def passes_unsaved(self, span: timedelta) -> datetime:
-        """Let time pass between two looks, and return what guests are shown then."""
+        """Advance the time between two looks; return what guests see then."""
         self._wall += span.total_seconds()
         self._monotonic += span.total_seconds()
         return self._clock.now()
@@ -74,13 +74,13 @@ class Server:
         self.look()
 
     def is_suspended(self, span: timedelta) -> None:
-        """A suspended computer, or somebody who sets its clock: the monotonic clock stands still."""
+        """A suspended computer, or a clock that was set: the monotonic clock stands still."""
         self._wall += span.total_seconds()
         self.look()
 
     @property
     def system(self) -> datetime:
-        """What the system's clock shows."""
+        """The system time."""
         return datetime.fromtimestamp(self._wall, UTC)
 
     @property
@@ -100,8 +100,8 @@ GONE = ["is_down", "is_stopped", "is_suspended"]
 
 
 @pytest.mark.parametrize("gone", GONE)
-def test_what_was_announced_is_announced_anew_after_more_than_a_day(server: Server, gone: str) -> None:
-    """The guests have their full notice again, and can still cancel."""
+def test_after_a_day_without_a_server_events_are_announced_again(server: Server, gone: str) -> None:
+    """The guests get their full notice again, and can still cancel."""
     order = server.service.order("web-0", Action.RESTART).order
     getattr(server, gone)(26 * HOURS)
     (event,) = server.service.everything().events.values()
@@ -120,7 +120,7 @@ def test_an_absence_is_recorded_and_disables_no_group(server: Server, gone: str)
 
 
 def test_a_day_of_silence_that_counts_disables_a_group(server: Server) -> None:
-    """Twelve hours before and twelve hours after an outage are a day."""
+    """Twelve hours before and twelve hours after an outage make a day."""
     server.runs(12 * HOURS)
     server.is_down(30 * HOURS)
     server.runs(12 * HOURS)
@@ -136,7 +136,7 @@ def test_a_restart_of_a_minute_is_not_recorded(server: Server) -> None:
 
 
 def spans(server: Server) -> list[float]:
-    """Return how many seconds the absences that are kept lasted."""
+    """Return the lengths of the saved absences, in seconds."""
     with server.service.store.read() as snapshot:
         return [(each.until - each.since).total_seconds() for each in snapshot.time.absences()]
 
@@ -154,7 +154,7 @@ def test_a_short_absence_takes_notice(server: Server, gone: str, counts: float, 
 def test_an_absence_is_saved_once_the_database_is_back(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guests were answered meanwhile: the time until then is no absence."""
+    """Guests got answers meanwhile, so the outage itself is no absence."""
 
     def is_away(*_: object) -> None:
         raise Unavailable("the database is away")
@@ -176,32 +176,32 @@ def test_a_token_made_while_the_server_is_down_does_not_end_its_absence(server: 
     assert server.listens
 
 
-def test_a_day_that_is_turned_is_a_day(server: Server) -> None:
-    """A manual or a fast clock does not jump."""
+def test_an_advanced_day_counts_as_a_day(server: Server) -> None:
+    """A manual or fast clock does not jump."""
     server.service.advance(hours=24, minutes=11)
     assert not server.listens
 
 
-def test_a_clock_that_was_set_back_is_told_once_and_so_is_its_end(
+def test_a_clock_set_back_is_logged_once_and_so_is_its_end(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="forewarn.server.threads.service_time")
     server.is_suspended(-2 * HOURS)
     server.runs(3 * MINUTES)
     ahead = "the system clock was set back: service time is 2 h ahead of it, and runs at half speed"
-    assert caplog.text.count(f"{ahead} until they meet in 4 h") == 1
+    assert caplog.text.count(f"{ahead} until they are equal in 4 h") == 1
     server.is_suspended(2 * HOURS)
-    assert caplog.text.count("service time is the system clock's again") == 1
+    assert caplog.text.count("service time equals the system clock again") == 1
 
 
-def test_a_clock_that_is_weeks_behind_slows_nothing_down_and_is_told(
+def test_a_clock_weeks_behind_is_logged_and_slows_nothing_down(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.is_suspended(-8 * 24 * HOURS)
-    assert "8 d ahead of it, and too far for it to slow down (more than 7 d)" in caplog.text
+    assert "8 d ahead of it, and that is too far to slow down (more than 7 d)" in caplog.text
 
 
-def test_a_jump_and_its_correction_take_no_notice_and_are_over_by_themselves(server: Server) -> None:
+def test_a_jump_and_its_correction_shorten_no_notice_and_end_automatically(server: Server) -> None:
     server.is_suspended(3 * HOURS)
     server.is_suspended(-3 * HOURS)
     server.runs(MINUTES)
@@ -215,7 +215,7 @@ def test_a_jump_and_its_correction_take_no_notice_and_are_over_by_themselves(ser
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_restart_goes_on_meeting_the_systems_clock(server: Server, crash: bool) -> None:
+def test_a_restart_continues_to_follow_the_system_clock(server: Server, crash: bool) -> None:
     server.is_suspended(3 * HOURS)
     server.is_suspended(-3 * HOURS)
     server.runs(HOURS)
@@ -248,7 +248,7 @@ def test_windows_open_by_the_systems_clock_once_it_is_corrected(server: Server) 
 
 def test_an_announced_start_waits_for_the_window_if_the_clock_is_corrected(server: Server) -> None:
     open_from_two_to_four(server)
-    server.is_suspended(2 * HOURS)  # it seems to be two o'clock
+    server.is_suspended(2 * HOURS)  # the clock shows two o'clock
     server.runs(MINUTES)
     server.service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     server.is_suspended(-2 * HOURS)

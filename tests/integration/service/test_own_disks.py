@@ -1,4 +1,4 @@
-"""Machines whose disks lie on their host ask for it by a label: no other host takes them when it fails."""
+"""Machines with local disks require a label that no other host has, so none takes them after a failure."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service.close()
 
 
-def test_a_database_on_disks_of_its_host_waits_until_that_is_restored_and_its_order_retried(
+def test_a_machine_with_local_disks_waits_until_its_host_is_restored(
     service: Service,
 ) -> None:
     order = service.host_order("kvm01", Action.FAIL).order

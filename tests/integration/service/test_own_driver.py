@@ -1,4 +1,4 @@
-"""The driver of docs/deploy/write-a-driver.md: installed as its package would be, and kept to its word."""
+"""The driver of docs/deploy/write-a-driver.md, installed as its package would be."""
 
 import sys
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def step(spool: Path) -> DriverTask:
     return replace(task("web-0", driver="spool"), source=host)
 
 
-def test_a_package_brings_a_driver_that_leaves_a_step_and_finds_out_how_it_went(
+def test_a_driver_from_a_package_begins_a_step_and_checks_it(
     driver: Driver, spool: Path, step: DriverTask
 ) -> None:
     assert driver.check(step) == NotBegun()
@@ -68,19 +68,19 @@ def test_its_older_attempts_are_refused(driver: Driver, step: DriverTask) -> Non
     assert isinstance(driver.begin(step), Failed)
 
 
-def test_what_it_has_called_off_does_not_begin_any_more(driver: Driver, step: DriverTask) -> None:
+def test_a_cancelled_attempt_does_not_begin_later(driver: Driver, step: DriverTask) -> None:
     assert driver.cancel(step) == Cancelled()
     assert isinstance(driver.begin(step), Failed)
     assert driver.check(step) == Failed("the attempt was cancelled")
 
 
-def test_a_step_that_was_left_is_taken_back(driver: Driver, spool: Path, step: DriverTask) -> None:
+def test_a_begun_step_can_be_cancelled(driver: Driver, spool: Path, step: DriverTask) -> None:
     driver.begin(step)
     assert driver.cancel(step) == driver.cancel(step) == Cancelled()
     assert [each.suffix for each in spool.iterdir()] == [".cancelled"]
 
 
-def test_a_name_that_two_packages_bring_is_refused_with_both(
+def test_a_driver_name_in_two_packages_is_refused_with_both(
     driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "other"

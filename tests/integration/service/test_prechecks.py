@@ -1,4 +1,4 @@
-"""Moves whose driver says beforehand whether they can be made, on a real store."""
+"""Moves whose driver tells in advance whether they are possible, on a real store."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +41,7 @@ def driver() -> ScriptedDriver:
 
 @pytest.fixture
 def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
-    """A host with a machine that moves live, and another one."""
+    """A host with a machine that moves live, and a second host."""
     service = Service(f"sqlite:///{tmp_path}/prechecks.db", policy=Policy(prechecking=frozenset({SCRIPTED})))
     service.more_drivers[SCRIPTED] = driver
     service.wire(service.store)
@@ -63,7 +63,7 @@ def told(service: Service) -> list[EventType]:
     return [event.type for event in service.everything().events.values()]
 
 
-def test_guests_are_told_when_the_driver_agrees(service: Service, driver: ScriptedDriver) -> None:
+def test_the_event_follows_the_precheck(service: Service, driver: ScriptedDriver) -> None:
     placed = leaving(service)
     assert (placed.events, told(service)) == ((), [])
     make_calls(service, driver)
@@ -71,12 +71,14 @@ def test_guests_are_told_when_the_driver_agrees(service: Service, driver: Script
     assert told(service) == [EventType.FREEZE]
     service.advance(minutes=15)
     make_calls(service, driver)
-    # Once more right before it begins.
+    # Again immediately before it begins.
     assert driver.prechecked == [("web-0", Work.FREEZE, "host-2")] * 2
     assert driver.asked == [("begin", "web-0", 1)]
 
 
-def test_what_no_host_takes_is_never_announced(service: Service, driver: ScriptedDriver) -> None:
+def test_a_machine_that_every_host_refuses_is_never_announced(
+    service: Service, driver: ScriptedDriver
+) -> None:
     driver.refusing = {"host-2": WHY}
     placed = leaving(service)
     make_calls(service, driver)
@@ -93,9 +95,7 @@ def test_what_no_host_takes_is_never_announced(service: Service, driver: Scripte
     assert told(service) == [EventType.REDEPLOY]
 
 
-def test_a_host_that_does_not_answer_is_waited_for_and_the_move_stays_live(
-    service: Service, driver: ScriptedDriver
-) -> None:
+def test_a_live_move_waits_for_an_unreachable_host(service: Service, driver: ScriptedDriver) -> None:
     driver.refusing = {"host-2": Unknown("host-2 cannot be reached")}
     placed = leaving(service)
     make_calls(service, driver)
@@ -109,7 +109,7 @@ def test_a_host_that_does_not_answer_is_waited_for_and_the_move_stays_live(
     assert told(service) == [EventType.FREEZE]
 
 
-def test_a_blip_at_the_start_makes_no_redeploy_of_a_live_move(
+def test_a_brief_failure_at_the_start_does_not_turn_a_live_move_into_a_redeploy(
     service: Service, driver: ScriptedDriver
 ) -> None:
     leaving(service)
@@ -123,9 +123,7 @@ def test_a_blip_at_the_start_makes_no_redeploy_of_a_live_move(
     assert (step.work, step.attempt, step.lowered_from) == (Work.FREEZE, 1, None)
 
 
-def test_a_question_that_is_lost_with_the_server_is_asked_again(
-    service: Service, driver: ScriptedDriver
-) -> None:
+def test_a_precheck_lost_with_the_server_is_repeated(service: Service, driver: ScriptedDriver) -> None:
     leaving(service)
     service.calls.waiting = []
     service.restart()
@@ -146,7 +144,7 @@ def test_an_answer_for_an_order_that_is_cancelled_is_dropped(
     assert told(service) == []
 
 
-def test_drivers_that_say_nothing_beforehand_cost_nothing(tmp_path: Path) -> None:
+def test_drivers_without_prechecks_cost_nothing(tmp_path: Path) -> None:
     costs = []
     for name, prechecking in (("with", frozenset({SCRIPTED})), ("without", frozenset[str]())):
         service = Service(f"sqlite:///{tmp_path}/{name}.db", policy=Policy(prechecking=prechecking))
@@ -163,7 +161,7 @@ def test_drivers_that_say_nothing_beforehand_cost_nothing(tmp_path: Path) -> Non
 
 
 def planned(service: Service, driver: ScriptedDriver) -> RolloutView:
-    """Plan work on the host, with lanes that answer at once."""
+    """Plan work on the host, with lanes that answer immediately."""
     prechecks_of_plans = service.context.plan_prechecks
 
     def submit(task: DriverTask) -> None:
@@ -174,19 +172,19 @@ def planned(service: Service, driver: ScriptedDriver) -> RolloutView:
     return service.rollouts.plan(RolloutRequest(hosts=(HOST,), work=Work.HOST, by="test"))
 
 
-def test_a_plan_shows_what_the_driver_says_against_moves(service: Service, driver: ScriptedDriver) -> None:
+def test_a_plan_shows_the_objections_of_the_driver(service: Service, driver: ScriptedDriver) -> None:
     driver.refusing = {"host-2": WHY}
     (emptied,) = planned(service, driver).emptying
     assert [each.reason for each in emptied.obstacles] == [f"host-2 cannot take it, its driver says: {WHY}"]
     assert driver.prechecked == [("web-0", Work.FREEZE, "host-2"), ("web-0", Work.REDEPLOY, "host-2")]
     planned(service, driver)
-    assert len(driver.prechecked) == 2  # kept for a minute
+    assert len(driver.prechecked) == 2  # cached for a minute
     service.real += 61
     driver.refusing = {}
     assert planned(service, driver).emptying[0].possible
 
 
-def test_a_plan_asks_further_hosts_while_all_refuse(service: Service, driver: ScriptedDriver) -> None:
+def test_a_plan_asks_about_more_hosts_while_all_refuse(service: Service, driver: ScriptedDriver) -> None:
     more = fleet(machine("web-0", "host-1", mobility=Mobility.LIVE), hosts=6)
     service.apply(replace(more, defaults=FleetDefaults(driver=SCRIPTED)))
     driver.refusing = dict.fromkeys(("host-2", "host-3", "host-4"), WHY)
@@ -196,7 +194,7 @@ def test_a_plan_asks_further_hosts_while_all_refuse(service: Service, driver: Sc
     assert [target for *_, target in driver.prechecked] == [f"host-{number}" for number in range(2, 7)]
 
 
-def test_a_plan_without_the_time_to_ask_all_hosts_says_how_many_were(
+def test_a_plan_says_how_many_hosts_were_asked_about(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prechecked_moves, "WITHIN", 0.0)
@@ -210,7 +208,7 @@ def test_a_plan_without_the_time_to_ask_all_hosts_says_how_many_were(
     )
 
 
-def test_a_plan_says_of_how_many_machines_drivers_were_not_asked(
+def test_a_plan_says_how_many_machines_were_not_prechecked(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prechecked_moves, "MOST_MACHINES", 1)
@@ -222,7 +220,7 @@ def test_a_plan_says_of_how_many_machines_drivers_were_not_asked(
     ) in planned(service, driver).warnings
 
 
-def test_a_plan_does_not_say_that_a_host_can_be_emptied_whose_driver_cannot_tell(
+def test_a_plan_does_not_promise_to_empty_a_host_whose_driver_cannot_tell(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.refusing = {"host-2": Unknown("host-2 cannot be reached")}

@@ -1,4 +1,4 @@
-"""Rollouts over many hosts are planned before their turn, and the plan counts if it still holds then."""
+"""Rollouts over many hosts are planned in advance, and the plan is used if it is still valid."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.helpers.service.harness import TEST, Service, fleet, machine
 HOSTS = MOST_HOSTS_AT_ONCE + 2
 NAMES = tuple(HostName(f"host-{number}") for number in range(1, HOSTS + 1))
 LAST = NAMES[-1]
-# A host that no rollout is about.
+# A host without a rollout.
 ELSEWHERE = HostName(f"host-{HOSTS + 1}")
 ALL = RolloutRequest(hosts=NAMES, work=Work.FREEZE, hosts_at_once=HOSTS, by="test")
 
@@ -41,7 +41,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[RolloutRequest]:
-    """What is planned in a turn."""
+    """Return the plans that are made in transactions."""
     made: list[RolloutRequest] = []
     plan = RolloutViews.planned
 
@@ -66,7 +66,7 @@ def test_a_rollout_over_few_hosts_needs_no_preparation(service: Service) -> None
     assert len(begun.waves[0].orders) == 1
 
 
-def test_a_plan_that_still_holds_is_not_made_again(service: Service, planned: list[RolloutRequest]) -> None:
+def test_a_valid_plan_is_not_made_again(service: Service, planned: list[RolloutRequest]) -> None:
     plan = prepared(service)
     planned.clear()
     begun = service.rollouts.begin(ALL, plan).rollout
@@ -78,9 +78,7 @@ def test_a_plan_that_still_holds_is_not_made_again(service: Service, planned: li
     assert len(service.driver.begun) == HOSTS
 
 
-def test_what_happens_elsewhere_leaves_a_plan_as_it_is(
-    service: Service, planned: list[RolloutRequest]
-) -> None:
+def test_changes_elsewhere_keep_a_plan_valid(service: Service, planned: list[RolloutRequest]) -> None:
     plan = prepared(service)
     service.order(f"vm-{HOSTS + 1}", Action.RESTART)
     planned.clear()
@@ -111,7 +109,7 @@ def test_an_old_plan_is_made_again(service: Service, planned: list[RolloutReques
     assert planned == [ALL]
 
 
-def test_hosts_that_all_fail_before_the_first_order_are_left_to_do(service: Service) -> None:
+def test_hosts_that_fail_before_the_first_order_stay_to_do(service: Service) -> None:
     begun = service.rollouts.begin(ALL, prepared(service)).rollout
     for host in NAMES:
         service.fleet.hosts.order_host(host, Action.FAIL, TEST)

@@ -1,4 +1,4 @@
-"""Promises: what became of them is counted when an event ends, and stays when records go."""
+"""Promises are counted when an event ends, and the counts outlast the records."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,7 +39,7 @@ def counted(service: Service) -> list[tuple[Any, ...]]:
 
 
 def complete(service: Service) -> None:
-    """Report all work as done, and turn the clock until its events are over."""
+    """Report all work as done, and advance the clock until its events are over."""
     for order in list(service.everything().orders):
         service.orders.complete_order(order, by="test")
     service.advance(minutes=2)
@@ -73,13 +73,13 @@ def test_the_month_is_that_of_the_end(service: Service) -> None:
     assert counted(service) == [("2026-02", False, 3, 0, 0, 0)]
 
 
-def test_what_is_simulated_is_counted_apart(service: Service) -> None:
+def test_simulated_events_are_counted_separately(service: Service) -> None:
     maintain(service, TEST)
     service.advance(minutes=20)
     assert counted(service) == [("2026-01", True, 0, 0, 3, 0)]
 
 
-def test_what_was_withdrawn_and_what_promised_nothing_is_not_judged(service: Service) -> None:
+def test_withdrawn_events_and_events_without_notice_are_not_counted(service: Service) -> None:
     placed = service.order("web-0", Action.RESTART)
     service.orders.cancel_order(placed.order.id, by="test")
     service.host_order("host-1", Action.FAIL)
@@ -109,7 +109,7 @@ def test_counts_stay_when_records_are_removed(service: Service) -> None:
     assert counted(service) == before
 
 
-def test_an_end_that_could_not_be_saved_is_counted_when_it_is(
+def test_a_failed_save_of_an_end_is_counted_once_it_succeeds(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maintain(service, TEST)
@@ -130,7 +130,7 @@ def test_an_end_that_could_not_be_saved_is_counted_when_it_is(
     assert counted(service) == [("2026-01", True, 3, 0, 0, 0)]
 
 
-def test_the_people_of_a_project_see_its_promises_alone(tmp_path: Path) -> None:
+def test_a_project_sees_only_its_own_promises(tmp_path: Path) -> None:
     service = Service(sqlite_url(tmp_path))
     service.apply(two_projects())
     let_in(service)

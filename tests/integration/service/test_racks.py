@@ -1,4 +1,4 @@
-"""Machines that move stay among hosts like theirs, so that the next rollout has as few waves as the last."""
+"""Machines move to hosts like theirs, so that the next rollout has as few waves as the last."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -31,7 +31,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def fleet(seed: int, *, labelled: bool = True) -> FleetSpec:
-    """A rack is an update domain of every group; who stands alone is anywhere."""
+    """A rack is an update domain of every group; standalone machines are anywhere."""
     chance = Random(seed)
     hosts = [HostName(f"host-{number:02}") for number in range(RACKS * HOSTS_EACH)]
     groups = [GroupName(f"group-{number}") for number in range(GROUPS)]
@@ -84,7 +84,7 @@ def test_after_a_rollout_that_moves_machines_the_next_has_no_more_waves(
     assert len(waves(service, work)) <= a_tenth_more(len(before))
 
 
-def test_where_hosts_have_no_racks_half_of_those_that_are_alike_take_the_machines(service: Service) -> None:
+def test_without_racks_half_of_the_interchangeable_hosts_take_the_machines(service: Service) -> None:
     service.apply(fleet(0, labelled=False))
     before = waves(service, Work.REBOOT)
     assert before == [HOSTS_EACH] * RACKS
@@ -102,7 +102,7 @@ def test_where_hosts_have_no_racks_half_of_those_that_are_alike_take_the_machine
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """How a fleet is made: groups that have an update domain on each kind of host, or are placed anywhere."""
+    """The shape of a fleet: groups have an update domain on each kind of host, or are placed anywhere."""
 
     kinds: int
     hosts_each: int
@@ -126,7 +126,7 @@ SHAPES = st.builds(
 
 
 def shaped(shape: Shape) -> FleetSpec:
-    """A fleet without labels; a group has as many domains as there are kinds of hosts, or fewer."""
+    """A fleet without labels; a group has at most as many domains as there are kinds of hosts."""
     chance = Random(shape.seed)
     hosts = [HostName(f"host-{number:02}") for number in range(shape.kinds * shape.hosts_each)]
     groups, machines = [], []
@@ -162,7 +162,7 @@ def shaped(shape: Shape) -> FleetSpec:
 def test_after_all_hosts_without_labels_were_emptied_there_are_at_most_a_tenth_more_waves(
     shape: Shape,
 ) -> None:
-    """A fleet that is placed anywhere is fitted first: its hosts are no waves otherwise."""
+    """The domains of a fleet that is placed anywhere are fitted first. Otherwise its hosts form no waves."""
     with TemporaryDirectory() as folder, closing(Service(sqlite_url(Path(folder)))) as service:
         service.apply(shaped(shape))
         if not shape.aligned:

@@ -1,4 +1,4 @@
-"""Whether drivers reach their hosts: asked in lanes, and shown with each host."""
+"""Connection tests of hosts in lanes, and how the results are shown."""
 
 import asyncio
 import threading
@@ -15,13 +15,14 @@ from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Don
 from forewarn.core.basic_types import HostName
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.host import Host
-from forewarn.server.wiring import PreparedServer, Parts, drivers_of, prepare_server, wire
+from forewarn.server.preparation import PreparedServer, drivers_of, prepare_server
+from forewarn.server.wiring import WiredServer, wire
 
 PATIENCE = 60.0
 
 
 class RackDriver:
-    """Reaches hosts as a test says: by name, why not; one that hangs is let go."""
+    """Reaches hosts as the test says; a hanging call is released."""
 
     limits = DriverLimits(timeout=timedelta(seconds=1), at_once=1, reach_every=timedelta(seconds=0.02))
 
@@ -78,12 +79,12 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
     driver.unreached = {"rack-2": "no route to rack-2", "rack-3": OSError("torn")}
     driver.hanging = {"rack-4"}
     await parts.guest.start([])
-    parts.worker.start()
+    parts.worker.start(parts.supervisor)
     try:
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app=parts.app), base_url="http://127.0.0.1", timeout=PATIENCE
         ) as client:
-            parts.reaching.load()
+            parts.host_probes.load()
             await _shown_as(
                 parts,
                 client,
@@ -98,7 +99,7 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
             await _until(parts, lambda: _is_told_of_what_is_away(client))
             driver.unreached = {"rack-1": "now this one"}
             await _shown_as(parts, client, {"rack-1": (False, "now this one"), "rack-2": (True, None)})
-            assert driver.asked.count("rack-4") == 1  # as long as the first has not been answered
+            assert driver.asked.count("rack-4") == 1  # until the first answer
             driver.go.set()
             await _shown_as(parts, client, {"rack-4": (True, None)})
             await _until(parts, lambda: _is_told_of_what_is_back(client))
@@ -112,9 +113,9 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
 
 
 async def _shown_as(
-    parts: Parts, client: httpx.AsyncClient, expected: dict[str, tuple[bool | None, str | None]]
+    parts: WiredServer, client: httpx.AsyncClient, expected: dict[str, tuple[bool | None, str | None]]
 ) -> None:
-    """Wait until hosts are shown so."""
+    """Wait until hosts are shown like this."""
 
     async def look() -> None:
         hosts = (await client.get("/v1/hosts")).json()["hosts"]
@@ -123,14 +124,14 @@ async def _shown_as(
     await _until(parts, look)
 
 
-async def _until(parts: Parts, look: Callable[[], Awaitable[None]]) -> None:
-    """Have hosts asked about, as the server does each second, until a look finds all as it should be.
+async def _until(parts: WiredServer, look: Callable[[], Awaitable[None]]) -> None:
+    """Run connection tests each second, like the server, until a look succeeds.
 
     On a busy machine an answer may come too late, which counts, and records are saved later than shown.
     """
     deadline = monotonic() + PATIENCE
     while True:
-        await asyncio.to_thread(parts.reaching.ask)
+        await asyncio.to_thread(parts.host_probes.ask)
         try:
             return await look()
         except AssertionError:
@@ -144,7 +145,7 @@ def _shown(host: dict[str, Any]) -> tuple[bool | None, str | None]:
 
 
 async def _is_told_of_what_is_away(client: httpx.AsyncClient) -> None:
-    """Look at the host, and at the gauges."""
+    """Check the host and the gauges."""
     one = (await client.get("/v1/hosts/rack-2")).json()["host"]
     assert _shown(one) == (False, "no route to rack-2")
     assert one["reached_at"] is None
@@ -156,13 +157,13 @@ async def _is_told_of_what_is_away(client: httpx.AsyncClient) -> None:
 
 
 async def _is_told_of_what_is_back(client: httpx.AsyncClient) -> None:
-    """Look at the host, at what was counted, and at the records by which watchers update."""
+    """Check the host, the counters, and the records by which clients update."""
     one = (await client.get("/v1/hosts/rack-4")).json()["host"]
     assert (one["reached_at"] is not None, one["unreachable_since"]) == (True, None)
     counted = (await client.get("/metrics")).text
     for answer in ("reached", "unreached", "none"):
         assert f'forewarn_driver_calls_total{{answer="{answer}",driver="rack",verb="reach"}}' in counted
-    # Each change has a record, by which those who watch update.
+    # Each change has a record, by which clients update.
     records = (await client.get("/v1/history?host=rack-2")).json()["records"]
     kinds = [each["kind"] for each in records if "reach" in each["kind"]]
     assert (kinds[0], kinds[-1]) == ("host-reachable", "host-unreachable")

@@ -1,16 +1,18 @@
-"""Rehearsals whose saving fails, or is not answered: guests meet only what is kept."""
+"""Rehearsals with failed or uncertain commits: guests see only committed changes."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from forewarn.control.rehearsals.open_rehearsals import Rehearsal
+from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, Rehearsal
 from forewarn.core.basic_types import Action, OrderState, ProjectName
 from forewarn.core.errors import Conflict, NotFound, Unavailable, Uncertain
-from forewarn.core.rehearsal_rules import Fault, FaultKind
+from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
 from forewarn.store.opening import database
-from forewarn.store.store import open_store
+from forewarn.store.snapshots import Snapshot
+from forewarn.store.store import Store, open_store
 from forewarn.wire.fleet import read_fleet
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import holding
@@ -35,7 +37,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
     monkeypatch.setattr(database, "LOCK_SECONDS", 0)
     service = Service(sqlite_url(tmp_path))
     service.apply(read_fleet(FLEET))
-    service.restart()  # the endpoint knows the machines from then on
+    service.restart()  # from then on, the endpoint knows the machines
     service.poll("lab-0")
     yield service
     service.close()
@@ -81,7 +83,7 @@ def test_no_guest_meets_faults_that_could_not_be_saved(service: Service) -> None
     assert not is_spoiled(service)
 
 
-def test_what_was_not_renewed_for_want_of_a_store_is_not_taken_for_renewed(service: Service) -> None:
+def test_a_renewal_that_could_not_be_saved_does_not_count(service: Service) -> None:
     play(service)
     service.real += 29
     while_locked(service, lambda: play(service))
@@ -91,7 +93,7 @@ def test_what_was_not_renewed_for_want_of_a_store_is_not_taken_for_renewed(servi
         shown(service)
 
 
-def test_a_rehearsal_whose_end_could_not_be_saved_goes_on_with_its_orders_and_can_be_ended(
+def test_a_rehearsal_whose_end_could_not_be_saved_continues_and_can_be_ended(
     service: Service,
 ) -> None:
     play(service)
@@ -105,7 +107,7 @@ def test_a_rehearsal_whose_end_could_not_be_saved_goes_on_with_its_orders_and_ca
 
 
 @pytest.mark.parametrize("saved", [True, False])
-def test_a_beginning_that_was_not_answered_is_begun_once(service: Service, saved: bool) -> None:
+def test_an_uncertain_beginning_is_begun_once(service: Service, saved: bool) -> None:
     with lost_commit(saved=saved), pytest.raises(Uncertain):
         play(service)
     assert play(service) == SPOILED
@@ -113,7 +115,7 @@ def test_a_beginning_that_was_not_answered_is_begun_once(service: Service, saved
     assert said(service).count("rehearsal-begun") == 1
 
 
-def test_a_beginning_that_was_not_answered_and_is_not_asked_for_again_ends_by_itself(
+def test_an_uncertain_beginning_that_is_not_renewed_ends_automatically(
     service: Service,
 ) -> None:
     with lost_commit(saved=True), pytest.raises(Uncertain):
@@ -126,7 +128,7 @@ def test_a_beginning_that_was_not_answered_and_is_not_asked_for_again_ends_by_it
 
 
 @pytest.mark.parametrize("saved", [True, False])
-def test_an_end_that_was_not_answered_is_the_end_if_it_was_saved(service: Service, saved: bool) -> None:
+def test_an_uncertain_end_counts_if_it_was_saved(service: Service, saved: bool) -> None:
     play(service)
     with lost_commit(saved=saved), pytest.raises(Uncertain):
         service.rehearsals.end(LAB, by="lea")
@@ -140,10 +142,32 @@ def test_an_end_that_was_not_answered_is_the_end_if_it_was_saved(service: Servic
         assert play(service) == SPOILED
 
 
-def test_an_end_of_itself_that_was_not_answered_is_recorded_once(service: Service) -> None:
+def test_an_uncertain_automatic_end_is_recorded_once(service: Service) -> None:
     play(service)
     service.real += 31
     with lost_commit(saved=True), pytest.raises(Uncertain):
         service.tick()
     service.tick()
     assert said(service).count("rehearsal-ended") == 1
+
+
+def test_a_saved_rehearsal_is_answered_even_if_the_store_fails_after_the_commit(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, renew = Store.read, OpenRehearsals.renew
+    is_saved = False
+
+    def renew_and_fail_later(self: OpenRehearsals, saved: KeptRehearsal) -> None:
+        nonlocal is_saved
+        renew(self, saved)
+        is_saved = True
+
+    def fail(self: Store) -> AbstractContextManager[Snapshot]:
+        if is_saved:
+            raise Unavailable("the database does not answer")
+        return read(self)
+
+    monkeypatch.setattr(OpenRehearsals, "renew", renew_and_fail_later)
+    monkeypatch.setattr(Store, "read", fail)
+    assert play(service) == SPOILED
+    assert is_saved

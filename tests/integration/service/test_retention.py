@@ -1,4 +1,4 @@
-"""Old records go, a batch at a time, and nothing goes that is still needed."""
+"""Old records are removed in batches, except those that are still needed."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -29,7 +29,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def pass_over(service: Service) -> int:
-    """Run one pass as the engine would; return how many batches it took."""
+    """Run one pass like the engine; return the number of batches."""
     mine = RecordPruning(service.context, keep=KEEP)
     batches = 1
     while mine.prune(service.clock.now()):
@@ -41,7 +41,7 @@ def kinds(service: Service) -> list[str]:
     return [str(record.kind) for record in service.history()]
 
 
-def test_old_records_go_and_the_history_says_so(service: Service) -> None:
+def test_old_records_are_removed_and_the_history_says_so(service: Service) -> None:
     before = service.history()
     service.advance(days=31)
     service.order("web-0", Action.FREEZE)
@@ -54,14 +54,14 @@ def test_old_records_go_and_the_history_says_so(service: Service) -> None:
 
 
 def rows(service: Service, event: EventId) -> tuple[int, int]:
-    """Count the machines that are kept of an event: those that it named, and those that were told."""
+    """Count the saved machines of an event: those that it named, and those that received it."""
     with service.store.read() as snapshot:
         told = len(snapshot.work.notices([event]).get(event, {}))
         named = snapshot.work.events(EventFilter(machine="web-0", past=True), after=None, limit=99)[0]
     return sum(each.id == event for each in named), told
 
 
-def test_with_the_last_record_of_an_event_goes_who_was_told_of_it_and_it_says_nothing_of_that(
+def test_notices_are_removed_with_the_last_record_of_their_event(
     service: Service,
 ) -> None:
     service.poll("web-0")
@@ -83,7 +83,7 @@ def test_with_the_last_record_of_an_event_goes_who_was_told_of_it_and_it_says_no
     assert service.views.order(past.event.order).notice.never == 0
 
 
-def test_what_is_kept_of_an_event_stays_while_one_of_its_records_does(service: Service) -> None:
+def test_notices_stay_while_a_record_of_their_event_does(service: Service) -> None:
     service.poll("web-0")
     event = service.order("web-0", Action.RESTART).events[0].id
     service.fetch("web-0")
@@ -111,7 +111,7 @@ def test_a_second_look_on_the_same_day_does_nothing(service: Service) -> None:
     assert service.history() == left
 
 
-def test_a_pass_that_was_cut_off_is_carried_on_and_counted_whole(
+def test_an_interrupted_pass_is_continued_and_counted_completely(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pruning, "BATCH", 4)
@@ -149,7 +149,7 @@ def test_records_of_a_rollout_stay_until_it_is_over(service: Service) -> None:
     assert mine.id not in told
 
 
-def test_what_a_webhook_has_not_been_sent_stays(service: Service) -> None:
+def test_undelivered_records_of_a_webhook_stay(service: Service) -> None:
     service.webhooks.add("http://127.0.0.1:1/x", project=None, kinds=(), secret=None, by="test")
     service.order("web-0", Action.FREEZE)
     owed = service.history()[-2:]
@@ -158,7 +158,7 @@ def test_what_a_webhook_has_not_been_sent_stays(service: Service) -> None:
     assert service.history()[: len(owed)] == owed
 
 
-def test_a_server_keeps_its_history_as_long_as_it_is_told(tmp_path: Path) -> None:
+def test_a_server_keeps_its_history_for_the_configured_time(tmp_path: Path) -> None:
     environment = {"FOREWARN_HISTORY_KEEP": "30d"}
     fleet = sample_fleet(tmp_path)
     with Program(tmp_path, "--fleet", fleet, environment=environment) as program:
@@ -173,7 +173,7 @@ def test_a_server_keeps_its_history_as_long_as_it_is_told(tmp_path: Path) -> Non
         assert len(days) == len(pruned)
 
 
-def test_a_reader_that_was_away_too_long_is_told_so(tmp_path: Path) -> None:
+def test_a_reader_that_was_away_too_long_gets_an_error(tmp_path: Path) -> None:
     environment = {"FOREWARN_HISTORY_KEEP": "1d"}
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path), environment=environment) as program:
         program.advance(3 * 86400)

@@ -1,4 +1,4 @@
-"""What a rollout knows of hosts from what was saved is what it would read."""
+"""The cache of rollouts always equals what the store would return."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -31,11 +31,11 @@ def moved(service: Service) -> None:
 
 
 def saved_by_another_process(service: Service) -> None:
-    """Have a machine move, and tell nobody who follows this process."""
+    """Move a machine without notifying the listeners of this process."""
     following, service.store.saved = service.store.saved, lambda _: None
     moved(service)
     service.store.saved = following
-    service.put("alone", tags={"seen": "since"})  # the next thing that those who follow are told
+    service.put("alone", tags={"seen": "since"})  # the next change that listeners get
 
 
 CHANGES: dict[str, Callable[[Service], object]] = {
@@ -69,7 +69,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 @pytest.fixture
 def cache(service: Service) -> RolloutCache:
-    """One that follows the service, and knows all hosts."""
+    """Return a cache that follows the service, and knows all hosts."""
     cache, engine = RolloutCache(), service.engine
 
     def note(saved: Saved) -> None:
@@ -93,7 +93,7 @@ def read_anew(service: Service) -> HostSurvey:
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_after_a_change_hosts_are_known_as_they_would_be_read(
+def test_after_a_change_the_cache_equals_the_store(
     service: Service, cache: RolloutCache, change: Callable[[Service], object]
 ) -> None:
     before = read_anew(service)
@@ -101,7 +101,7 @@ def test_after_a_change_hosts_are_known_as_they_would_be_read(
     assert surveyed(service, cache) == read_anew(service) != before
 
 
-def test_what_is_known_is_not_counted_again(
+def test_known_footprints_are_not_computed_again(
     service: Service, cache: RolloutCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[Sequence[HostName]] = []
@@ -118,7 +118,7 @@ def test_what_is_known_is_not_counted_again(
     assert counted == [[], ["host-2"]]
 
 
-def test_what_a_transaction_itself_has_saved_is_read(service: Service, cache: RolloutCache) -> None:
+def test_values_saved_by_the_same_transaction_are_read(service: Service, cache: RolloutCache) -> None:
     with writing(service.store) as tx:
         service.put("web-1", host=EMPTY)
         survey = cache.survey(tx, HOSTS)
@@ -126,9 +126,7 @@ def test_what_a_transaction_itself_has_saved_is_read(service: Service, cache: Ro
         assert survey.footprint(EMPTY).counts
 
 
-def test_orders_are_read_again_when_nobody_knows_what_was_saved(
-    service: Service, cache: RolloutCache
-) -> None:
+def test_orders_are_read_again_when_a_commit_is_uncertain(service: Service, cache: RolloutCache) -> None:
     rollout = service.roll("host-1")
     (order,) = rollout.begun[-1].orders
     with writing(service.store) as tx:

@@ -1,4 +1,4 @@
-"""The rules over random histories with rollouts; every transaction is held against them."""
+"""The rules over random histories with rollouts; the checker runs after every transaction."""
 
 from tests.helpers.service.counts import seeds
 from tests.histories.histories import play

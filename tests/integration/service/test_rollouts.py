@@ -1,4 +1,4 @@
-"""Rollouts on a real store, with a clock that the test turns."""
+"""Rollouts on a real store, with a manual clock."""
 
 import tempfile
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ from tests.helpers.service.harness import START, Service, fleet, group, machine
 
 
 def three_domains() -> FleetSpec:
-    """Four hosts: two carry domain 0 of web, one domain 1, one a machine of its own."""
+    """Four hosts: two with domain 0 of web, one with domain 1, and one with a standalone machine."""
     return fleet(
         group("web"),
         machine("web-0", "host-1", group="web", domain=0),
@@ -60,7 +60,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def told(service: Service) -> list[str]:
-    """Whom events that are not started name, by name."""
+    """Return the machines in events that have not started, by name."""
     events = service.everything().events.values()
     return sorted(n.name for e in events if e.status is EventStatus.SCHEDULED for n in e.resources)
 
@@ -128,7 +128,7 @@ def test_a_dry_run_shows_the_plan_and_does_nothing(service: Service) -> None:
     assert told(service) == []
 
 
-def test_a_machine_that_polled_just_now_is_not_warned_of(service: Service) -> None:
+def test_a_machine_that_just_polled_causes_no_warning(service: Service) -> None:
     service.poll("solo")
     plan = service.rollouts.plan(RolloutRequest(hosts=(HostName("host-4"),), work=Work.FREEZE, by="test"))
     assert plan.warnings == ()
@@ -160,7 +160,7 @@ def test_the_coming_waves_of_a_rollout_are_expected_after_the_one_under_way(serv
     assert begins() == []
 
 
-def test_a_second_rollout_over_the_same_hosts_is_warned_of(service: Service) -> None:
+def test_a_plan_warns_of_another_rollout_over_the_same_hosts(service: Service) -> None:
     for name in ("solo", "web-0", "web-1", "web-2"):
         service.poll(name)
     first = service.roll("host-1", "host-2", "host-3")
@@ -188,7 +188,7 @@ def test_unknown_hosts_and_empty_lists_are_refused(service: Service) -> None:
         service.roll("host-1", work=Work.EVICT)
 
 
-# What is in the way
+# Obstacles
 
 
 def test_a_host_with_another_order_waits_and_goes_on_when_it_is_over(service: Service) -> None:
@@ -307,7 +307,7 @@ def test_a_host_that_its_group_can_no_longer_spare_pauses_the_rollout_which_says
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_machines_that_move_before_their_turn_are_planned_anew(service: Service) -> None:
+def test_machines_that_move_before_their_wave_are_planned_again(service: Service) -> None:
     rollout = service.roll("host-4", "host-1", "host-3")
     service.put("web-1", host=HostName("host-3"))
     service.advance(hours=3)
@@ -317,7 +317,7 @@ def test_machines_that_move_before_their_turn_are_planned_anew(service: Service)
     assert begun == ["solo", "web-0", "web-2", "web-1"]
 
 
-# What goes wrong
+# Failures
 
 
 def test_a_failed_step_pauses_the_rollout_and_says_why(service: Service) -> None:
@@ -377,7 +377,7 @@ def test_hosts_that_fail_are_left_out_as_many_as_the_rollout_may_lose(service: S
     assert rollout.why.startswith("host-3: order ")
 
 
-def test_a_cancelled_order_pauses_and_its_host_is_announced_anew(service: Service) -> None:
+def test_a_cancelled_order_pauses_the_rollout_and_its_host_is_announced_again(service: Service) -> None:
     rollout = service.roll("host-1")
     service.orders.cancel_order(order_of(service, rollout, "host-1"), by="ops")  # type: ignore[arg-type]
     service.tick()
@@ -399,7 +399,7 @@ def test_a_host_that_fails_pauses_the_rollout_and_waits_to_be_restored(service: 
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-# What people ask for
+# Pause, resume, abort
 
 
 def test_pausing_withdraws_what_is_announced_and_resuming_gives_full_notice(service: Service) -> None:
@@ -418,7 +418,7 @@ def test_pausing_withdraws_what_is_announced_and_resuming_gives_full_notice(serv
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_what_has_started_is_finished_while_paused(service: Service) -> None:
+def test_started_work_is_finished_while_paused(service: Service) -> None:
     service.poll("web-0")
     rollout = service.roll("host-1", "host-4", hosts_at_once=2)
     service.approve("web-0", *service.events("web-0"))
@@ -434,7 +434,7 @@ def test_what_has_started_is_finished_while_paused(service: Service) -> None:
     assert [list(wave.hosts) for wave in done.waves] == [["host-1"], ["host-4"]]
 
 
-def test_the_second_of_two_operators_is_told_what_changed(service: Service) -> None:
+def test_the_second_of_two_operators_learns_what_changed(service: Service) -> None:
     rollout = service.roll("host-1")
     service.rollouts.pause(rollout.id, by="ann", reason="lunch")
     with pytest.raises(Conflict, match="is paused already: by ann: lunch"):
@@ -445,7 +445,7 @@ def test_the_second_of_two_operators_is_told_what_changed(service: Service) -> N
 
 
 def two_stages(service: Service) -> Rollout:
-    """Begin on a host that carries two domains of a group, and let the second be announced."""
+    """Begin on a host with two domains of a group, and announce the second stage."""
     service.put("web-9", host=HostName("host-1"), group="web", update_domain=1)
     rollout = service.roll("host-1")
     service.advance(minutes=21)
@@ -509,7 +509,7 @@ def test_empty_hosts_are_done_a_wave_in_each_tick(service: Service) -> None:
     assert service.rollout(begun).state is RolloutState.DONE
 
 
-def test_a_rollout_that_waits_is_not_looked_at_for_what_does_not_concern_it(service: Service) -> None:
+def test_a_waiting_rollout_is_not_woken_by_unrelated_changes(service: Service) -> None:
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     rollout = service.roll("host-1")
     assert service.rollout(rollout).blocked
@@ -519,7 +519,7 @@ def test_a_rollout_that_waits_is_not_looked_at_for_what_does_not_concern_it(serv
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_whoever_decides_by_an_old_version_is_told_what_changed(service: Service) -> None:
+def test_a_decision_on_an_old_version_is_refused_with_the_change(service: Service) -> None:
     seen = service.roll("host-1", "host-2")
     service.rollouts.pause(seen.id, by="ann", version=seen.version)
     changed = r"changed since version 1: it is paused \(version 2\), paused by ann at 2026-01-05T12:00:00Z"
@@ -537,14 +537,14 @@ def test_whoever_decides_by_an_old_version_is_told_what_changed(service: Service
 def test_a_machine_that_is_not_healthy_in_time_pauses_the_rollout(service: Service) -> None:
     service.driver.slow = {"web-0"}
     rollout = service.roll("host-1", "host-2", terms=RolloutTerms(health=timedelta(minutes=20)))
-    # The work begins after a quarter of an hour, and should be over five minutes later.
+    # The work begins after a quarter of an hour, and takes five minutes.
     service.advance(minutes=39)
     assert service.rollout(rollout).state is RolloutState.RUNNING
     service.advance(minutes=1)
     paused = service.rollout(rollout)
     assert paused.state is RolloutState.PAUSED
     assert paused.why == "web-0: is not healthy 20 m after its work should have been over"
-    # A person may say to go on all the same; the wave is over when the work is.
+    # A person may continue anyway; the wave ends with its work.
     service.rollouts.resume(rollout.id, by="ops")
     service.advance(minutes=30)
     assert states(service.rollout(rollout)) == ["started", "planned"]
@@ -563,7 +563,7 @@ def test_a_machine_may_have_less_time_to_be_healthy_than_its_work_takes(
 
 
 def polling(service: Service, *names: str) -> Rollout:
-    """Begin a rollout that wants to hear again of machines that polled before."""
+    """Begin a rollout that requires new polls of machines that have polled before."""
     for name in names:
         service.poll(name)
     terms = RolloutTerms(health=timedelta(minutes=10), require_poll=True)
@@ -605,7 +605,7 @@ def test_a_poll_does_not_end_a_rollout_that_is_paused(service: Service) -> None:
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_machine_that_never_polled_is_not_waited_for(service: Service) -> None:
+def test_a_machine_that_never_polled_need_not_poll(service: Service) -> None:
     rollout = polling(service)
     service.advance(minutes=20)
     assert service.rollout(rollout).state is RolloutState.DONE
@@ -638,11 +638,11 @@ def test_a_rollout_whose_polls_are_awaited_can_be_aborted(service: Service) -> N
     assert service.rollout(rollout).state is RolloutState.ABORTED
 
 
-# Machines that their hypervisor says are off
+# Machines that are off
 
 
 def seen(service: Service, name: str, *, running: bool) -> None:
-    """Take what an import has found of a machine."""
+    """Apply what an import has found of a machine."""
     before = service.machine(name)
     found = ObservedMachine(before=before, hands=(), host=before.host or before.last_host, running=running)
     checked = CheckedFleet(changes=(), parts=(FleetChange(seen=(found,)),), origin="imported from test")
@@ -728,7 +728,7 @@ def test_a_machine_that_forewarn_has_stopped_is_not_missed(service: Service) -> 
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_somebody_else_may_do_the_work_of_a_rollout(service: Service) -> None:
+def test_external_programs_can_do_the_work_of_a_rollout(service: Service) -> None:
     terms = RolloutTerms(driver="external", heartbeat=timedelta(minutes=7))
     rollout = service.roll("host-1", "host-2", terms=terms)
     service.advance(minutes=16)
@@ -770,7 +770,7 @@ def test_a_wave_keeps_when_it_was_announced_and_started(service: Service) -> Non
     assert (second.announced_at, second.started_at) == (first.ended_at, None)
 
 
-def test_of_a_rollout_that_is_done_nobody_is_told_who_had_a_word_before(service: Service) -> None:
+def test_the_last_record_of_a_rollout_names_no_earlier_author(service: Service) -> None:
     rollout = service.roll("host-1")
     service.rollouts.pause(rollout.id, by="ann")
     service.rollouts.resume(rollout.id, by="ann")
@@ -815,7 +815,7 @@ def test_a_second_stage_waits_for_the_budget_too(service: Service) -> None:
 
 
 def crowd(*hosts: int, needs: int, count: int) -> FleetSpec:
-    """A machine of update domain 0 of web on each of these hosts, beside hosts that carry nothing."""
+    """A machine of update domain 0 of web on each of these hosts, beside empty hosts."""
     web = replace(group("web"), policy=GroupPolicy(budget=needs))
     members = (machine(f"m-{place}", f"host-{host}", group="web") for place, host in enumerate(hosts))
     return fleet(web, *members, hosts=count)
@@ -912,7 +912,7 @@ def test_aborting_leaves_started_work_to_finish(service: Service) -> None:
     service.advance(minutes=16)
     aborting = service.rollouts.abort(rollout.id, by="ops")
     assert aborting.rollout.state is RolloutState.RUNNING
-    assert said(service, rollout) == ["host-1: what has started is finished before the rollout is aborted"]
+    assert said(service, rollout) == ["host-1: started work is finished before the rollout is aborted"]
     with pytest.raises(Conflict, match="is being aborted"):
         service.rollouts.pause(rollout.id, by="ops")
     service.advance(hours=1)
@@ -921,7 +921,7 @@ def test_aborting_leaves_started_work_to_finish(service: Service) -> None:
     assert service.views.order(aborted.waves[0].orders[0]).order.state is OrderState.DONE
 
 
-# What always holds
+# Properties
 
 
 places = st.tuples(st.integers(1, 4), st.sampled_from(["web", "shop"]), st.integers(0, 2))
@@ -950,7 +950,7 @@ def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
         machine(f"m-{place}", f"host-{host}", group=owner, domain=domain)
         for place, (host, owner, domain) in enumerate(where)
     ]
-    # A fleet that could spare none of its machines is refused before any rollout.
+    # A fleet that can spare no machine is refused before any rollout.
     needs = min(needs, max(0, sum(each.group == "web" for each in members) - 1))
     groups = [replace(group("web"), policy=GroupPolicy(budget=needs)), group("shop")]
     with tempfile.TemporaryDirectory() as folder, closing(Service(sqlite_url(Path(folder)))) as service:
@@ -966,7 +966,7 @@ def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
             assert len(listed) == len({name for name, _ in listed})
             mine = service.rollout(rollout)
             if mine.state is RolloutState.PAUSED:
-                # Only if the three other hosts have room for no more of an update domain of one of them.
+                # Only if the other three hosts have no more room for an update domain of one of them.
                 assert work is Work.REDEPLOY
                 assert "of one update domain: redeploy some of them" in mine.why
                 domains = [each.update_domain for each in members if each.group == "web"]

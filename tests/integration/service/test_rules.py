@@ -26,9 +26,9 @@ def test_no_history_in_which_single_machines_move_breaks_a_rule() -> None:
     play(MovingHistories, seeds(3, long=200), Reached(MOVING_SITUATIONS))
 
 
-def test_what_is_announced_starts_once_nothing_hinders_it() -> None:
+def test_announced_events_start_once_nothing_blocks_them() -> None:
     play(ProgressHistories, seeds(4, long=300), Reached(PROGRESS_SITUATIONS))
 
 
-def test_what_is_announced_starts_once_all_hosts_can_be_reached_again() -> None:
+def test_announced_events_start_once_all_hosts_are_reachable_again() -> None:
     play(ReachHistories, seeds(6, long=200), Reached(REACH_SITUATIONS))

@@ -1,4 +1,4 @@
-"""Polls are saved a part at a time, and nobody is taken for silent meanwhile."""
+"""Polls are saved in chunks, and no group counts as silent meanwhile."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ NAMES = ("alone-0", "alone-1", "alone-2")
 
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """Give a service that saves the polls of one group and of one machine at a time."""
+    """Return a service that saves the polls of one group and one machine at a time."""
     monkeypatch.setattr(unsaved_activity, "AT_ONCE", 1)
     service = Service(sqlite_url(tmp_path))
     service.apply(fleet(group("web"), *(machine(name, "host-1") for name in NAMES)))
@@ -36,13 +36,13 @@ def shown(service: Service, name: str) -> datetime | None:
 
 
 def poll_all(service: Service) -> datetime:
-    """Poll as all guests; returns when that is saved."""
+    """Poll as all guests, and wait until that is saved."""
     for name in NAMES:
         service.poll(name)
     return service.clock.now() + service.policy.save_activity_every
 
 
-def test_a_tick_saves_a_part_and_the_next_ones_the_others(service: Service) -> None:
+def test_a_tick_saves_a_chunk_and_the_next_ones_the_others(service: Service) -> None:
     due = poll_all(service)
     assert service.engine.next_due(service.clock.now()) == due
     assert service.engine.tick(due)
@@ -53,7 +53,7 @@ def test_a_tick_saves_a_part_and_the_next_ones_the_others(service: Service) -> N
     assert saved(service) == dict.fromkeys(NAMES, service.clock.now())
 
 
-def test_polls_that_are_not_saved_yet_are_shown(service: Service) -> None:
+def test_unsaved_polls_are_shown(service: Service) -> None:
     polled, due = service.clock.now(), poll_all(service)
     assert [shown(service, name) for name in NAMES] == [polled] * 3
     service.engine.tick(due)

@@ -1,4 +1,4 @@
-"""The worker alone saves, so what it alone uses needs no lock: the feed, the engine, and how time passes."""
+"""Only the worker saves, so the feed, the engine and the clock watch need no lock."""
 
 import asyncio
 import threading
@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 
 from forewarn.config import Settings
-from forewarn.server.wiring import PreparedServer, drivers_of, prepare_server, wire
-from forewarn.store.saved import Saved
+from forewarn.server.preparation import PreparedServer, drivers_of, prepare_server
+from forewarn.server.wiring import wire
 from tests.helpers.service.racing import PATIENCE
 
 FLEET = {
@@ -26,28 +26,22 @@ CALLS = (
 )
 
 
-def test_whatever_callers_and_drivers_do_is_saved_and_handed_on_by_the_worker(tmp_path: Path) -> None:
+def test_the_worker_saves_and_publishes_all_changes(tmp_path: Path) -> None:
     settings = Settings(database=f"sqlite:///{tmp_path / 'f.db'}", clock="manual")
     opened = prepare_server(settings, drivers_of(settings))
-    saved_on, worker = asyncio.run(_called(opened))
+    saved_on = asyncio.run(_called(opened))
     opened.close()
     assert len(saved_on) >= len(CALLS)
-    assert set(saved_on) == {worker}
+    assert set(saved_on) == {"forewarn-worker"}
 
 
-async def _called(opened: PreparedServer) -> tuple[list[int], int]:
-    """Make calls; return the threads that told what was saved, and the worker's."""
-    saved_on: list[int] = []
+async def _called(opened: PreparedServer) -> list[str]:
+    """Make calls; return the names of the threads that called the listeners."""
+    saved_on: list[str] = []
     parts = wire(opened)
-    tell = opened.store.saved
-
-    def told(saved: Saved) -> None:
-        saved_on.append(threading.get_ident())
-        tell(saved)
-
-    opened.store.saved = told
+    opened.listeners.add(lambda _: saved_on.append(threading.current_thread().name))
     await parts.guest.start([])
-    parts.worker.start()
+    parts.worker.start(parts.supervisor)
     parts.lanes.start()
     try:
         async with httpx.AsyncClient(
@@ -61,4 +55,4 @@ async def _called(opened: PreparedServer) -> tuple[list[int], int]:
         await parts.guest.stop()
         for each in (parts.reads, parts.lanes, parts.worker):
             await asyncio.to_thread(each.stop)
-    return saved_on, parts.worker.thread
+    return saved_on

@@ -1,4 +1,4 @@
-"""Jobs that wait together are saved together: all that was answered is saved, and shown."""
+"""Waiting jobs share a transaction: everything that was answered is saved and published."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -42,14 +42,14 @@ def restart(service: Service, name: str) -> Callable[[Transaction], Placed]:
     return lambda tx: service.use_cases.orders.order_machine(tx, name, Action.RESTART, TEST)
 
 
-def test_each_job_sees_what_those_before_it_have_done(service: Service, worker: WorkerByHand) -> None:
+def test_each_job_sees_the_changes_of_earlier_jobs(service: Service, worker: WorkerByHand) -> None:
     first, second = worker.do(restart(service, "web-0"), restart(service, "web-0"))
     assert first.result(0).order.machine_name == "web-0"
     assert isinstance(second.exception(0), Conflict)
     assert len(service.events("web-0")) == 1
 
 
-def test_a_job_that_fails_is_undone_alone_and_the_others_are_shown(
+def test_a_failed_job_is_rolled_back_alone_and_the_others_are_published(
     service: Service, worker: WorkerByHand
 ) -> None:
     def order_and_fail(tx: Transaction) -> None:
@@ -62,9 +62,7 @@ def test_a_job_that_fails_is_undone_alone_and_the_others_are_shown(
     assert sent_by(worker.board) == sent_by(read_whole(service.store, lineage=service.url))
 
 
-def test_when_the_commit_fails_all_are_told_so_and_nothing_has_happened(
-    service: Service, worker: WorkerByHand
-) -> None:
+def test_a_failed_commit_fails_all_jobs_and_changes_nothing(service: Service, worker: WorkerByHand) -> None:
     def refuse(_: object) -> None:
         raise Unavailable("the disk is full")
 
@@ -82,7 +80,7 @@ def test_when_the_commit_fails_all_are_told_so_and_nothing_has_happened(
     assert again.exception(0) is None
 
 
-def test_what_another_process_has_saved_is_read(service: Service, worker: WorkerByHand) -> None:
+def test_changes_of_another_process_are_read(service: Service, worker: WorkerByHand) -> None:
     told, service.store.saved = service.store.saved, lambda _: None
     service.orders.order_machine("db", Action.RESTART, TEST)
     service.store.saved = told
@@ -91,7 +89,7 @@ def test_what_another_process_has_saved_is_read(service: Service, worker: Worker
     assert len(service.events("db")) == 1
 
 
-def test_what_may_have_been_saved_is_looked_for(service: Service, worker: WorkerByHand) -> None:
+def test_after_an_uncertain_commit_the_store_is_read(service: Service, worker: WorkerByHand) -> None:
     told, service.store.saved = service.store.saved, lambda _: None
     service.orders.order_machine("db", Action.RESTART, TEST)
     service.store.saved = told
@@ -100,7 +98,7 @@ def test_what_may_have_been_saved_is_looked_for(service: Service, worker: Worker
     assert sent_by(worker.board) == sent_by(read_whole(service.store, lineage=service.url))
 
 
-def test_a_tick_gives_way_after_a_piece_and_leaves_the_rest(
+def test_a_tick_yields_after_a_piece_and_leaves_the_rest(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(order_work, "TOGETHER", 1)
@@ -129,14 +127,14 @@ def test_groups_that_have_fallen_silent_are_disabled_a_batch_at_a_time(
 
 
 def outside(service: Service, name: str) -> OrderId:
-    """Have somebody else work on a machine, who says so once."""
+    """Start external work on a machine, with one report."""
     placed = service.orders.order_machine(name, Action.FREEZE, OrderRequest(by="ops", driver=EXTERNAL))
     service.approve(name, *placed.events)
     service.orders.heartbeat(placed.order.id)
     return placed.order.id
 
 
-def test_work_outside_that_nobody_reports_of_fails_an_order_at_a_time_where_others_wait(
+def test_report_timeouts_fail_one_order_at_a_time_while_callers_wait(
     service: Service,
 ) -> None:
     for name in ("web-0", "web-1", "web-2"):
@@ -150,17 +148,17 @@ def test_work_outside_that_nobody_reports_of_fails_an_order_at_a_time_where_othe
     assert failed == [1, 2, 3]
 
 
-def test_an_overdue_order_that_cannot_be_failed_keeps_none_of_the_others_waiting(
+def test_an_overdue_order_that_cannot_be_failed_does_not_block_others(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order, *others = [outside(service, name) for name in ("web-0", "web-1", "web-2")]
+    faulty, *others = [outside(service, name) for name in ("web-0", "web-1", "web-2")]
     service.real += 86_400
     fail = ExternalTimeout.fail
 
-    def fail_some(self: ExternalTimeout, tx: Transaction, late: OrderId, now: datetime, *, why: str) -> None:
-        if late == order:
+    def fail_some(self: ExternalTimeout, tx: Transaction, order: OrderId, now: datetime, *, why: str) -> None:
+        if order == faulty:
             raise RuntimeError("a fault of forewarn's own")
-        fail(self, tx, late, now, why=why)
+        fail(self, tx, order, now, why=why)
 
     monkeypatch.setattr(ExternalTimeout, "fail", fail_some)
     for _ in range(4):
@@ -169,12 +167,12 @@ def test_an_overdue_order_that_cannot_be_failed_keeps_none_of_the_others_waiting
     assert [service.views.order(each).order.state for each in others] == [OrderState.FAILED] * 2
 
 
-def test_what_is_due_does_not_wait_for_ever_behind_what_is_started(service: Service) -> None:
+def test_due_work_is_not_starved_by_starting_steps(service: Service) -> None:
     service.orders.order_machine("db", Action.RESTART, TEST)
     service.tick()
     service.clock.set(service.clock.now() + timedelta(minutes=15))
     for _ in range(2):
-        service.context.under_way.lose()  # as if something had been started again and again
+        service.context.outbox.mark_incomplete()  # as if steps had started repeatedly
         service.engine.tick(service.clock.now(), should_yield=lambda: True)
     (event,) = service.events("db")
     assert event.started_at is not None
@@ -193,5 +191,5 @@ def test_an_outage_is_logged_when_it_begins_and_not_at_every_tick(
     for _ in range(5):
         worker.tick()
     assert [line.getMessage() for line in caplog.records] == [
-        "nothing can be saved, polls go on being answered: the database is away"
+        "the store cannot be written; polls are still answered: the database is away"
     ]

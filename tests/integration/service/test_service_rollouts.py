@@ -1,4 +1,4 @@
-"""Rollouts of work on hosts themselves, on a real store with the simulated driver."""
+"""Rollouts of work on hosts themselves, with the simulated driver."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -62,7 +62,7 @@ def carried(service: Service, host: str) -> list[str]:
 
 
 def test_the_hosts_of_a_wave_are_emptied_and_worked_on_together(service: Service) -> None:
-    # A third host is like the two, so that both may be emptied at once.
+    # A third host is interchangeable with the two, so both may be emptied at once.
     service.put("web-3", host=HostName("host-4"), group=GroupName("web"))
     rollout = service.roll("host-1", "host-2", "host-3", work=Work.HOST, hosts_at_once=3)
     assert [wave.hosts for wave in rollout.waves] == [("host-1", "host-2"), ("host-3",)]
@@ -70,7 +70,7 @@ def test_the_hosts_of_a_wave_are_emptied_and_worked_on_together(service: Service
     assert {order.action for order in orders} == {Action.SERVICE}
     assert service.everything().hosts[HostName("host-1")].state is HostState.CORDONED
     service.advance(minutes=30)
-    # Neither went to the other, which is worked on too.
+    # Neither machine moved to the other host, which is worked on too.
     assert not {"web-0", "web-1"} & {*carried(service, "host-1"), *carried(service, "host-2")}
     service.advance(hours=2)
     assert service.rollout(rollout).state is RolloutState.DONE
@@ -94,7 +94,7 @@ def test_in_place_all_restart_with_their_host(service: Service) -> None:
     assert carried(service, "host-1") == ["web-0"]
 
 
-def test_two_domains_that_would_restart_together_are_refused_unless_somebody_says_why(
+def test_two_domains_that_would_restart_together_need_a_reason(
     service: Service,
 ) -> None:
     service.put("web-2", host=HostName("host-1"))
@@ -107,13 +107,13 @@ def test_two_domains_that_would_restart_together_are_refused_unless_somebody_say
     assert len(plan.expected[0].stages) == 1
 
 
-def test_what_belongs_to_work_on_hosts_is_refused_elsewhere(service: Service) -> None:
+def test_options_for_work_on_hosts_are_refused_elsewhere(service: Service) -> None:
     for terms in (RolloutTerms(returning=True), RolloutTerms(mode=ServiceMode.EVACUATE)):
         with pytest.raises(Invalid, match='only beside action "service"'):
             service.roll("host-1", terms=terms)
     with pytest.raises(Invalid, match="host_work: expected"):
         service.roll("host-1", work=Work.HOST, terms=RolloutTerms(host_driver="nobody"))
-    with pytest.raises(Invalid, match="whole: a host that is worked on itself always is"):
+    with pytest.raises(Invalid, match="whole: always the case for work on the host itself"):
         service.roll("host-1", work=Work.HOST, terms=RolloutTerms(whole=True))
 
 
@@ -123,7 +123,7 @@ def test_empty_hosts_are_worked_on_at_once(service: Service) -> None:
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_pause_takes_hosts_back_that_are_only_announced(service: Service) -> None:
+def test_a_pause_withdraws_announced_hosts(service: Service) -> None:
     rollout = service.roll("host-5", work=Work.HOST)
     service.rollouts.pause(rollout.id, by="test")
     order = service.views.order(rollout.waves[0].orders[0]).order
@@ -139,7 +139,7 @@ def begun(service: Service, kind: str) -> list[str]:
 
 
 def leaving(service: Service) -> Rollout:
-    """Let web-0 leave host-1, where solo-0 awaits its NotBefore."""
+    """Let web-0 leave host-1, where solo-0 waits for its NotBefore."""
     service.put("solo-0", host=HostName("host-1"))
     rollout = service.roll("host-1", "host-3", work=Work.HOST, terms=RolloutTerms(returning=True))
     [event] = [each for each in service.everything().events.values() if each.group == "web"]
@@ -175,9 +175,9 @@ def test_after_an_abort_no_machine_moves_and_no_host_is_worked_on(
     assert service.everything().events == {}
 
 
-def test_an_abort_is_over_at_once_where_nothing_runs(service: Service) -> None:
+def test_an_abort_ends_immediately_if_nothing_runs(service: Service) -> None:
     rollout = leaving(service)
-    service.advance(minutes=8)  # its event has left; the other waits for its NotBefore
+    service.advance(minutes=8)  # its event is over; the other one waits for its NotBefore
     aborted = service.rollouts.abort(rollout.id, by="ops").rollout
     assert aborted.state is RolloutState.ABORTED
     assert [wave.hosts for wave in aborted.waves] == [("host-1",)]
@@ -186,7 +186,7 @@ def test_an_abort_is_over_at_once_where_nothing_runs(service: Service) -> None:
         service.rollouts.abort(rollout.id, by="ops")
 
 
-def test_an_abort_that_waits_is_not_asked_for_twice(service: Service) -> None:
+def test_a_waiting_abort_cannot_be_repeated(service: Service) -> None:
     rollout = leaving(service)
     service.rollouts.abort(rollout.id, by="ops")
     with pytest.raises(Conflict, match="is being aborted: by ops"):
@@ -216,7 +216,7 @@ def test_a_host_that_does_not_come_back_pauses_its_rollout(service: Service) -> 
     assert any("is lost: fail it, or wait for it" in wait.reason for wait in plan.waiting)
 
 
-def test_hosts_whose_work_fails_are_left_out_and_take_no_machines(service: Service) -> None:
+def test_failed_hosts_are_given_up_and_take_no_machines(service: Service) -> None:
     terms = RolloutTerms(host_driver=EXTERNAL, max_failures=FailureLimit(amount=1))
     rollout = service.roll("host-5", "host-4", work=Work.HOST, terms=terms)
     service.advance(minutes=20)
@@ -230,7 +230,7 @@ def test_hosts_whose_work_fails_are_left_out_and_take_no_machines(service: Servi
     assert now.state is RolloutState.RUNNING
 
 
-def test_a_host_that_others_closed_stays_so(service: Service) -> None:
+def test_a_host_cordoned_by_others_stays_cordoned(service: Service) -> None:
     service.fleet.hosts.order_host(HostName("host-4"), Action.CORDON, OrderRequest(by="test"))
     rollout = service.roll("host-4", work=Work.HOST)
     service.advance(minutes=10)
@@ -238,7 +238,7 @@ def test_a_host_that_others_closed_stays_so(service: Service) -> None:
     assert service.everything().hosts[HostName("host-4")].state is HostState.CORDONED
 
 
-def test_a_host_that_cannot_be_emptied_is_left_out_after_every_way_was_tried(service: Service) -> None:
+def test_a_host_that_cannot_be_emptied_is_given_up_after_all_attempts(service: Service) -> None:
     service.put("solo", host=HostName("host-1"))
     service.driver.failing.add("web-0")
     terms = RolloutTerms(max_failures=FailureLimit(amount=1))
@@ -247,7 +247,7 @@ def test_a_host_that_cannot_be_emptied_is_left_out_after_every_way_was_tried(ser
     now = service.rollout(rollout)
     assert (now.state, now.abandoned) == (RolloutState.DONE, (HostName("host-1"),))
     assert service.everything().hosts[HostName("host-1")].state is HostState.OK
-    assert carried(service, "host-1") == ["web-0"]  # who had left stays where it went
+    assert carried(service, "host-1") == ["web-0"]  # machines that have left stay there
     tried = [(each.kind, each.reason) for each in service.history() if each.machine == "web-0"]
     said = [reason for kind, reason in tried if kind == "order-retried"]
     assert said == [
@@ -258,7 +258,7 @@ def test_a_host_that_cannot_be_emptied_is_left_out_after_every_way_was_tried(ser
     assert [task[2] for task in service.driver.begun if task[1] == "web-0"] == [1, 2, 3, 4]
 
 
-def test_the_next_wave_waits_for_the_health_of_the_hosts_and_pauses_if_one_is_ill(
+def test_the_next_wave_waits_for_healthy_hosts_and_an_unhealthy_one_pauses_the_rollout(
     service: Service,
 ) -> None:
     hook = ScriptedDriver()

@@ -1,4 +1,4 @@
-"""How much is asked of the database: exact counts, which do not depend on the computer."""
+"""The number of statements and transactions: exact counts, independent of the computer."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -43,7 +43,7 @@ def worker(service: Service, monkeypatch: pytest.MonkeyPatch) -> WorkerByHand:
 
 
 def order(service: Service, worker: WorkerByHand) -> None:
-    """Order something with a key, as most callers do."""
+    """Place an order with an idempotency key, as most callers do."""
     api = Api(app_of(service, worker=worker))
     answer = api("POST", "/v1/machines/m-5/redeploy", json={}, headers={"Idempotency-Key": "a-key"})
     assert answer.status_code == 202
@@ -76,9 +76,7 @@ def test_an_approval_with_its_start_takes_35_statements_and_two_writes(
     assert asked.writes <= 2, asked.listed()
 
 
-def test_a_name_that_nothing_has_costs_the_worker_no_search_for_what_was_meant(
-    service: Service, worker: WorkerByHand
-) -> None:
+def test_an_unknown_name_costs_the_worker_no_spelling_search(service: Service, worker: WorkerByHand) -> None:
     with counted(service.store) as asked:
         (answer,) = worker.do(ordering(service, "m-5x", Action.RESTART))
         refused = answer.exception()
@@ -88,7 +86,7 @@ def test_a_name_that_nothing_has_costs_the_worker_no_search_for_what_was_meant(
     assert said["error"]["message"] == 'machine "m-5x" does not exist; did you mean m-5?'
 
 
-def test_orders_that_wait_together_are_one_transaction_and_one_that_is_refused_is_undone_alone(
+def test_waiting_orders_share_a_transaction_and_a_refused_one_is_rolled_back_alone(
     service: Service, worker: WorkerByHand
 ) -> None:
     names = ["m-6", "m-7", "no-such", "m-8"]
@@ -99,7 +97,7 @@ def test_orders_that_wait_together_are_one_transaction_and_one_that_is_refused_i
     assert sent_by(worker.board) == sent_by(read_whole(service.store, lineage=service.url))
 
 
-def test_what_has_nothing_to_save_writes_nothing(service: Service, worker: WorkerByHand) -> None:
+def test_a_call_without_changes_writes_nothing(service: Service, worker: WorkerByHand) -> None:
     group = service.machine("m-5").group
     with counted(service.store) as asked:
         (answer,) = worker.do(lambda tx: service.use_cases.guests.enable(tx, group))
@@ -107,14 +105,14 @@ def test_what_has_nothing_to_save_writes_nothing(service: Service, worker: Worke
     assert not [text for text in asked.texts if not text.startswith("SELECT")], asked.listed()
 
 
-def test_a_tick_before_anything_is_due_asks_the_database_nothing(service: Service) -> None:
+def test_a_tick_without_due_work_runs_no_statement(service: Service) -> None:
     service.order("m-5", Action.RESTART)
     with counted(service.store) as asked:
         service.tick()
     assert (len(asked), asked.reads) == (0, 0), asked.listed()
 
 
-def test_what_no_change_tells_of_is_read_after_the_next_proof_that_something_can_be_saved(
+def test_unnoticed_changes_are_read_after_the_next_presence_save(
     service: Service,
 ) -> None:
     service.tick()

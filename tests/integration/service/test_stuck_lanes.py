@@ -1,4 +1,4 @@
-"""While every driver hangs, orders and approvals are answered as ever: nobody waits for a driver."""
+"""While every driver hangs, orders and approvals are answered as usual: no caller waits for a driver."""
 
 import asyncio
 import threading
@@ -13,14 +13,15 @@ from forewarn.control.driver import Begun, CancelAnswer, Cancelled, Checked, Don
 from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec, MachineSpec
 from forewarn.drivers.registry import DriversByName
-from forewarn.server.wiring import drivers_of, prepare_server, wire
+from forewarn.server.preparation import drivers_of, prepare_server
+from forewarn.server.wiring import wire
 
 PATIENCE = 60.0
 HOSTS = 3
 
 
 class StuckDriver:
-    """Never answers before it is let go."""
+    """Answers only when it is released."""
 
     limits = DriverLimits(timeout=timedelta(minutes=10), at_once=1)
 
@@ -63,7 +64,7 @@ async def _ordered_while_stuck(folder: Path, driver: StuckDriver) -> None:
     opened.fleet.apply_fleet(opened.transact, FLEET, by="test")
     parts = wire(opened)
     await parts.guest.start([])
-    parts.worker.start()
+    parts.worker.start(parts.supervisor)
     try:
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app=parts.app), base_url="http://127.0.0.1", timeout=PATIENCE

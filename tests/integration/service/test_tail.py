@@ -1,4 +1,4 @@
-"""The newest records in memory say what the store says."""
+"""The newest records in memory equal those in the store."""
 
 import threading
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def test_memory_and_store_agree(service: Service, wanted: RecordFilter) -> None:
             assert service.records.recent(number, wanted) == service.records.page(number, wanted, limit=1000)
 
 
-def test_what_is_older_or_about_a_machine_only_the_store_knows(service: Service) -> None:
+def test_only_the_store_has_older_records_and_those_of_one_machine(service: Service) -> None:
     with service.records.listening(lambda: None):
         service.recent.catch_up()
         newest = service.records.newest()
@@ -63,7 +63,7 @@ def test_what_is_older_or_about_a_machine_only_the_store_knows(service: Service)
         assert service.records.recent(newest, RecordFilter(machine=MachineName("web-0"))) is None
 
 
-def test_only_so_many_are_kept(service: Service) -> None:
+def test_the_number_of_records_in_memory_is_limited(service: Service) -> None:
     recent = RecentRecords(service.store, kept=8)
     tail = FollowedRecords(service.context, EVERYTHING, recent=recent)
     with tail.listening(lambda: None):
@@ -79,14 +79,14 @@ def test_only_so_many_are_kept(service: Service) -> None:
         assert kept == tail.page(newest - 2, RecordFilter(), limit=1000)
 
 
-def test_nothing_is_kept_while_nobody_listens(service: Service) -> None:
+def test_no_records_are_kept_without_followers(service: Service) -> None:
     with service.records.listening(lambda: None):
         service.recent.catch_up()
     service.recent.catch_up()
     assert service.records.recent(service.records.newest(), RecordFilter()) is None
 
 
-def test_what_another_process_has_saved_is_followed_without_a_change_of_this_one(service: Service) -> None:
+def test_followers_get_records_of_another_process_without_a_change_of_this_one(service: Service) -> None:
     feed = BoardFeed(service.store, lambda _: None, recent=service.recent, number=service.records.newest())
     other = open_store(service.url, new_id=lambda: "X", without_migration=True)
     tokens = Tokens(replace(service.context, store=other), new_secret=lambda: "s" * 43)
@@ -108,7 +108,7 @@ def declare(service: Service, *, sees_hosts: bool) -> None:
     service.recent.catch_up()
 
 
-def test_a_reader_that_looked_before_people_were_kept_from_hosts_shows_them_no_newer_record(
+def test_a_reader_with_an_old_snapshot_discloses_no_newer_record(
     service: Service,
 ) -> None:
     people = FollowedRecords(service.context, Scope(caller=DEFAULT_PROJECT), recent=service.recent)
@@ -116,20 +116,20 @@ def test_a_reader_that_looked_before_people_were_kept_from_hosts_shows_them_no_n
         declare(service, sees_hosts=True)
         with service.store.read() as before:
             number = before.records.newest()
-            declare(service, sees_hosts=False)  # while the reader works with what it has read
+            declare(service, sees_hosts=False)  # while the reader uses its snapshot
             newest = service.records.newest()
             service.order("web-0", Action.REDEPLOY)
             service.advance(hours=1)
             service.recent.catch_up()
             service.recent.disclose(before.fleet, DEFAULT_PROJECT, up_to=number)
-        assert people.recent(newest, RecordFilter()) is None  # each is still to be looked at
+        assert people.recent(newest, RecordFilter()) is None  # none is disclosed yet
         page = people.page(newest, RecordFilter(), limit=1000)
         assert people.recent(newest, RecordFilter()) == page
         assert any(record.host for record in service.history())
         assert not any(record.host for record in page.records)
 
 
-def test_a_follower_never_misses_a_record_while_others_are_saved_and_disclosed(service: Service) -> None:
+def test_a_follower_misses_no_record_during_saves_and_redactions(service: Service) -> None:
     scope = Scope(caller=DEFAULT_PROJECT)
     people = FollowedRecords(service.context, scope, recent=service.recent)
     with people.listening(lambda: None):

@@ -1,4 +1,4 @@
-"""Each change of a listed thing is announced by a record with its topic."""
+"""Each change of a listed value is announced by a record with its topic."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from tests.histories.situations import Reached
 
 Listed = Mapping[str, Mapping[str, Any]]
 
-# The field that tells the things of each list apart.
+# The key of each list.
 LISTS: Mapping[Topic, str] = {
     Topic.MACHINES: "vm_id",
     Topic.GROUPS: "name",
@@ -25,24 +25,24 @@ LISTS: Mapping[Topic, str] = {
     Topic.ROLLOUTS: "id",
     Topic.HOLDS: "id",
 }
-# Polls, looks at a host and the passing of time have no records. Events are the topic of an incarnation, too.
+# Polls, connection tests and time leave no records. An incarnation also has the topic of events.
 UNRECORDED = {
     (Topic.MACHINES, "last_seen"),
     (Topic.GROUPS, "incarnation"),
     (Topic.HOSTS, "reached_at"),
     (Topic.EVENTS, "armed_at"),
 }
-# A reason may end by itself, and a driver may say how far it is.
+# A reason may end automatically, and a driver may report progress.
 BY_ITSELF = {
     *((topic, field) for topic in (Topic.ORDERS, Topic.ROLLOUTS) for field in ("waiting", "waiting_until")),
     *((Topic.ORDERS, field) for field in ("stages", "steps", "host_steps")),
 }
-# A poll names no machine, and places are kept for all machines of an order together.
+# A poll names no machine, and places are reserved for all machines of an order together.
 UNNAMED = {"last_seen", "bound_for"}
 
 
 class AnnouncedHistories(FollowedHistories):
-    """A history in which each change of a list is held against the topics of the records."""
+    """A history that compares each change of a list with the topics of the records."""
 
     def __init__(self, seed: int, reached: Reached) -> None:
         super().__init__(seed, reached)
@@ -63,7 +63,7 @@ class AnnouncedHistories(FollowedHistories):
             self.check_machines(before, records)
 
     def check_machines(self, before: Mapping[Topic, Listed], records: Sequence[Record]) -> None:
-        """A record with the topic of machines says which of them it concerns."""
+        """A record with the topic of machines must name the machines that it concerns."""
         told = [RecordAnswer.of(each) for each in records if Topic.MACHINES in topics_of(each.kind)]
         events = before[Topic.EVENTS] | self._listed[Topic.EVENTS]  # type: ignore[operator]
         old, new = before[Topic.MACHINES], self._listed[Topic.MACHINES]
@@ -79,7 +79,7 @@ class AnnouncedHistories(FollowedHistories):
 
 
 def _changes(before: Listed, after: Listed) -> Iterator[str]:
-    """Name the fields that differ, or say that something has come or gone."""
+    """Return the changed fields, or whether a value was added or removed."""
     for id_ in before.keys() | after.keys():
         old, new = before.get(id_), after.get(id_)
         if old is None or new is None:
@@ -89,7 +89,7 @@ def _changes(before: Listed, after: Listed) -> Iterator[str]:
 
 
 def _concerns(record: RecordAnswer, machine: Mapping[str, Any], events: Listed) -> bool:
-    """Return whether a record concerns a machine, by what docs/reference says of topics."""
+    """Return whether a record concerns a machine, according to docs/reference."""
     if record.machine:
         return (record.project, record.machine) == (machine["project"], machine["name"])
     if record.event:

@@ -1,4 +1,4 @@
-"""Hosts that cannot be reached, as store and engine see them: orders wait, and go on by themselves."""
+"""Unreachable hosts in store and engine: orders wait, and continue automatically."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def driver() -> ScriptedDriver:
 
 @pytest.fixture
 def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
-    """A machine on host-1, and host-2, which has room for it."""
+    """A machine on host-1, and host-2 with room for it."""
     service = Service(f"sqlite:///{tmp_path}/reach.db")
     service.more_drivers[SCRIPTED] = driver
     service.wire(service.store)
@@ -53,7 +53,7 @@ def reach(service: Service) -> InTransactions:
 
 
 def heard(service: Service, why: str | None, *hosts: HostName) -> None:
-    """Take what a driver has said of hosts, and do what that makes due."""
+    """Save what a driver reports about hosts, and do the work that becomes due."""
     known = UNKNOWN.heard(why, at=service.clock.now())
     reach(service).save(dict.fromkeys(hosts or (TARGET,), known))
     service.tick()
@@ -63,7 +63,7 @@ def cut(service: Service, *hosts: HostName) -> None:
     heard(service, "no route to it", *hosts)
 
 
-def test_one_frame_for_programs_says_which_hosts_cannot_be_reached(service: Service) -> None:
+def test_the_json_output_names_unreachable_hosts(service: Service) -> None:
     with serving(app_of(service)) as url:
         words = ["watch", "--once", "--json", "--server", url]
         assert json.loads(CliRunner().invoke(app, words).stdout)["unreachable"] == {}
@@ -75,7 +75,7 @@ def test_one_frame_for_programs_says_which_hosts_cannot_be_reached(service: Serv
 
 
 def carry_out(service: Service, driver: ScriptedDriver) -> None:
-    """Let a driver begin what waits, and say a while later that it is done."""
+    """Let a driver begin the waiting step, and finish it later."""
     make_calls(service, driver)
     make_calls(service, driver, seconds=120)
 
@@ -102,15 +102,15 @@ def test_a_change_is_saved_with_a_record_and_survives_a_restart(service: Service
     ]
 
 
-def test_a_host_that_is_not_asked_about_any_more_counts_as_usable(service: Service) -> None:
+def test_a_host_that_is_no_longer_tested_counts_as_usable(service: Service) -> None:
     cut(service)
     reach(service).save({TARGET: Reachability()})
     assert history(service, Kind.HOST_REACHABLE) == [
-        ("host-reachable", TARGET, "its driver is not asked any more")
+        ("host-reachable", TARGET, "its driver no longer tests the connection")
     ]
 
 
-def test_an_order_whose_only_target_is_away_goes_on_by_itself_when_it_is_back(
+def test_an_order_whose_only_target_is_unreachable_continues_when_it_is_back(
     service: Service, driver: ScriptedDriver
 ) -> None:
     cut(service)
@@ -126,7 +126,7 @@ def test_an_order_whose_only_target_is_away_goes_on_by_itself_when_it_is_back(
     assert service.machine("web-0").host == TARGET
 
 
-def test_a_step_that_finds_its_target_away_waits_and_goes_on_by_itself(
+def test_a_step_whose_target_is_unreachable_waits_and_continues_automatically(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.refusing = {TARGET: Unknown("no answer within 10 s", host=TARGET)}
@@ -163,8 +163,8 @@ def test_a_target_that_comes_and_goes_ends_no_order(service: Service, driver: Sc
     assert len(driver.asked) == 2
 
 
-def test_of_many_empty_hosts_that_are_away_none_is_chosen(service: Service) -> None:
-    """The store looks at the emptiest hosts only; those that are away must not hide the one that is not."""
+def test_of_many_unreachable_empty_hosts_none_is_chosen(service: Service) -> None:
+    """The store reads only the emptiest hosts. Unreachable ones must not hide the reachable one."""
     away = [HostName(f"away-{number:02}") for number in range(60)]
     declare(service, SOURCE, *away, HostName("there"))
     cut(service, *away)
@@ -175,7 +175,7 @@ def test_of_many_empty_hosts_that_are_away_none_is_chosen(service: Service) -> N
     assert call.task.target.name == "there"
 
 
-def test_a_plan_says_which_target_is_away(service: Service) -> None:
+def test_a_plan_names_unreachable_targets(service: Service) -> None:
     cut(service)
     request = RolloutRequest(hosts=(SOURCE,), work=Work.HOST, by="test")
     planned = service.rollouts.plan(request)
@@ -185,7 +185,7 @@ def test_a_plan_says_which_target_is_away(service: Service) -> None:
     assert (obstacle.machine, obstacle.reason) == ("web-0", said)
 
 
-def test_a_rollout_waits_for_a_host_that_is_away_and_goes_on_by_itself(service: Service) -> None:
+def test_a_rollout_waits_for_an_unreachable_host_and_continues_automatically(service: Service) -> None:
     cut(service)
     rollout = service.roll(TARGET)
     waiting = service.rollout(rollout).waiting

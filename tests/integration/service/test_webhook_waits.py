@@ -1,4 +1,4 @@
-"""A webhook that fails is left alone until its next try, also by a server that is started anew."""
+"""A failing webhook is not called before its next retry, even after a restart of the server."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ HOUR = 3600.0
 
 
 class Deaf:
-    """A receiver that takes nothing, and tells when it was called."""
+    """A receiver that refuses everything, and counts its calls."""
 
     def __init__(self) -> None:
         self.called = asyncio.Event()
@@ -42,7 +42,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def failing(service: Service, *, wait: float) -> Webhook:
-    """Add a webhook that has failed once and has a record to be sent."""
+    """Add a webhook that has failed once and has a record to deliver."""
     added = service.webhooks.add("https://hooks.example/", project=None, kinds=(), secret=None, by="test")
     service.order("web-0", Action.RESTART)
     service.deliveries.failed(added.id, "it answered 503", number=added.delivered, wait=wait)
@@ -69,7 +69,7 @@ def sender(service: Service, webhook: Webhook, receiver: Deaf, pace: Pace | None
 
 
 def calls(service: Service, webhook: Webhook, *, pace: Pace | None = None, urged: bool = False) -> bool:
-    """Start anew, and return whether the webhook is called within the turns that a call takes."""
+    """Restart, and return whether the webhook is called within the time of a call."""
 
     async def played() -> bool:
         receiver = Deaf()
@@ -89,7 +89,7 @@ def calls(service: Service, webhook: Webhook, *, pace: Pace | None = None, urged
     return asyncio.run(played())
 
 
-def test_a_server_that_is_started_anew_does_not_call_it_before_the_time(service: Service) -> None:
+def test_a_restarted_server_does_not_retry_early(service: Service) -> None:
     webhook = failing(service, wait=HOUR)
     service.restart()
     (saved,) = service.deliveries.every()
@@ -99,16 +99,16 @@ def test_a_server_that_is_started_anew_does_not_call_it_before_the_time(service:
     assert calls(service, saved)
 
 
-def test_one_that_was_tried_out_well_is_called_at_once(service: Service) -> None:
+def test_a_successful_test_call_ends_the_wait(service: Service) -> None:
     assert calls(service, failing(service, wait=HOUR), urged=True)
 
 
-def test_a_clock_that_was_set_back_makes_the_wait_no_longer_than_it_is_at_most(service: Service) -> None:
+def test_a_clock_set_back_does_not_exceed_the_longest_wait(service: Service) -> None:
     webhook = failing(service, wait=86_400 * 365)
     assert calls(service, webhook, pace=Pace(first=0.01, longest=0.01))
 
 
-def test_one_of_a_store_that_did_not_keep_it_is_called_at_once(service: Service) -> None:
+def test_a_webhook_without_a_saved_retry_time_is_called_immediately(service: Service) -> None:
     added = service.webhooks.add("https://hooks.example/", project=None, kinds=(), secret=None, by="test")
     service.order("web-0", Action.RESTART)
     assert calls(service, added)

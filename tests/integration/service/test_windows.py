@@ -1,4 +1,4 @@
-"""Maintenance and rollouts that wait for the windows of projects, on a real store with a turned clock."""
+"""Maintenance and rollouts that wait for the windows of projects, with a manual clock."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -39,13 +39,13 @@ EVERY_DAY = frozenset(range(7))
 
 
 def open_at(start: str, hours: float, *days: str) -> Calendar:
-    """A window each day, closed on these days; histories begin on a Monday at noon."""
+    """A daily window that is closed on these days; histories begin on a Monday at noon."""
     window = Window(days=EVERY_DAY, start=time.fromisoformat(start), length=timedelta(hours=hours))
     return Calendar(windows=(window,), blackout=frozenset(date.fromisoformat(day) for day in days))
 
 
 def declared(shop: Calendar, bank: Calendar = Calendar()) -> FleetSpec:  # noqa: B008 - frozen
-    """One host of each project, and one that both share."""
+    """One host for each project, and one that both share."""
     spec = fleet(
         machine("web-0", "host-1", project=SHOP),
         machine("web-1", "host-2", project=SHOP),
@@ -98,7 +98,7 @@ def test_the_reason_names_the_opening_by_the_clock_of_the_project_and_holds_unti
     assert said(service, placed) == before
 
 
-def test_guests_are_told_in_time_for_the_window_and_no_sooner(service: Service) -> None:
+def test_events_are_announced_in_time_for_the_window_and_not_earlier(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     placed = maintain(service, "host-1")
     assert said(service, placed) == [f"host-1: {OUTSIDE}"]
@@ -130,14 +130,14 @@ def test_an_approval_in_the_window_starts_it_early(service: Service) -> None:
     assert started_at(service) == [START]
 
 
-def test_what_would_not_be_over_in_time_waits_for_the_next_day(service: Service) -> None:
+def test_work_that_would_exceed_the_window_waits_for_the_next_day(service: Service) -> None:
     service.apply(declared(open_at("11:00", 1.3)))  # it closes at 12:18; notice and work take 20 minutes
     maintain(service, "host-1")
     service.advance(hours=24)
     assert started_at(service) == [START + timedelta(hours=23)]
 
 
-def test_what_could_not_start_in_its_window_is_told_anew_for_the_next(service: Service) -> None:
+def test_work_that_missed_its_window_is_announced_again_for_the_next(service: Service) -> None:
     service.apply(declared(open_at("12:10", 0.4)))
     placed = maintain(service, "host-1")
     hold = service.fleet.hosts.hold(OrderRequest(by="test", reason="wait"), project=None, host=None)
@@ -212,13 +212,13 @@ def test_a_budget_that_can_never_be_met_is_refused_unless_it_is_an_emergency(ser
     assert started_at(service) == [START]
 
 
-def test_an_emergency_heeds_no_window(service: Service) -> None:
+def test_an_emergency_ignores_windows(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     maintain(service, "host-1", emergency="fire")
     assert started_at(service) == [START]
 
 
-def test_wider_windows_let_what_waits_go_on(service: Service) -> None:
+def test_wider_windows_wake_waiting_work(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     maintain(service, "host-1")
     assert service.apply(declared(open_at("11:00", 5))) == ("~ project shop: windows",)
@@ -226,7 +226,7 @@ def test_wider_windows_let_what_waits_go_on(service: Service) -> None:
     assert len(service.events("web-0")) == 1
 
 
-def test_a_guest_cannot_put_an_event_off_past_its_window_or_deadline(service: Service) -> None:
+def test_a_guest_cannot_defer_an_event_past_its_window_or_deadline(service: Service) -> None:
     spec = declared(open_at("11:00", 2))
     web = replace(group("web"), project=SHOP, policy=GroupPolicy(defer=timedelta(hours=3)))
     member = machine("front", "host-1", group="web", project=SHOP)
@@ -236,11 +236,11 @@ def test_a_guest_cannot_put_an_event_off_past_its_window_or_deadline(service: Se
     maintain(service, "host-1")
     [event] = service.events("front")
     service.fleet.guests.defer(service.machine("front").id, {event.id: 7200})
-    # The window closes at one; five minutes of work must fit, and a tick may come half a minute late.
+    # The window closes at one. Five minutes of work must fit, and a tick may be half a minute late.
     assert service.events("front")[0].not_before == START + timedelta(minutes=54, seconds=30)
 
 
-def test_a_guest_cannot_put_an_event_off_past_the_deadline_of_its_order(service: Service) -> None:
+def test_a_guest_cannot_defer_an_event_past_the_deadline_of_its_order(service: Service) -> None:
     web = replace(group("web"), policy=GroupPolicy(defer=timedelta(hours=3)))
     members = (machine("front", "host-1", group="web"), machine("late", "host-2", group="web"))
     service.apply(fleet(web, *members))
@@ -290,10 +290,10 @@ def test_the_plan_knows_the_windows(service: Service) -> None:
     assert service.rollout(rollout).ended_at == plan.expected[-1].end_at
 
 
-def test_all_who_ask_are_told_of_as_many_waves(service: Service) -> None:
+def test_every_request_shows_the_same_number_of_waves(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     request = RolloutRequest(hosts=None, work=Work.REBOOT, hosts_at_once=3, by="test")
-    # Without windows two hosts could go together.
+    # Without windows two hosts could be done together.
     planned = [wave.hosts for wave in service.rollouts.plan(request).rollout.waves]
     assert planned == [("host-3",), ("host-1", "host-2")]
     rollout = service.rollouts.begin(request).rollout
@@ -334,7 +334,7 @@ def never_in_common() -> FleetSpec:
     return declared(open_at("14:00", 2), open_at("16:00", 2))
 
 
-def test_what_no_window_has_room_for_any_more_is_not_resumed(service: Service) -> None:
+def test_a_rollout_that_no_window_fits_is_not_resumed(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     rollout = service.roll("host-2", "host-3")
     service.rollouts.pause(rollout.id, by="ops")
@@ -398,7 +398,7 @@ def test_the_reason_names_the_window_that_projects_share_if_each_has_others_befo
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_no_window_is_said_to_open_in_the_past_while_a_wave_lasts(service: Service) -> None:
+def test_no_reason_names_a_past_window_during_a_wave(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     service.driver.slow = {"till"}
     rollout = service.roll("host-3", "host-1", terms=RolloutTerms(health=timedelta(days=2)))
@@ -407,7 +407,7 @@ def test_no_window_is_said_to_open_in_the_past_while_a_wave_lasts(service: Servi
     assert waiting(service, rollout.id) == ["host-1: wave 2 waits for wave 1"]
 
 
-def test_a_machine_that_is_removed_with_its_group_keeps_no_order_from_going_on(service: Service) -> None:
+def test_a_machine_removed_with_its_group_blocks_no_order(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     service.put("alone", host=HostName("host-1"), project=ProjectName("shop"))
     service.poll("alone")

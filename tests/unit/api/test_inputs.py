@@ -5,56 +5,56 @@ import re
 import pytest
 
 from forewarn.api.app import ENDPOINTS
-from forewarn.api.inputs import InBody, InPath, InQuery, TableInBody, inputs
+from forewarn.api.inputs import BodyInput, PathInput, QueryInput, RawBodyInput, inputs_of
 from forewarn.api.request_fields import FLAG_IN_QUERY, LINE, one_of, seconds, several, whole, whole_in_query
-from forewarn.api.request_parts import Body, Query, declared, given, maybe
+from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRoute
 from forewarn.core.basic_types import Priority
 from forewarn.core.errors import Invalid
 
 
-@declared
+@request_model
 class Part(Body):
     """A body within a body."""
 
-    count: int = given(whole(minimum=0, maximum=9))
+    count: int = field(whole(minimum=0, maximum=9))
 
 
-@declared
+@request_model
 class Whole(Body):
     """A body."""
 
-    reason: str = given(LINE)
-    wait_seconds: float = given(seconds(exclusiveMinimum=0, maximum=86400), default=60)
-    parts: tuple[Part, ...] = given(several(Part.part(), most=2), default=())
+    reason: str = field(LINE)
+    wait_seconds: float = field(seconds(exclusiveMinimum=0, maximum=86400), default=60)
+    parts: tuple[Part, ...] = field(several(Part.part(), most=2), default=())
 
 
-@declared
+@request_model
 class Wanted(Query):
     """A query."""
 
-    limit: int = given(whole_in_query(minimum=1, maximum=10), default=5)
-    open: bool = given(FLAG_IN_QUERY, default=False)
-    priority: tuple[Priority, ...] = given(several(one_of(Priority)), default=())
-    name: str | None = maybe(LINE)
+    limit: int = field(whole_in_query(minimum=1, maximum=10), default=5)
+    open: bool = field(FLAG_IN_QUERY, default=False)
+    priority: tuple[Priority, ...] = field(several(one_of(Priority)), default=())
+    name: str | None = nullable(LINE)
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{each.method} {each.path}")
 def test_every_endpoint_takes_what_a_request_has(endpoint: ApiRoute) -> None:
     found = endpoint.inputs
-    in_path = {name for name, each in found.items() if isinstance(each, InPath)}
+    in_path = {name for name, each in found.items() if isinstance(each, PathInput)}
     assert in_path == set(re.findall(r"\{(\w+)\}", endpoint.path))
-    for kinds in (InQuery, InBody | TableInBody):
+    for kinds in (QueryInput, BodyInput | RawBodyInput):
         assert len([each for each in found.values() if isinstance(each, kinds)]) <= 1
     if endpoint.method in ("GET", "HEAD"):
-        assert not [each for each in found.values() if isinstance(each, InBody | TableInBody)]
+        assert not [each for each in found.values() if isinstance(each, BodyInput | RawBodyInput)]
 
 
-def test_what_no_request_has_is_found_when_the_endpoint_is_looked_at() -> None:
+def test_a_parameter_without_an_input_is_an_error() -> None:
     async def handler(limit: int) -> None: ...
 
-    with pytest.raises(TypeError, match="a request has no <class 'int'>"):
-        inputs(handler)
+    with pytest.raises(TypeError, match="no input for a parameter of type <class 'int'>"):
+        inputs_of(handler)
 
 
 def test_a_body_is_read_by_its_fields() -> None:
@@ -73,7 +73,7 @@ def test_a_body_is_read_by_its_fields() -> None:
         ({"reason": "why", "parts": [{}]}, "parts[0].count: this is missing"),
         ({"reason": "why", "parts": [1]}, "parts[0]: expected an object, got 1"),
         ({"reason": "why", "parts": [{"count": 1, "x": 1}]}, "parts[0].x: there is no such key in the body"),
-        ({"reason": "why", "parts": [{}, {}, {}]}, "parts: expected at most 2 of them, got 3"),
+        ({"reason": "why", "parts": [{}, {}, {}]}, "parts: expected at most 2 items, got 3"),
         ({"reason": "why", "wait_seconds": 0}, "wait_seconds: expected more than 0 s, got 0 s"),
         ({"reason": "why", "wait_seconds": "5"}, 'wait_seconds: expected a number, got "5"'),
         ({"reason": "why", "wait_seconds": float("inf")}, "wait_seconds: expected a finite number"),

@@ -9,19 +9,19 @@ from starlette.exceptions import HTTPException
 from forewarn.api import limits
 from forewarn.api.limits import (
     MOST_CALLERS,
-    Bodies,
+    BodyBudget,
     BodyLimits,
     CallerLimits,
     CallerTable,
     CallLimit,
     CallRefusals,
+    LimitedCaller,
     LimitExceeded,
-    Who,
-    address_of,
+    caller_at,
 )
 
-CI, BOB = Who("token", "ci"), Who("token", "bob")
-HERE = address_of("127.0.0.1", is_local=True)
+CI, BOB = LimitedCaller("token", "ci"), LimitedCaller("token", "bob")
+HERE = caller_at("127.0.0.1", is_local=True)
 
 
 class Time:
@@ -61,13 +61,13 @@ def test_a_burst_is_twice_the_rate_and_then_the_rate_holds(time: Time) -> None:
     assert admitted(lambda: callers.admit(CI), tries=50) == 10
 
 
-def test_what_one_caller_takes_leaves_others_theirs(time: Time) -> None:
+def test_the_limits_of_callers_are_independent(time: Time) -> None:
     callers = table(time, rate=10)
     admitted(lambda: callers.admit(CI), tries=50)
     assert admitted(lambda: callers.admit(BOB), tries=50) == 20
 
 
-def test_a_refusal_says_whose_limit_it_is_when_to_try_again_and_what_raises_it(time: Time) -> None:
+def test_a_refusal_names_the_caller_the_wait_and_the_setting(time: Time) -> None:
     callers = table(time, rate=0.1)
     callers.admit(CI)
     with pytest.raises(LimitExceeded) as refused:
@@ -78,12 +78,12 @@ def test_a_refusal_says_whose_limit_it_is_when_to_try_again_and_what_raises_it(t
     assert refused.value.headers == {"Retry-After": "10"}
 
 
-def test_as_many_calls_as_may_be_are_answered_at_once(time: Time) -> None:
+def test_concurrent_requests_are_limited(time: Time) -> None:
     callers = table(time, rate=0, calls=2)
     with callers.call(CI):
         with callers.call(CI):
             with pytest.raises(
-                LimitExceeded, match=r"2 calls of token 'ci' .*; \[operator\] calls raises it"
+                LimitExceeded, match=r"token 'ci' has 2 open requests, .*; \[operator\] calls raises it"
             ):
                 callers.call(CI).__enter__()
             with callers.call(BOB), callers.call(CI, is_stream=True):
@@ -92,10 +92,10 @@ def test_as_many_calls_as_may_be_are_answered_at_once(time: Time) -> None:
             pass
 
 
-def test_as_many_streams_as_may_be_are_open_at_once(time: Time) -> None:
+def test_open_streams_are_limited(time: Time) -> None:
     callers = table(time, rate=0, streams=1)
     with callers.call(CI, is_stream=True):
-        with pytest.raises(LimitExceeded, match="token 'ci' has 1 streams open"):
+        with pytest.raises(LimitExceeded, match="token 'ci' has 1 open streams"):
             callers.call(CI, is_stream=True).__enter__()
         with callers.call(CI):
             pass
@@ -103,7 +103,7 @@ def test_as_many_streams_as_may_be_are_open_at_once(time: Time) -> None:
         pass
 
 
-def test_a_limit_of_nothing_is_no_limit(time: Time) -> None:
+def test_a_limit_of_zero_is_no_limit(time: Time) -> None:
     callers = table(time, rate=0, calls=0, streams=0)
     with ExitStack() as open_calls:
         for is_stream in (False, True):
@@ -111,10 +111,10 @@ def test_a_limit_of_nothing_is_no_limit(time: Time) -> None:
                 open_calls.enter_context(callers.call(CI, is_stream=is_stream))
 
 
-def test_operators_on_the_same_computer_have_ten_times_as_much_while_there_are_no_tokens(time: Time) -> None:
+def test_without_tokens_local_operators_have_ten_times_the_limits(time: Time) -> None:
     callers = table(time, rate=10)
     assert admitted(lambda: callers.admit(HERE), tries=500) == 200
-    assert admitted(lambda: callers.admit(address_of("127.0.0.1")), tries=500) == 20
+    assert admitted(lambda: callers.admit(caller_at("127.0.0.1")), tries=500) == 20
 
 
 @pytest.mark.parametrize(
@@ -129,26 +129,26 @@ def test_operators_on_the_same_computer_have_ten_times_as_much_while_there_are_n
     ],
 )
 def test_a_caller_is_its_address_or_its_ipv6_network(one: str, other: str, same: bool) -> None:
-    assert (address_of(one) == address_of(other)) is same
+    assert (caller_at(one) == caller_at(other)) is same
 
 
-def test_addresses_that_ask_for_nothing_more_are_forgotten(time: Time) -> None:
+def test_idle_addresses_are_forgotten(time: Time) -> None:
     callers = table(time, rate=100)
     with callers.call(BOB):
         for number in range(3 * MOST_CALLERS):
             time.seconds += 0.02
-            callers.admit(Who("address", str(number)))
+            callers.admit(LimitedCaller("address", str(number)))
         assert len(callers) <= MOST_CALLERS + 1
 
 
-def test_more_addresses_at_once_than_can_be_remembered_share_what_is_one_callers(
+def test_addresses_beyond_the_maximum_share_one_allowance(
     time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "MOST_CALLERS", 10)
     callers = table(time, rate=10)
     for number in range(10):
-        callers.admit(Who("address", str(number)))
-    strangers = (Who("address", f"late-{number}") for number in range(100))
+        callers.admit(LimitedCaller("address", str(number)))
+    strangers = (LimitedCaller("address", f"late-{number}") for number in range(100))
     assert admitted(lambda: callers.admit(next(strangers)), tries=100) == 20
     assert len(callers) == 11
     # A token's holder is none of them.
@@ -172,7 +172,7 @@ SIZES = BodyLimits(usual=100, fleet=1000, free=10, all_of_projects=150, all_of_f
 
 
 def test_a_body_is_refused_at_the_first_byte_too_many() -> None:
-    bodies = Bodies(SIZES, CallRefusals())
+    bodies = BodyBudget(SIZES, CallRefusals())
     with bodies.reading(100, of_project=True) as take:
         take(100)
         with pytest.raises(HTTPException, match="larger than 100 bytes") as refused:
@@ -180,19 +180,19 @@ def test_a_body_is_refused_at_the_first_byte_too_many() -> None:
     assert refused.value.status_code == 413
 
 
-def test_all_bodies_together_are_bounded_until_their_calls_are_answered() -> None:
-    bodies = Bodies(SIZES, CallRefusals())
+def test_the_total_size_of_bodies_is_limited_until_the_responses_end() -> None:
+    bodies = BodyBudget(SIZES, CallRefusals())
     with bodies.reading(100, of_project=True) as first, bodies.reading(100, of_project=True) as second:
         first(100)
         second(70)
-        with pytest.raises(LimitExceeded, match="150 bytes, as many as may be: try again in 1 s"):
+        with pytest.raises(LimitExceeded, match="exceed 150 bytes, the maximum: try again in 1 s"):
             second(30)
     with bodies.reading(100, of_project=True) as third:
         third(100)
 
 
-def test_small_bodies_and_those_of_operators_find_room_whatever_projects_send() -> None:
-    bodies = Bodies(SIZES, CallRefusals())
+def test_projects_cannot_use_up_the_room_for_small_bodies_and_for_operators() -> None:
+    bodies = BodyBudget(SIZES, CallRefusals())
     with bodies.reading(200, of_project=True) as large:
         large(160)
         with bodies.reading(100, of_project=True) as small:

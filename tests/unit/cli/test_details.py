@@ -6,8 +6,8 @@ from forewarn.cli import terminal
 
 
 def test_times_in_sentences_are_written_as_everywhere() -> None:
-    said = terminal.readable("guests are told at 2026-01-05T12:00:00Z")
-    assert said == "guests are told at 2026-01-05 12:00:00 UTC"
+    said = terminal.readable("guests are notified at 2026-01-05T12:00:00Z")
+    assert said == "guests are notified at 2026-01-05 12:00:00 UTC"
 
 
 def test_amounts_are_written_as_people_do(capsys: pytest.CaptureFixture[str]) -> None:

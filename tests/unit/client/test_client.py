@@ -1,4 +1,4 @@
-"""The client of the operator API against answers that are made up."""
+"""The client of the operator API against scripted answers."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ CLOCK = {"kind": "manual", "now": "2026-01-05T12:00:00Z", "speed": 0.0}
 
 
 def client(*answers: tuple[int, object]) -> AsyncOperatorClient:
-    """A client whose calls are answered with these, one after the other."""
+    """Return a client whose calls get these answers in turn."""
     left = list(answers)
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -42,7 +42,7 @@ def over_limit(retry_after: str = "1") -> httpx.Response:
 
 
 class Limited:
-    """A server that is over a limit for some calls, and what its clients wait."""
+    """A server that limits some calls, and the pauses of its clients."""
 
     def __init__(self, *refusals: httpx.Response) -> None:
         self._left = list(refusals)
@@ -62,7 +62,7 @@ class Limited:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_call_beyond_a_limit_waits_as_long_as_it_is_told_and_is_sent_again(method: str) -> None:
+def test_a_call_over_a_rate_limit_is_retried_after_the_requested_pause(method: str) -> None:
     server = Limited(over_limit("1"), over_limit("2"))
     assert asyncio.run(server.call(method)) == CLOCK
     assert server.waits == [1.0, 2.0]
@@ -73,7 +73,7 @@ def test_a_call_beyond_a_limit_waits_as_long_as_it_is_told_and_is_sent_again(met
     [([over_limit()] * 9, 4), ([over_limit("60")], 0), ([over_limit("soon")], 0)],
     ids=["again and again", "for long", "nobody knows how long"],
 )
-def test_a_limit_that_lasts_is_told(refusals: list[httpx.Response], waits: int) -> None:
+def test_a_lasting_limit_is_raised(refusals: list[httpx.Response], waits: int) -> None:
     server = Limited(*refusals)
     with pytest.raises(RequestRefused, match="too often") as refused:
         asyncio.run(server.call("GET"))
@@ -84,14 +84,14 @@ def clock(*answers: tuple[int, object]) -> Any:
     return asyncio.run(client(*answers).get("/v1/clock", ClockAnswer))
 
 
-def test_a_reply_is_a_value_and_what_was_sent() -> None:
+def test_a_reply_has_a_value_and_the_json() -> None:
     sent = CLOCK | {"leap_seconds": 27}
     reply = clock((200, sent))
     assert (reply.value.kind, reply.value.now.year) == ("manual", 2026)
     assert reply.json == sent
 
 
-def test_a_refusal_has_the_servers_message_and_status() -> None:
+def test_request_refused_has_the_message_and_status_of_the_server() -> None:
     with pytest.raises(RequestRefused, match="no such thing") as refused:
         clock((404, {"error": {"code": "NotFound", "message": "no such thing"}}))
     assert refused.value.status == 404
@@ -102,31 +102,31 @@ def test_a_refusal_has_the_servers_message_and_status() -> None:
     [(200, b"<html>"), (500, {"detail": "oops"}), (404, b"[]"), (200, b"[" * 5000)],
     ids=["html", "another API", "a list", "nested without end"],
 )
-def test_what_does_not_talk_like_a_server_is_none(answer: tuple[int, object]) -> None:
-    with pytest.raises(ServerUnreachable, match="is no forewarn server"):
+def test_an_answer_of_another_program_is_server_unreachable(answer: tuple[int, object]) -> None:
+    with pytest.raises(ServerUnreachable, match="is not a forewarn server"):
         clock(answer)
 
 
-def test_an_answer_that_lacks_a_key_is_of_a_version_that_is_not_understood() -> None:
+def test_an_answer_without_a_key_is_not_understood() -> None:
     reply = clock((200, {"kind": "manual", "speed": 1.0}))
-    with pytest.raises(AnswerNotUnderstood, match=r"at http://here is of a version .* it sent no 'now'"):
+    with pytest.raises(AnswerNotUnderstood, match=r"at http://here has a version .* its answer has no 'now'"):
         _ = reply.value
 
 
 def host(name: str, *, state: str = "ok") -> dict[str, Any]:
-    """A host as a server sends it."""
+    """Return a host as a server sends it."""
     nothing = dict.fromkeys(each.name for each in fields(HostAnswer))
     known = {"name": name, "state": state, "driver": "external", "source": "declared", "bare_metal": False}
     return {**nothing, **known, "resources": {}, "labels": {}}
 
 
-def test_a_word_of_a_later_version_is_a_text() -> None:
+def test_an_unknown_enum_word_is_a_string() -> None:
     sent = {"hosts": [host("host-0", state="resting")], "next": None}
     reply = asyncio.run(client((200, sent)).all(HostAnswer))
     assert reply.value.items[0].state == "resting"
 
 
-def test_a_list_is_read_page_by_page() -> None:
+def test_all_reads_page_by_page() -> None:
     hosts = [host(f"host-{n}") for n in range(3)]
     pages = [(200, {"hosts": hosts[:2], "next": "two"}), (200, {"hosts": hosts[2:], "next": None})]
     reply = asyncio.run(client(*pages).all(HostAnswer))
@@ -134,14 +134,14 @@ def test_a_list_is_read_page_by_page() -> None:
     assert reply.json == {"hosts": hosts, "next": None}
 
 
-def test_a_server_of_another_version_is_not_one_that_a_rehearsal_cannot_reach() -> None:
+def test_a_rehearsal_reports_a_server_of_another_version() -> None:
     api = OperatorApi(client((200, {"kind": "manual", "speed": 1.0})))
-    with pytest.raises(Conflict, match="is of a version"):
+    with pytest.raises(Conflict, match="has a version"):
         asyncio.run(api.call("GET", "/v1/clock", ClockAnswer))
 
 
 class Breaking:
-    """A server that fails some calls, in these ways, and remembers with which keys it was called."""
+    """A server that fails calls in these ways, and records their keys."""
 
     def __init__(self, *troubles: Exception | httpx.Response) -> None:
         self._left = list(troubles)
@@ -169,7 +169,7 @@ def full(retry_after: str = "5", *, code: str = "Unavailable", status: int = 503
     return httpx.Response(status, json=said, headers={"Retry-After": retry_after})
 
 
-def test_a_post_whose_connection_breaks_is_sent_again_with_its_key() -> None:
+def test_a_post_is_retried_with_its_key_after_a_broken_connection() -> None:
     server = Breaking(httpx.ReadError("reset"), httpx.ConnectError("refused"), full())
     assert asyncio.run(server.call("POST")) == CLOCK
     assert server.waits == [0.5, 1.0, 5.0]
@@ -177,7 +177,7 @@ def test_a_post_whose_connection_breaks_is_sent_again_with_its_key() -> None:
     assert None not in server.keys
 
 
-def test_each_post_has_a_key_of_its_own_and_what_only_reads_has_none() -> None:
+def test_each_post_has_its_own_key_and_reads_have_none() -> None:
     server = Breaking()
     for method in ("POST", "POST", "GET"):
         asyncio.run(server.call(method))
@@ -187,7 +187,7 @@ def test_each_post_has_a_key_of_its_own_and_what_only_reads_has_none() -> None:
 
 
 @pytest.mark.parametrize("trouble", [httpx.ReadError("reset"), full()])
-def test_what_has_no_key_is_not_sent_again(trouble: Exception | httpx.Response) -> None:
+def test_a_call_without_a_key_is_not_retried(trouble: Exception | httpx.Response) -> None:
     server = Breaking(trouble)
     with pytest.raises((ServerUnreachable, RequestRefused)):
         asyncio.run(server.call("GET"))
@@ -195,14 +195,14 @@ def test_what_has_no_key_is_not_sent_again(trouble: Exception | httpx.Response) 
 
 
 @pytest.mark.parametrize("trouble", [httpx.ConnectError("refused"), httpx.ReadTimeout("slow"), full("60")])
-def test_a_server_that_is_not_there_or_away_for_long_is_told_at_once(trouble: Any) -> None:
+def test_a_missing_server_is_reported_at_once(trouble: Any) -> None:
     server = Breaking(trouble)
     with pytest.raises((ServerUnreachable, RequestRefused)):
         asyncio.run(server.call("POST"))
     assert len(server.keys) == 1
 
 
-def test_a_post_is_not_sent_again_for_ever() -> None:
+def test_a_post_is_retried_a_limited_number_of_times() -> None:
     server = Breaking(*[httpx.ReadError("reset")] * 9)
     with pytest.raises(ServerUnreachable, match="No server answers"):
         asyncio.run(server.call("POST"))
@@ -226,7 +226,9 @@ UNCERTAIN = full(code="Uncertain")
     ],
     ids=str,
 )
-def test_a_post_that_may_still_happen_is_told_as_that(troubles: list[Exception | httpx.Response]) -> None:
+def test_a_post_that_may_still_take_effect_is_outcome_unknown(
+    troubles: list[Exception | httpx.Response],
+) -> None:
     server = Breaking(*troubles)
     with pytest.raises(OutcomeUnknown, match="it may still happen"):
         asyncio.run(server.call("POST"))
@@ -234,7 +236,7 @@ def test_a_post_that_may_still_happen_is_told_as_that(troubles: list[Exception |
 
 
 @pytest.mark.parametrize("trouble", [UNCERTAIN, httpx.ReadError("reset")])
-def test_what_changes_something_and_has_no_key_may_still_happen_too(
+def test_a_put_that_may_still_take_effect_is_outcome_unknown(
     trouble: Exception | httpx.Response,
 ) -> None:
     server = Breaking(trouble)
@@ -243,7 +245,7 @@ def test_what_changes_something_and_has_no_key_may_still_happen_too(
     assert len(server.keys) == 1
 
 
-def test_a_post_that_is_decided_on_in_the_end_is_told_how() -> None:
+def test_a_final_decision_of_the_server_is_raised_as_it_is() -> None:
     server = Breaking(UNCERTAIN, full(status=409, code="Conflict"))
     with pytest.raises(RequestRefused) as refused:
         asyncio.run(server.call("POST"))
@@ -251,13 +253,13 @@ def test_a_post_that_is_decided_on_in_the_end_is_told_how() -> None:
 
 
 @pytest.mark.parametrize("more", [{"body": {"dry_run": True}}, {"params": {"dry_run": True}}])
-def test_a_dry_run_leaves_nothing_that_may_still_happen(more: dict[str, Any]) -> None:
+def test_a_dry_run_is_never_outcome_unknown(more: dict[str, Any]) -> None:
     server = Breaking(*[httpx.ReadError("reset")] * 9)
     with pytest.raises(ServerUnreachable, match=r"^No server answers"):
         asyncio.run(server.call("POST", **more))
 
 
-def test_a_server_that_hangs_is_waited_for_only_so_long() -> None:
+def test_a_server_that_hangs_is_unreachable_after_the_timeout() -> None:
     """A listener that accepts and never answers; without the limit the call would last ten minutes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         hanging = OperatorClient(f"http://127.0.0.1:{server.getsockname()[1]}")

@@ -1,8 +1,9 @@
-"""How a command ends that fails: with a message, and a code that scripts can rely on."""
+"""The message and the exit code of a failed command."""
 
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.exceptions import Exit
 from click.testing import CliRunner
@@ -24,10 +25,11 @@ from forewarn.core.errors import Conflict, Invalid
         (Invalid("the file is no config"), 2),
     ],
 )
-def test_an_error_is_a_message_and_a_code(
+def test_an_error_is_a_message_and_an_exit_code(
     error: Exception, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(Exit) as ended, exit_codes():
+    command = click.Command("create", params=[click.Option(["--role"])])
+    with click.Context(command), pytest.raises(Exit) as ended, exit_codes():
         raise error
     assert ended.value.exit_code == code
     assert str(error).partition(": ")[2] in capsys.readouterr().err
@@ -42,7 +44,7 @@ def test_an_error_is_a_message_and_a_code(
         (Invalid("the file is no config"), "Invalid", "the file is no config"),
     ],
 )
-def test_a_program_gets_the_error_as_json(
+def test_with_json_the_error_is_json(
     error: Exception, code: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(Exit), exit_codes(json=True):
@@ -55,13 +57,13 @@ def test_a_program_gets_the_error_as_json(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--json machine lst", "No such command 'lst'. Did you mean 'list'?"),
-        ("machine list --json --grup web", "No such option '--grup'. Did you mean '--group'?"),
-        ("machine list --frobnicate --json", "No such option '--frobnicate'."),
-        ("clock advance soon --json", "Invalid value for DURATION: expected a time such as 90"),
+        ("--json machine lst", "no such command 'lst'. Did you mean 'list'?"),
+        ("machine list --json --grup web", "no such option '--grup'. Did you mean '--group'?"),
+        ("machine list --frobnicate --json", "no such option '--frobnicate'"),
+        ("clock advance soon --json", "DURATION: expected a time such as 90"),
     ],
 )
-def test_what_was_typed_wrong_is_json_too_where_that_is_asked_for(words: str, message: str) -> None:
+def test_with_json_a_usage_error_is_json(words: str, message: str) -> None:
     result = CliRunner().invoke(app, words.split())
     assert result.exit_code == 2
     error = json.loads(result.stderr)["error"]
@@ -73,14 +75,14 @@ def test_what_was_typed_wrong_is_json_too_where_that_is_asked_for(words: str, me
 @pytest.mark.parametrize(
     "words", ["--json copy nowhere.db new.db", "copy nowhere.db new.db --json", "--json backup {file}"]
 )
-def test_what_a_store_is_refused_for_is_json_too(words: str, tmp_path: Path) -> None:
+def test_with_json_an_error_of_a_local_command_is_json(words: str, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("something")
     result = CliRunner().invoke(app, words.format(file=tmp_path / "taken").split())
     assert result.exit_code == 1
     assert set(json.loads(result.stderr)["error"]) == {"code", "message"}
 
 
-def test_json_of_a_command_that_is_run_is_not_ones_own() -> None:
+def test_json_of_a_nested_command_does_not_count() -> None:
     result = CliRunner().invoke(app, ["gate", "hots", "--", "program", "--json"])
     assert result.exit_code == 2
     assert "Did you mean 'host'?" in result.stderr
@@ -88,6 +90,6 @@ def test_json_of_a_command_that_is_run_is_not_ones_own() -> None:
 
 
 @pytest.mark.parametrize("words", ["xyz", "machine frobnicate", "machine list --zzz"])
-def test_nothing_is_suggested_that_is_not_close(words: str) -> None:
+def test_only_close_words_are_suggested(words: str) -> None:
     said = CliRunner().invoke(app, words.split()).stderr
     assert "did you mean" not in said.casefold()

@@ -1,4 +1,4 @@
-"""Drivers as use cases know them: who names another is told which there are."""
+"""Errors for unknown and unusable drivers name the usable ones."""
 
 import pytest
 
@@ -20,12 +20,12 @@ KNOWN = KnownDrivers(
         ("kvm", 'from: "kvm" cannot be used: install forewarn[libvirt]'),
     ],
 )
-def test_who_imports_from_a_driver_that_cannot_list_is_told_which_can(driver: str, said: str) -> None:
+def test_the_error_for_a_driver_that_cannot_list_names_those_that_can(driver: str, said: str) -> None:
     with pytest.raises(Invalid) as refused:
         KNOWN.check_listing(driver, where="from")
     assert f"{refused.value}" == said
 
 
-def test_where_no_driver_can_list_it_is_said_what_to_install() -> None:
+def test_if_no_driver_can_list_the_error_says_what_to_install() -> None:
     with pytest.raises(Invalid, match="no driver here can list what there is: install"):
         KnownDrivers(names=frozenset({"external"})).check_listing("libvirt", where="from")

@@ -1,4 +1,4 @@
-"""Names that nothing has, and what may have been meant."""
+"""Unknown names, and spelling hints."""
 
 from forewarn.control.naming import HINTS_A_SECOND, HINTS_AT_ONCE, HintAllowance
 from forewarn.core.basic_types import ProjectName
@@ -6,7 +6,7 @@ from forewarn.core.basic_types import ProjectName
 SHOP, OTHER = ProjectName("shop"), ProjectName("other")
 
 
-def test_names_are_looked_for_no_more_often_than_people_misspell_them() -> None:
+def test_spelling_hints_are_limited_in_rate() -> None:
     now = 100.0
     allowance = HintAllowance(monotonic=lambda: now)
     assert [allowance.take(SHOP) for _ in range(HINTS_AT_ONCE + 2)] == [True] * HINTS_AT_ONCE + [False] * 2
@@ -16,7 +16,7 @@ def test_names_are_looked_for_no_more_often_than_people_misspell_them() -> None:
     assert [allowance.take(SHOP) for _ in range(HINTS_AT_ONCE + 1)] == [True] * HINTS_AT_ONCE + [False]
 
 
-def test_a_project_takes_no_hints_from_others() -> None:
+def test_each_project_has_its_own_allowance() -> None:
     allowance = HintAllowance(monotonic=lambda: 100.0)
     while allowance.take(SHOP):
         pass

@@ -1,4 +1,4 @@
-"""Answers of drivers about planned moves: plans wait for them on their threads, lanes bring them."""
+"""Prechecks of plans: plans wait on their threads, and lanes bring the answers."""
 
 import threading
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def moves(*tasks: DriverTask) -> set[Move]:
     return {move for each in tasks if (move := move_of(each)) is not None}
 
 
-def test_plans_that_ask_at_once_each_get_all_answers() -> None:
+def test_concurrent_plans_each_get_all_answers() -> None:
     plans = PlanPrechecks()
     lanes: list[threading.Thread] = []
 
@@ -40,7 +40,7 @@ def test_plans_that_ask_at_once_each_get_all_answers() -> None:
         each.join(PATIENCE)
 
 
-def test_a_plan_waits_for_the_last_answer_though_another_plan_forgets_old_ones() -> None:
+def test_a_plan_waits_for_all_answers_even_if_another_plan_drops_old_ones() -> None:
     plans, asked = PlanPrechecks(), threading.Event()
     plans.submit = lambda _: asked.set()
     first, second = moving("web-0"), moving("web-1")
@@ -52,14 +52,14 @@ def test_a_plan_waits_for_the_last_answer_though_another_plan_forgets_old_ones()
     assert asked.wait(PATIENCE)
     plans.heard(first, FULL)
     later = NOW + KEPT_FOR + timedelta(seconds=1)
-    plans.ask([], now=later, within=0)  # forgets the first answer
+    plans.ask([], now=later, within=0)  # drops the first answer
     plans.heard(replace(first, now=later), FULL)
     plans.heard(replace(second, now=later), FULL)
     waiting.join(PATIENCE)
     assert found == [dict.fromkeys(moves(first, second), FULL)]
 
 
-def test_what_could_not_be_told_is_asked_again_by_the_next_plan() -> None:
+def test_the_next_plan_repeats_a_question_with_an_unknown_answer() -> None:
     plans, asked = PlanPrechecks(), list[DriverTask]()
 
     def submit(each: DriverTask) -> None:

@@ -1,10 +1,10 @@
-"""What drivers say of whether they reach hosts, as it is kept in memory."""
+"""The reachability of hosts, in memory."""
 
 import threading
 from collections.abc import Iterator, Set
 from datetime import UTC, datetime, timedelta
 
-from forewarn.control.host_reachability import UNKNOWN, Reachability, HostReachability, ReachState
+from forewarn.control.host_reachability import UNKNOWN, HostReachability, Reachability, ReachState
 from forewarn.core.basic_types import HostName
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -12,7 +12,7 @@ LATER = NOON + timedelta(seconds=10)
 ONE, TWO = HostName("host-1"), HostName("host-2")
 
 
-def test_a_state_has_the_time_since_when_it_is_so_and_when_the_host_was_last_reached() -> None:
+def test_a_state_has_its_start_and_the_time_of_the_last_contact() -> None:
     hosts = HostReachability()
     assert hosts.of(ONE) is UNKNOWN
     assert hosts.note(ONE, None, at=NOON)
@@ -27,7 +27,7 @@ def test_a_state_has_the_time_since_when_it_is_so_and_when_the_host_was_last_rea
 
 
 class OtherHosts(Set[HostName]):
-    """Has a driver's answer come in while it is looked through."""
+    """Lets a driver's answer arrive during an iteration."""
 
     def __init__(self, hosts: set[HostName], came: threading.Thread) -> None:
         self._hosts = hosts
@@ -36,7 +36,7 @@ class OtherHosts(Set[HostName]):
     def _come(self) -> None:
         if self._came.ident is None:
             self._came.start()
-            self._came.join(0.2)  # a lock keeps it out until this is over
+            self._came.join(0.2)  # the lock delays it until the end
 
     def __contains__(self, host: object) -> bool:
         self._come()
@@ -50,7 +50,7 @@ class OtherHosts(Set[HostName]):
         return len(self._hosts)
 
 
-def test_an_answer_that_comes_while_others_are_forgotten_is_not_lost() -> None:
+def test_an_answer_during_the_removal_of_other_hosts_is_not_lost() -> None:
     hosts = HostReachability()
     for number in range(10):
         hosts.note(HostName(f"gone-{number}"), None, at=NOON)

@@ -1,4 +1,4 @@
-"""What guests did is seen by readers at every moment of its way from the boards into the store."""
+"""Readers see polls and notices at every moment between the boards and the store."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ EVENT, MACHINE = EventId("E"), MachineId("web-0")
 
 
 class Boards:
-    """Boards with a poll and a notice; a test may stop them after they gave both away."""
+    """Boards with a poll and a notice. A test may stop them after they gave both away."""
 
     def __init__(self) -> None:
         self.polled: dict[MachineId, datetime] = {MACHINE: NOON}
@@ -55,7 +55,7 @@ class Boards:
 
 
 class NothingSaved:
-    """A store that has saved nothing."""
+    """A store without notices."""
 
     def notices(self, events: Sequence[EventId]) -> Sent:
         return {}
@@ -77,7 +77,7 @@ def notices_read(boards: Boards) -> tuple[Callable[[], object], Callable[[], obj
 
 
 @pytest.mark.parametrize("way", [polls_read, notices_read])
-def test_a_reader_sees_what_the_boards_gave_away_and_the_worker_has_not_taken_yet(
+def test_a_reader_waits_for_values_on_their_way_from_the_boards(
     way: Callable[[Boards], tuple[Callable[[], object], Callable[[], object]]],
 ) -> None:
     boards, seen = Boards(), list[object]()
@@ -86,7 +86,7 @@ def test_a_reader_sees_what_the_boards_gave_away_and_the_worker_has_not_taken_ye
     worker.start()
     assert boards.gave.wait(PATIENCE)
     reader = threading.Thread(target=lambda: seen.append(read()))
-    reader.start()  # the lock keeps it waiting; without it, it would read what is on no side
+    reader.start()  # it waits for the lock; without it, it would miss the values
     reader.join(0.05)
     assert seen == []
     boards.go_on.set()

@@ -1,4 +1,4 @@
-"""Who may do what, and whose tokens are good."""
+"""Roles, rights and tokens."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,8 +25,9 @@ from forewarn.core.access import (
     revoke,
 )
 from forewarn.core.basic_types import DEFAULT_PROJECT, Action, OrderId, ProjectName, Source
-from forewarn.core.errors import Unauthenticated, Conflict, ForewarnError, Invalid, NotFound, Refused
+from forewarn.core.errors import Conflict, ForewarnError, Invalid, NotFound, Refused, Unauthenticated
 from forewarn.core.model.order import Order
+from forewarn.core.session_cookies import Credentials, OpenSessions, identify
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SHOP = ProjectName("shop")
@@ -59,7 +60,7 @@ def ring(*tokens: Token) -> Keyring:
     ],
     ids=["viewer", "viewer of a project", "user", "operator", "anybody"],
 )
-def test_each_role_has_its_rights_and_no_other(who: Caller, rights: set[Right]) -> None:
+def test_each_role_has_exactly_its_rights(who: Caller, rights: set[Right]) -> None:
     assert {right for right in Right if may(who, right)} == rights
     for right in rights:
         check(who, right)
@@ -72,11 +73,11 @@ def test_each_role_has_its_rights_and_no_other(who: Caller, rights: set[Right]) 
     ("terms", "message"),
     [
         ({"emergency": "it burns"}, "only an operator may declare an emergency"),
-        ({"driver": "external"}, "driver: only an operator may say who does the work"),
-        ({"heartbeat": timedelta(minutes=1)}, "heartbeat_seconds: only an operator may say how long"),
+        ({"driver": "external"}, "driver: only an operator may choose the driver"),
+        ({"heartbeat": timedelta(minutes=1)}, "heartbeat_seconds: only an operator may set the heartbeat"),
     ],
 )
-def test_a_projects_user_may_not_break_promises_or_say_who_does_the_work(
+def test_a_projects_user_may_not_set_emergency_driver_or_heartbeat(
     terms: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(Refused, match=message):
@@ -112,48 +113,53 @@ def test_operators_change_every_order() -> None:
     check_change(order(Action.EVICT, Source.PLATFORM), project=None)
 
 
-# Who asks
+# Authentication
 
 
-def test_while_there_is_no_token_anybody_is_an_operator() -> None:
-    assert Keyring().caller(None, now=NOW) == LOCAL_OPERATOR
-    assert Keyring().caller("fw_stale", now=NOW) == LOCAL_OPERATOR
+def authenticated(keyring: Keyring, secret: str | None, *, now: datetime = NOW) -> Caller:
+    shown = Credentials(token=secret)
+    return identify(shown, keyring, OpenSessions(), now=now, real_now=now).caller
 
 
-def test_a_secret_names_its_caller() -> None:
+def test_before_the_first_token_every_caller_is_an_operator() -> None:
+    assert authenticated(Keyring(), None) == LOCAL_OPERATOR
+    assert authenticated(Keyring(), "fw_stale") == LOCAL_OPERATOR
+
+
+def test_a_secret_identifies_its_caller() -> None:
     both = ring(token("alice"), token("bob", role=Role.VIEWER))
-    assert both.caller("fw_bob", now=NOW) == Caller(name="bob", role=Role.VIEWER)
+    assert authenticated(both, "fw_bob") == Caller(name="bob", role=Role.VIEWER)
 
 
 @pytest.mark.parametrize("secret", ["fw_bob", "", "fw_alic", "fw_alice ", "\udcff", digest_of("fw_alice")])
-def test_another_secret_is_nobodys(secret: str) -> None:
+def test_an_unknown_secret_is_refused(secret: str) -> None:
     with pytest.raises(Unauthenticated, match="not known, has expired or was revoked"):
-        ring(token("alice")).caller(secret, now=NOW)
+        authenticated(ring(token("alice")), secret)
 
 
-def test_no_secret_is_told_what_to_send() -> None:
+def test_a_refusal_without_a_secret_says_how_to_send_one() -> None:
     with pytest.raises(Unauthenticated, match="Authorization: Bearer"):
-        ring(token("alice")).caller(None, now=NOW)
+        authenticated(ring(token("alice")), None)
 
 
-def test_a_token_is_good_until_its_expiry() -> None:
+def test_a_token_is_valid_until_it_expires() -> None:
     mine = ring(token("alice", life=timedelta(hours=1)))
-    assert mine.caller("fw_alice", now=NOW + timedelta(minutes=59)).name == "alice"
+    assert authenticated(mine, "fw_alice", now=NOW + timedelta(minutes=59)).name == "alice"
     with pytest.raises(Unauthenticated):
-        mine.caller("fw_alice", now=NOW + timedelta(hours=1))
+        authenticated(mine, "fw_alice", now=NOW + timedelta(hours=1))
 
 
-def test_when_the_last_token_is_revoked_the_door_stays_shut() -> None:
+def test_after_the_last_token_is_revoked_calls_still_need_a_token() -> None:
     with pytest.raises(Unauthenticated):
-        ring().caller(None, now=NOW)
+        authenticated(ring(), None)
 
 
-def test_what_is_kept_does_not_show_the_secret() -> None:
+def test_a_saved_token_does_not_contain_its_secret() -> None:
     assert "fw_alice" not in repr(token("alice"))
     assert len(digest_of("fw_alice")) == 64
 
 
-# Making and revoking
+# Creating and revoking tokens
 
 
 def test_the_first_token_is_an_operators() -> None:
@@ -166,25 +172,23 @@ def test_the_first_token_is_an_operators() -> None:
     ("wanted", "error", "message"),
     [
         (Grant(name="alice", role=Role.VIEWER), Conflict, 'token "alice" exists: revoke it first'),
-        (Grant(name="bob", role=Role.USER), Invalid, "project: a user is of one project"),
+        (Grant(name="bob", role=Role.USER), Invalid, "project: a user's token belongs to one project"),
         (Grant(name="bob", role=Role.OPERATOR, project=SHOP), Invalid, "project: an operator's"),
         (Grant(name="bob", role=Role.USER, project=ProjectName("shp")), Invalid, 'got "shp"'),
     ],
 )
-def test_a_token_that_makes_no_sense_is_refused(
-    wanted: Grant, error: type[ForewarnError], message: str
-) -> None:
+def test_an_invalid_token_request_is_refused(wanted: Grant, error: type[ForewarnError], message: str) -> None:
     with pytest.raises(error, match=message):
         check_grant(wanted, ring(token("alice")), projects=[SHOP])
 
 
 @pytest.mark.parametrize("project", [SHOP, DEFAULT_PROJECT])
-def test_a_project_that_exists_may_have_users_and_the_default_one_always_does(project: ProjectName) -> None:
+def test_known_projects_and_the_default_project_may_have_users(project: ProjectName) -> None:
     check_grant(Grant(name="bob", role=Role.USER, project=project), ring(token("alice")), projects=[SHOP])
 
 
 @pytest.mark.parametrize("life", [timedelta(), timedelta(seconds=-1), LONGEST_LIFE + timedelta(seconds=1)])
-def test_a_life_is_longer_than_nothing_and_has_an_end(life: timedelta) -> None:
+def test_the_life_of_a_token_is_positive_and_limited(life: timedelta) -> None:
     with pytest.raises(Invalid, match="expiry: expected more than nothing"):
         token(life=life)
 
@@ -197,7 +201,7 @@ def test_a_revoked_token_is_no_longer_valid() -> None:
         revoke("alicia", [token("alice")], now=NOW)
 
 
-def test_only_good_tokens_of_operators_count_as_operators() -> None:
+def test_only_valid_operator_tokens_count_as_operators() -> None:
     alice, bob = token("alice", life=timedelta(hours=1)), token("bob")
     known = [alice, revoke("bob", [bob], now=NOW), token("carol", role=Role.VIEWER)]
     assert operators(known, now=NOW) == [alice]

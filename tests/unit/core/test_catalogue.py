@@ -1,4 +1,4 @@
-"""What is known of each action and each kind of work: nothing is left out."""
+"""The catalogue is complete: it has every action and every kind of work."""
 
 from datetime import timedelta
 from typing import get_args
@@ -16,25 +16,25 @@ def test_every_action_is_on_machines_or_on_hosts() -> None:
     assert not {*ON_MACHINES} & {*ON_HOSTS}
 
 
-def test_every_kind_of_work_is_known_and_every_type_announces_one() -> None:
+def test_the_catalogue_has_every_kind_of_work_and_every_event_type() -> None:
     assert {*WORKS} == {*Work}
     assert {facts.event for facts in WORKS.values()} - {None} == {*EventType}
 
 
-def test_what_only_recommends_something_is_announced_as_such() -> None:
+def test_only_recommendations_have_a_hint_type() -> None:
     assert {facts.event for facts in WORKS.values() if facts.hint} == HINTS
 
 
-def test_what_maintenance_may_do_is_spelled_out_once() -> None:
+def test_the_literal_of_maintenance_matches_the_catalogue() -> None:
     assert set(get_args(MaintenanceWord)) == {*MAINTENANCE_WORK}
 
 
-def test_every_order_on_a_machine_can_be_chosen_by_what_it_is_about() -> None:
+def test_every_order_on_a_machine_has_a_help_text() -> None:
     assert all(facts.about and facts.work for facts in ON_MACHINES.values())
 
 
 @pytest.mark.parametrize("type_", EventType)
-def test_every_type_has_a_promised_notice(type_: EventType) -> None:
+def test_every_event_type_has_a_minimum_notice(type_: EventType) -> None:
     assert Policy().notice(type_) > timedelta()
 
 

@@ -1,4 +1,4 @@
-"""What a project's people are shown of a text, a record, a person."""
+"""Redaction of texts, records and people for a project."""
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
@@ -22,24 +22,24 @@ from forewarn.core.disclosure import (
     TOLD_OPERATORS,
     Disclosure,
     Names,
+    candidate_words,
     mark_driver_text,
     words,
-    words_in,
 )
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Approval, Event, Postponement
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.orders import reports
-from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.redaction import (
     NOT_FOR_PROJECTS,
     driver_named,
     machine_names,
-    project_name,
     mark_operator_text,
+    project_name,
     unmarked,
 )
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from tests.helpers.service.harness import START
 from tests.unit.slices import MINUTE, Fleet, machine
 
@@ -84,7 +84,7 @@ SEEN = Disclosure(project=ProjectName("a"), names=NAMES, sees_hosts=True)
         ("", ""),
     ],
 )
-def test_names_are_taken_out_of_texts(said: str, shown: str) -> None:
+def test_names_are_redacted_in_texts(said: str, shown: str) -> None:
     assert HIDDEN.text(said) == shown
 
 
@@ -112,7 +112,7 @@ def test_a_project_that_sees_hosts_and_operators_reads_no_names_of_other_project
         ("bob-web", "bob-web"),
     ],
 )
-def test_names_of_other_projects_and_their_groups_are_taken_out(said: str, shown: str) -> None:
+def test_names_of_other_projects_and_their_groups_are_redacted(said: str, shown: str) -> None:
     assert HIDDEN.text(said) == shown
 
 
@@ -122,20 +122,21 @@ def test_names_of_other_projects_and_their_groups_are_taken_out(said: str, shown
     [
         (mark_operator_text("new disks in kvm-1"), NOT_FOR_PROJECTS),
         (f"held by bob: {mark_operator_text('see db-3')}; since", f"held by bob: {NOT_FOR_PROJECTS}; since"),
-        (mark_operator_text("one") + ", " + mark_operator_text("two"), f"{NOT_FOR_PROJECTS}, {NOT_FOR_PROJECTS}"),
+        (
+            mark_operator_text("one") + ", " + mark_operator_text("two"),
+            f"{NOT_FOR_PROJECTS}, {NOT_FOR_PROJECTS}",
+        ),
         (mark_operator_text("cut off")[:-1], NOT_FOR_PROJECTS),
         (mark_operator_text("it \u2069 ends here"), NOT_FOR_PROJECTS),
         (mark_operator_text(""), ""),
     ],
 )
-def test_of_what_an_operator_writes_a_project_reads_only_that_it_was_written(
-    told: Disclosure, said: str, shown: str
-) -> None:
+def test_a_project_reads_a_placeholder_for_an_operators_text(told: Disclosure, said: str, shown: str) -> None:
     assert told.text(said) == (shown if told.sees_hosts else shown.replace("bob", "operator"))
 
 
 @pytest.mark.parametrize("name", ["payroll", "failed", "kvm-77", "was-removed"])
-def test_a_project_reads_only_its_own_of_the_machines_that_a_reason_names(name: str) -> None:
+def test_a_reason_shows_a_project_only_its_own_machines(name: str) -> None:
     said = f"waits for its turn, after {machine_names(['web-0', name])}; expected soon"
     assert HIDDEN.text(said) == "waits for its turn, after web-0, another machine; expected soon"
     assert SEEN.text(said) == HIDDEN.text(said)
@@ -143,7 +144,7 @@ def test_a_project_reads_only_its_own_of_the_machines_that_a_reason_names(name: 
 
 
 @pytest.mark.parametrize("told", [HIDDEN, SEEN])
-def test_a_project_reads_only_its_own_of_the_projects_that_a_reason_names(told: Disclosure) -> None:
+def test_a_reason_shows_a_project_only_its_own_name(told: Disclosure) -> None:
     own, other = project_name("a"), project_name("failed")
     assert (
         told.text(f"projects {other} and {own} have no window")
@@ -154,11 +155,11 @@ def test_a_project_reads_only_its_own_of_the_projects_that_a_reason_names(told: 
     assert unmarked(f"projects {other} and {own}") == "projects failed and a"
 
 
-def test_a_name_that_was_cut_off_is_not_read_either() -> None:
+def test_a_truncated_name_is_redacted() -> None:
     assert HIDDEN.text(machine_names(["payroll"])[:-3]) == "another machine"
 
 
-def test_a_machine_that_waits_for_its_turn_names_no_machine_of_another_project() -> None:
+def test_a_waiting_reason_names_no_machine_of_another_project() -> None:
     fleet = Fleet(machine("payroll"), machine("web-0"), hosts=["host-9"])
     fleet.draft.put_host(replace(fleet.draft.hosts[HostName("host-1")], at_once=1))
     order = fleet.service()
@@ -174,7 +175,7 @@ def test_operators_read_what_they_wrote_without_the_marks() -> None:
     assert unmarked("as it is") == "as it is"
 
 
-def test_a_choice_among_the_terms_of_an_order_stays_one() -> None:
+def test_enums_in_the_terms_of_an_order_stay_enums() -> None:
     order = Fleet(machine("web-0")).maintain()
     terms = replace(order.terms, mode=ServiceMode.IN_PLACE)
     assert HIDDEN.shown(replace(order, terms=terms)).terms.mode is ServiceMode.IN_PLACE
@@ -190,7 +191,7 @@ def test_a_project_reads_no_drivers_names() -> None:
     assert HIDDEN.shown(replace(order, driver="simulated")).driver == "simulated"
 
 
-def test_a_project_does_not_read_by_which_driver_its_machines_and_groups_were_imported() -> None:
+def test_a_project_does_not_see_the_driver_that_imported_its_machines_and_groups() -> None:
     assert SEEN.shown(replace(machine("web-0"), source="libvirt")).source == "platform"
     own = Fleet(machine("web-0", group="web")).draft.groups[GroupName("web")]
     assert HIDDEN.shown(own) == own
@@ -214,15 +215,13 @@ def test_a_project_does_not_read_by_which_driver_its_machines_and_groups_were_im
         ("a driver takes its time", "a driver takes its time"),
     ],
 )
-def test_of_what_a_driver_says_a_project_reads_only_that_it_was_said(
-    told: Disclosure, said: str, shown: str
-) -> None:
+def test_a_project_reads_a_placeholder_for_a_drivers_text(told: Disclosure, said: str, shown: str) -> None:
     assert told.text(said) == shown
     assert told.shown(record(by="anna", reason=said)).reason == shown
 
 
 @pytest.mark.parametrize("told", [HIDDEN, SEEN])
-def test_no_part_of_an_order_or_event_has_a_drivers_words_for_a_project(told: Disclosure) -> None:
+def test_no_text_of_an_order_or_event_shows_a_driver_text_to_a_project(told: Disclosure) -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
@@ -242,19 +241,19 @@ def test_no_part_of_an_order_or_event_has_a_drivers_words_for_a_project(told: Di
     assert "n7" not in repr(told.shown(closed))
 
 
-def test_a_project_reads_its_own_name_whatever_is_in_it() -> None:
+def test_a_projects_own_name_is_never_redacted() -> None:
     told = Disclosure(project=ProjectName("bob-a"), names=NAMES)
     assert told.text("project bob-a, not bob-b") == "project bob-a, not operator"
 
 
-def test_every_name_is_among_the_words_that_are_looked_up() -> None:
-    assert {"kvm-1", "kvm-2", "bob"} <= set(words_in('"kvm-1": to kvm-2.example, by bob.'))
-    assert {"kvm-1-bmc", "kvm-1", "kvm", "1-bmc"} <= set(words_in("kvm-1-bmc"))
+def test_every_name_is_among_the_candidate_words() -> None:
+    assert {"kvm-1", "kvm-2", "bob"} <= set(candidate_words('"kvm-1": to kvm-2.example, by bob.'))
+    assert {"kvm-1-bmc", "kvm-1", "kvm", "1-bmc"} <= set(candidate_words("kvm-1-bmc"))
     assert {"bob", "kvm-1"} <= words([record(by="bob", reason="host kvm-1 failed"), "text"])
 
 
-def test_a_name_in_a_word_is_no_longer_than_names_are() -> None:
-    found = set(words_in(f"kvm-1.{'x' * 64}"))
+def test_candidates_within_a_word_are_no_longer_than_names() -> None:
+    found = set(candidate_words(f"kvm-1.{'x' * 64}"))
     assert {"kvm-1", "x" * 64} <= found
     assert f"1.{'x' * 64}" not in found
 
@@ -270,7 +269,7 @@ def test_a_name_in_a_word_is_no_longer_than_names_are() -> None:
         ("web-0", "operator"),
     ],
 )
-def test_only_ones_own_people_have_names(name: str, shown: str) -> None:
+def test_only_a_projects_own_people_are_named(name: str, shown: str) -> None:
     assert HIDDEN.person(name) == shown
     assert SEEN.person(name) == name
 
@@ -294,7 +293,7 @@ def record(kind: Kind = Kind.EVENT_SCHEDULED, *, by: str, reason: str = "") -> R
         (Kind.WEBHOOK_FAILING, "", "webhook X to kvm-1", ("", "webhook X to kvm-1")),
     ],
 )
-def test_records_keep_what_a_projects_own_people_and_guests_said(
+def test_records_keep_texts_of_the_projects_own_people_and_guests(
     kind: Kind, by: str, reason: str, shown: tuple[str, str]
 ) -> None:
     seen = HIDDEN.shown(record(kind, by=by, reason=reason))
@@ -302,7 +301,7 @@ def test_records_keep_what_a_projects_own_people_and_guests_said(
     assert seen.host is None
 
 
-# Things of which a project sees a part
+# Objects that a project sees in part
 
 
 def test_a_machine_is_shown_without_its_hosts() -> None:
@@ -330,7 +329,7 @@ def test_a_webhook_is_shown_without_the_operator_who_added_it() -> None:
     assert SEEN.shown(webhook) == webhook
 
 
-def test_of_a_hosts_order_a_project_sees_its_own_machines_and_what_they_wait_for() -> None:
+def test_a_project_sees_its_own_machines_and_reasons_in_a_hosts_order() -> None:
     fleet = Fleet(machine("web-0", "kvm-1", group="bob-web"), machine("db-3", "kvm-1", group="db"))
     order = fleet.maintain("kvm-1", rollout="R")
     waits = (
@@ -344,7 +343,7 @@ def test_of_a_hosts_order_a_project_sees_its_own_machines_and_what_they_wait_for
     seen = HIDDEN.shown(replace(order, waiting=waits))
     assert [step.name for step in seen.steps] == ["web-0"]
     assert (seen.host, seen.terms.rollout) == (None, None)
-    # What is of others is said once, however much of it there is.
+    # One placeholder stands for all reasons of other projects.
     assert [each.reason for each in seen.waiting] == [
         "waits for a host",
         OTHER_PROJECTS_REASON.reason,
@@ -354,13 +353,13 @@ def test_of_a_hosts_order_a_project_sees_its_own_machines_and_what_they_wait_for
     ]
 
 
-# Whatever texts are added to the values: none of them is forgotten
+# Texts that later versions add are redacted too
 
 SAID = "of kvm-1 by bob"
 
 
 def filled(kind: Any) -> Any:
-    """Make a value all of whose texts name a host and an operator, but for its own names."""
+    """Make a value whose texts all name a host and an operator, except its own names."""
     given: dict[str, Any] = {}
     for each, hint in get_type_hints(kind).items():
         if kind is Approval and each == "kind":
@@ -413,7 +412,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", [Order, Event, Record])
-def test_no_text_of_a_value_is_forgotten(kind: Any) -> None:
+def test_every_text_of_a_value_is_redacted(kind: Any) -> None:
     value = filled(kind)
     assert {"kvm-1", "bob"} <= words([value])
     seen = list(texts(HIDDEN.shown(value)))

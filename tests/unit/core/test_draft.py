@@ -1,4 +1,4 @@
-"""A draft: what the rules have changed, the incarnations that count it (rule 6), and whom it wakes."""
+"""Drafts: changed objects, incarnations (rule 6), and the orders and rollouts to look at."""
 
 from dataclasses import replace
 
@@ -35,26 +35,26 @@ def incarnation(fleet: Fleet) -> int:
 # Rule 6
 
 
-def test_an_announced_event_moves_the_incarnation_of_its_group_by_one_and_no_other() -> None:
+def test_an_announced_event_increases_only_its_groups_incarnation_by_one() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0", "host-2"))
     fleet.maintain()
     assert [(group.name, group.incarnation) for group in fleet.draft.changes().groups] == [("web", 2)]
 
 
-def test_however_much_a_transaction_changes_it_moves_the_incarnation_by_one() -> None:
+def test_a_transaction_increases_an_incarnation_at_most_by_one() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2"))
     fleet.maintain("host-1")
     fleet.maintain("host-2")
     assert (incarnation(fleet), incarnation(fleet)) == (2, 2)
 
 
-def test_what_comes_and_goes_in_one_transaction_is_not_seen() -> None:
+def test_an_event_that_comes_and_goes_in_one_transaction_does_not_count() -> None:
     fleet = Fleet(machine("web-0"))
     interventions.cancel(fleet.draft, fleet.maintain().id, by="test")
     assert incarnation(fleet) == 1
 
 
-def test_an_approval_alone_is_not_seen() -> None:
+def test_an_approval_alone_does_not_count() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0"))
     fleet.maintain()
     fleet.turn()
@@ -62,7 +62,7 @@ def test_an_approval_alone_is_not_seen() -> None:
     assert incarnation(fleet) == 2
 
 
-def test_a_start_a_later_not_before_a_name_less_and_an_end_are_seen() -> None:
+def test_a_start_a_later_not_before_a_removed_name_and_an_end_count() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     fleet.maintain()
     fleet.turn()
@@ -70,7 +70,7 @@ def test_a_start_a_later_not_before_a_name_less_and_an_end_are_seen() -> None:
     fleet.draft.put_event(replace(event, not_before=event.not_before + MINUTE))
     assert incarnation(fleet) == 3
     fleet.turn()
-    events.take_out(fleet.draft, fleet.events()[0], MachineId("web-1"), why="moved")
+    events.remove_machine(fleet.draft, fleet.events()[0], MachineId("web-1"), why="moved")
     assert incarnation(fleet) == 4
     fleet.turn()
     events.start(fleet.draft, fleet.events()[0], why="it is time")
@@ -80,10 +80,10 @@ def test_a_start_a_later_not_before_a_name_less_and_an_end_are_seen() -> None:
     assert incarnation(fleet) == 6
 
 
-# What it answers
+# Queries
 
 
-def test_listed_update_domains_follow_what_the_draft_announces_and_ends() -> None:
+def test_listed_update_domains_include_the_drafts_own_events() -> None:
     fleet = Fleet(machine("web-0", domain=2), machine("web-1", "host-2", domain=1))
     assert fleet.draft.listed_domains(WEB) == ()
     order = fleet.maintain()
@@ -93,7 +93,7 @@ def test_listed_update_domains_follow_what_the_draft_announces_and_ends() -> Non
     assert fleet.draft.listed_domains(WEB) == (1,)
 
 
-def test_an_event_that_changes_is_counted_once() -> None:
+def test_a_changed_event_is_counted_once() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.maintain()
     events.start(fleet.draft, fleet.events()[0], why="it is time")
@@ -101,7 +101,7 @@ def test_an_event_that_changes_is_counted_once() -> None:
     assert fleet.draft.listed_domains(WEB) == ()
 
 
-def test_a_budget_counts_what_the_draft_has_announced() -> None:
+def test_a_budget_counts_the_drafts_own_events() -> None:
     machines = (machine(f"web-{n}", f"host-{n + 1}") for n in range(3))
     fleet = Fleet(*machines, machine("db-0"), policies={"web": GroupPolicy(budget=1)})
     fleet.order("web-0")
@@ -109,7 +109,7 @@ def test_a_budget_counts_what_the_draft_has_announced() -> None:
     assert (list(budgets), list(budgets[WEB].announced.values())) == ([WEB], ["web-0"])
 
 
-def test_records_are_numbered_on_from_the_newest() -> None:
+def test_record_numbers_continue_from_the_newest() -> None:
     fleet = Fleet(machine("web-0"))
     first = fleet.draft.base.number
     order = fleet.maintain()
@@ -128,13 +128,13 @@ def test_records_are_numbered_on_from_the_newest() -> None:
     ]
 
 
-def test_no_number_is_given_before_the_draft_is_saved() -> None:
+def test_the_store_assigns_no_number_before_the_draft_is_saved() -> None:
     fleet = Fleet(machine("web-0"))
-    with pytest.raises(LookupError, match="before the draft is saved"):
+    with pytest.raises(LookupError, match="when it saves the draft"):
         fleet.draft.given(fleet.draft.number)
 
 
-def test_what_is_known_keeps_its_number_and_what_is_new_comes_after_it() -> None:
+def test_saved_objects_keep_their_numbers_and_new_ones_get_later_numbers() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0", "host-2"))
     known = fleet.maintain("host-1")
     fleet.turn()
@@ -146,14 +146,14 @@ def test_what_is_known_keeps_its_number_and_what_is_new_comes_after_it() -> None
     assert saved == {known.id: numbers[known.id], new.id: 10}
 
 
-def test_a_draft_without_room_moves_nothing() -> None:
+def test_a_draft_without_loaded_room_refuses_moves() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     apart = Draft(replace(fleet.draft.base, room=None), now=fleet.now, new_id=lambda: "X")
     with pytest.raises(LookupError, match="room for it was not loaded"):
-        placement.choose(apart, fleet.machine("web-0"), but=None)
+        placement.choose(apart, fleet.machine("web-0"), excluded=())
 
 
-def test_hosts_carry_what_is_bound_for_them_and_not_what_leaves() -> None:
+def test_a_moving_machine_counts_for_its_target_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), machine("web-2", "host-3"), hosts=["host-2"])
     fleet.draft.put_machine(replace(fleet.machine("web-0"), bound_for=HostName("host-2")))
     fleet.draft.put_machine(replace(fleet.machine("web-2"), host=None))
@@ -162,7 +162,7 @@ def test_hosts_carry_what_is_bound_for_them_and_not_what_leaves() -> None:
     assert fleet.draft.changes().carried == {"host-1": -1, "host-2": 1, "host-3": -1}
 
 
-def test_what_is_asked_of_a_host_or_an_order_follows_what_the_draft_changes() -> None:
+def test_queries_by_host_and_order_include_the_drafts_changes() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), machine("db-0", "host-2"))
     order = fleet.maintain("host-2")
     assert [each.name for each in fleet.draft.machines_on(HostName("host-1"))] == ["web-0", "web-1"]
@@ -176,10 +176,10 @@ def test_what_is_asked_of_a_host_or_an_order_follows_what_the_draft_changes() ->
     assert [event.order for event in fleet.draft.events_of(other.id)] == [other.id]
 
 
-# Whom it wakes
+# Woken orders and rollouts
 
 
-def test_groups_that_lost_an_event_or_gained_a_healthy_machine_are_eased() -> None:
+def test_groups_that_lost_an_event_or_gained_a_healthy_machine_are_relieved() -> None:
     fleet = Fleet(
         machine("web-0"), machine("db-0", "host-2", state=MachineState.STOPPED), machine("x-0", "host-3")
     )
@@ -191,7 +191,7 @@ def test_groups_that_lost_an_event_or_gained_a_healthy_machine_are_eased() -> No
     assert fleet.draft.changes().relieved_groups == {WEB, DB}
 
 
-def test_a_group_is_eased_when_a_machine_leaves_an_event_that_goes_on() -> None:
+def test_a_group_is_relieved_when_a_machine_leaves_a_listed_event() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), policies={"web": GroupPolicy(freezes_at_once=2)})
     fleet.maintain(work=Work.FREEZE)
     fleet.turn()
@@ -200,13 +200,13 @@ def test_a_group_is_eased_when_a_machine_leaves_an_event_that_goes_on() -> None:
     assert fleet.draft.changes().relieved_groups == {WEB}
 
 
-def test_a_group_whose_policy_changes_is_eased() -> None:
+def test_a_group_with_a_new_policy_is_relieved() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.draft.put_group(replace(fleet.draft.groups[WEB], policy=GroupPolicy(budget=1)))
     assert fleet.draft.changes().relieved_groups == {WEB}
 
 
-def test_a_group_that_a_healthy_machine_comes_to_is_eased() -> None:
+def test_a_group_that_gains_a_healthy_machine_is_relieved() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0"))
     fleet.draft.put_machine(replace(fleet.machine("db-0"), group=WEB))
     assert fleet.draft.changes().relieved_groups == {WEB}
@@ -227,14 +227,14 @@ def test_budgets_tighten_when_a_group_needs_more() -> None:
         assert fleet.draft.changes().budgets_tightened == tighter
 
 
-def test_hosts_that_gained_a_machine_are_joined() -> None:
+def test_hosts_that_gained_a_machine_are_looked_at() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     fleet.draft.put_machine(replace(fleet.machine("web-0"), host=HostName("host-2")))
     fleet.draft.put_machine(machine("web-1", "host-3"))
     assert fleet.draft.changes().hosts_to_recheck == {"host-2", "host-3"}
 
 
-def test_everything_that_changed_stirs_the_rollouts_that_may_wait_for_it() -> None:
+def test_every_changed_group_and_host_is_listed_for_rollouts() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0", "host-2"), hosts=["host-3"])
     fleet.maintain("host-1")
     assert fleet.draft.changes().changed_groups_and_hosts == {"host-1", "web"}
@@ -246,14 +246,14 @@ def test_everything_that_changed_stirs_the_rollouts_that_may_wait_for_it() -> No
     assert fleet.draft.changes().changed_groups_and_hosts == {"host-2"}
 
 
-def test_what_did_not_change_is_not_saved() -> None:
+def test_unchanged_objects_are_not_saved() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.draft.put_machine(fleet.machine("web-0"))
     changes = fleet.draft.changes()
     assert (changes.machines, changes.changed_groups_and_hosts, changes.records) == ((), frozenset(), ())
 
 
-def test_what_was_taken_out_is_removed() -> None:
+def test_deleted_objects_are_removed() -> None:
     fleet = Fleet(machine("web-0"))
     del fleet.draft.machines[MachineId("web-0")]
     assert fleet.draft.changes().removed_machines == ("web-0",)
@@ -266,7 +266,7 @@ def test_a_user_order_names_its_machine_and_project_in_its_record() -> None:
     assert (placed.project, placed.machine, placed.order) == ("default", "web-0", order.id)
 
 
-def test_a_record_names_what_it_is_about() -> None:
+def test_a_record_has_the_names_of_its_subject() -> None:
     fleet = Fleet(machine("web-0"))
     webhook = Webhook(
         id=WebhookId("W"),
@@ -300,13 +300,13 @@ def test_a_record_names_what_it_is_about() -> None:
     ]
 
 
-def test_no_rule_counts_an_event_that_only_recommends_something() -> None:
+def test_recommendations_are_not_counted() -> None:
     fleet = Fleet(machine("web-0", priority=Priority.SPOT))
     fleet.order("web-0", Action.RECOMMEND_REBALANCE)
     assert (len(fleet.events()), fleet.draft.listed_domains(WEB)) == (1, ())
 
 
-def test_what_concerns_every_order_wakes_them_all() -> None:
+def test_a_change_for_every_order_wakes_all_orders() -> None:
     fleet = Fleet(machine("web-0"))
     assert fleet.draft.changes().empty
     fleet.draft.wake_all()
@@ -319,7 +319,7 @@ def test_a_machine_without_a_host_is_on_none() -> None:
     assert [each.name for each in fleet.draft.machines_on(HostName("host-1"))] == ["web-1"]
 
 
-def test_an_order_that_is_due_now_is_not_changed_by_being_woken() -> None:
+def test_waking_an_order_that_is_due_changes_nothing() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.draft.wake([order])
@@ -329,7 +329,7 @@ def test_an_order_that_is_due_now_is_not_changed_by_being_woken() -> None:
     assert fleet.draft.orders[order.id] is woken
 
 
-def test_where_a_machine_was_is_kept_until_it_is_on_a_host_again() -> None:
+def test_a_machine_without_a_host_remembers_its_last_one() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     off = fleet.draft.put_machine(replace(fleet.machine("web-0"), host=None))
     assert off.last_host == "host-1"
@@ -338,7 +338,7 @@ def test_where_a_machine_was_is_kept_until_it_is_on_a_host_again() -> None:
 
 
 @pytest.mark.parametrize(("kind", "found"), [(Kind.MACHINE_CHANGED, True), (Kind.STEP_DONE, False)])
-def test_a_machine_that_others_have_stopped_is_found_off(kind: Kind, found: bool) -> None:
+def test_a_machine_stopped_outside_forewarn_is_found_off(kind: Kind, found: bool) -> None:
     fleet = Fleet(machine("web-0"))
     stopped = replace(fleet.machine("web-0"), state=MachineState.STOPPED)
     fleet.draft.record(kind, fleet.draft.put_machine(stopped))

@@ -1,4 +1,4 @@
-"""The promises as data: what cannot be promised, and what has nothing to announce."""
+"""The policy: minimum notices, invalid times, and work that is never announced."""
 
 from datetime import timedelta
 from typing import Any
@@ -13,13 +13,13 @@ from tests.unit.slices import Fleet, machine
 
 
 @pytest.mark.parametrize("name", ["stale_after", "save_activity_every", "external_silence"])
-def test_some_times_are_longer_than_nothing(name: str) -> None:
+def test_some_times_of_the_policy_must_be_positive(name: str) -> None:
     with pytest.raises(Invalid, match=f"{name.replace('_', '-')}: expected more than no time"):
         Policy(**{name: timedelta()})
     assert getattr(Policy(**{name: timedelta(seconds=1)}), name) == timedelta(seconds=1)
 
 
-def test_a_start_is_announced_as_no_type_of_event() -> None:
+def test_a_start_has_no_event_type() -> None:
     with pytest.raises(ValueError, match="a start is never announced"):
         event_type(Work.START)
 
@@ -43,13 +43,13 @@ def test_groups_that_never_polled_may_get_less_notice_of_platform_work() -> None
     assert (event.armed_at, fleet.history(Kind.PROMISE_BROKEN)) == (fleet.now, [])
 
 
-def test_who_has_polled_once_gets_its_notice_and_so_do_all_beside_it() -> None:
+def test_one_group_that_has_polled_gives_all_groups_of_an_event_full_notice() -> None:
     fleet = unheard(1, machine("web-0"), machine("db-0"), silent=["web"])
     fleet.maintain()
     assert {event.not_before - fleet.now for event in fleet.events()} == {timedelta(minutes=15)}
 
 
-def test_a_longer_time_for_those_who_never_polled_changes_nothing() -> None:
+def test_a_longer_notice_for_groups_that_never_polled_has_no_effect() -> None:
     fleet = unheard(60, machine("web-0"), silent=["web"])
     fleet.maintain()
     assert fleet.events()[0].not_before - fleet.now == timedelta(minutes=15)

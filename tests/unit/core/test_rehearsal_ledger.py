@@ -1,4 +1,4 @@
-"""What guests did: recorded by their endpoint, and taken over by whoever rehearses."""
+"""The activity of guests: recorded by the endpoint, and merged by the rehearsal."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -30,7 +30,7 @@ def endpoint() -> GuestLedger:
     return ledger()
 
 
-def test_each_thing_a_guest_does_is_noted_once_however_often_it_is_taken_over(endpoint: GuestLedger) -> None:
+def test_merging_a_ledger_again_repeats_no_note(endpoint: GuestLedger) -> None:
     notes = Notes()
     mine = ledger(notes)
     endpoint.polled("web-0", now=NOW)
@@ -60,7 +60,7 @@ def test_events_that_go_and_come_back_are_noted(endpoint: GuestLedger) -> None:
     ]
 
 
-def test_what_was_seen_before_a_restart_of_the_server_stays_known(endpoint: GuestLedger) -> None:
+def test_a_restart_of_the_server_does_not_lose_earlier_activity(endpoint: GuestLedger) -> None:
     mine = ledger()
     endpoint.sent("web-0", FREEZE, now=NOW)
     endpoint.approved("web-0", [EVENT], now=NOW)
@@ -72,7 +72,7 @@ def test_what_was_seen_before_a_restart_of_the_server_stays_known(endpoint: Gues
     assert mine.accounts["web-0"].approved == {EVENT: NOW}
 
 
-def test_a_guest_that_is_answered_soundly_meets_the_same_fault_again(endpoint: GuestLedger) -> None:
+def test_the_same_fault_is_noted_again_after_a_correct_answer(endpoint: GuestLedger) -> None:
     endpoint.spoiled("web-0", "a 503")
     endpoint.sound("web-0", now=NOW)
     account = endpoint.accounts["web-0"]

@@ -1,4 +1,4 @@
-"""Which old records may go."""
+"""Which old records may be deleted."""
 
 from datetime import UTC, datetime
 
@@ -7,8 +7,8 @@ import pytest
 from forewarn.core.basic_types import EventId, HostName, Kind, OrderId, ProjectName, Work
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.retention import Needed, events_of, removable
+from forewarn.core.webhook_rules import Webhook, WebhookId
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDER, OTHER = (
@@ -45,7 +45,7 @@ def rollout(number: int, *orders: OrderId) -> Rollout:
     )
 
 
-def test_what_nothing_needs_may_go() -> None:
+def test_records_that_nothing_needs_are_removable() -> None:
     assert removable([record(1), record(2, order=ORDER)], Needed()) == (1, 2)
 
 
@@ -74,15 +74,15 @@ def test_records_of_an_open_rollout_and_its_orders_stay() -> None:
         (webhook(delivered=1, kinds=frozenset({Kind.EVENT_STARTED})), (1, 2)),
     ],
 )
-def test_what_a_webhook_still_has_to_send_stays(wants: Webhook, gone: tuple[int, ...]) -> None:
+def test_undelivered_records_of_a_webhook_stay(wants: Webhook, gone: tuple[int, ...]) -> None:
     records = [record(1), record(2, project=ProjectName("a")), record(3, Kind.EVENT_STARTED)]
     assert removable(records, Needed(webhooks=(wants,))) == gone
 
 
-def test_what_is_never_pushed_is_owed_to_nobody() -> None:
+def test_records_that_are_never_pushed_are_removable() -> None:
     assert removable([record(5, Kind.WEBHOOK_FAILING)], Needed(webhooks=(webhook(delivered=1),))) == (5,)
 
 
-def test_events_lose_what_is_kept_of_them_with_records_that_were_removed() -> None:
+def test_removing_records_returns_their_events() -> None:
     records = [record(1), *(record(number, event=EventId(f"E{number}")) for number in (2, 3, 4))]
     assert events_of(records, removed=(1, 2, 4)) == {"E2", "E4"}

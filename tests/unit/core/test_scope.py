@@ -1,4 +1,4 @@
-"""What a caller sees, and what lists and searches are narrowed to."""
+"""Scopes of callers, and filters of lists."""
 
 import pytest
 
@@ -9,12 +9,12 @@ from forewarn.core.scope import EVERYTHING, Scope
 MINE, OTHER = ProjectName("mine"), ProjectName("other")
 
 
-def test_an_operator_may_look_at_one_project() -> None:
+def test_an_operator_may_narrow_its_scope_to_one_project() -> None:
     assert EVERYTHING.project is None
     assert EVERYTHING.narrowed(MINE).project == MINE
 
 
-def test_a_project_cannot_be_narrowed_to_another_one() -> None:
+def test_a_project_cannot_widen_its_scope_to_another_project() -> None:
     scope = Scope(caller=MINE)
     assert scope.narrowed(MINE).project == MINE
     with pytest.raises(ValueError, match="other"):
@@ -22,7 +22,7 @@ def test_a_project_cannot_be_narrowed_to_another_one() -> None:
 
 
 @pytest.mark.parametrize(("above", "following"), [(None, (None, 7)), (3, (7, None))])
-def test_the_next_page_of_records_follows_the_last_number(
+def test_the_next_page_starts_after_the_last_number(
     above: int | None, following: tuple[int | None, int | None]
 ) -> None:
     page = HistoryFilter(above=above).after(7)

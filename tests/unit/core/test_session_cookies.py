@@ -1,11 +1,11 @@
-"""Sessions of browsers: by what a caller is known, and what a session is good for."""
+"""Browser sessions: authentication, CSRF tokens, start and end."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from forewarn.core.access import LOCAL_OPERATOR, Keyring, Role, Token, digest_of
-from forewarn.core.errors import Unauthenticated, Conflict, NotFound, Refused
+from forewarn.core.errors import Conflict, NotFound, Refused, Unauthenticated
 from forewarn.core.session_cookies import (
     MOST_SESSIONS,
     BrowserSession,
@@ -45,7 +45,7 @@ def known(
     return identify(shown, keyring, OpenSessions(sessions=(SESSION,)), now=now, real_now=real_now)
 
 
-def test_a_session_is_its_tokens() -> None:
+def test_a_session_has_the_rights_of_its_token() -> None:
     found = known(Credentials(session=SECRET), ANNA)
     assert (found.caller.name, found.caller.role) == ("anna", Role.VIEWER)
     assert (found.token, found.session, found.csrf) == (ANNA, SESSION, csrf_of(SECRET))
@@ -56,12 +56,12 @@ def test_a_token_needs_no_session_and_no_csrf() -> None:
     assert (found.session, found.csrf) == (None, None)
 
 
-def test_without_tokens_everybody_is_the_local_operator_whatever_they_show() -> None:
+def test_before_the_first_token_credentials_are_ignored() -> None:
     for shown in (Credentials(), Credentials(token="x"), Credentials(session="x")):
         assert known(shown, unused=True) == Identified(caller=LOCAL_OPERATOR)
 
 
-def test_a_session_ends_with_its_token_and_by_real_time() -> None:
+def test_a_session_ends_with_its_token_or_at_its_expiry_in_real_time() -> None:
     shown = Credentials(session=SECRET)
     last = {"now": NOW + timedelta(minutes=59), "real_now": REAL + WEEK - timedelta(microseconds=1)}
     assert known(shown, ANNA, **last).session == SESSION
@@ -75,22 +75,22 @@ def test_a_session_ends_with_its_token_and_by_real_time() -> None:
 
 
 @pytest.mark.parametrize("secret", ["", "fws_other", SESSION.digest, "fw_anna", csrf_of(SECRET), "\udcff"])
-def test_what_is_no_sessions_secret_is_nobodys(secret: str) -> None:
+def test_an_unknown_session_secret_is_refused(secret: str) -> None:
     with pytest.raises(Unauthenticated):
         known(Credentials(session=secret), ANNA)
 
 
-def test_a_sessions_secret_is_no_token_and_a_token_no_session() -> None:
+def test_a_session_secret_is_not_a_token_and_vice_versa() -> None:
     with pytest.raises(Unauthenticated):
         known(Credentials(token=SECRET), ANNA)
 
 
-def test_what_pages_know_differs_by_session_and_tells_nothing_of_what_is_kept() -> None:
+def test_csrf_tokens_differ_and_reveal_no_digest() -> None:
     assert len({csrf_of("fws_a"), csrf_of("fws_b"), digest_of("fws_a"), digest_of("fws_b")}) == 4
 
 
 @pytest.mark.parametrize("given", [[], [""], ["ü"], [csrf_of("fws_other")], [csrf_of(SECRET)] * 2])
-def test_a_call_of_a_session_needs_what_its_pages_know_once(given: list[str]) -> None:
+def test_a_call_with_a_session_needs_exactly_one_csrf_token(given: list[str]) -> None:
     found = known(Credentials(session=SECRET), ANNA)
     check_csrf(found, [csrf_of(SECRET)])
     with pytest.raises(Refused, match="X-Forewarn-CSRF"):
@@ -98,7 +98,7 @@ def test_a_call_of_a_session_needs_what_its_pages_know_once(given: list[str]) ->
     check_csrf(known(Credentials(token="fw_anna"), ANNA), given)
 
 
-def test_a_session_is_begun_with_a_token_and_ended_with_itself() -> None:
+def test_a_token_starts_a_session_and_the_session_ends_itself() -> None:
     by_token, by_session = (
         known(shown, ANNA) for shown in (Credentials(token="fw_anna"), Credentials(session=SECRET))
     )
@@ -112,7 +112,7 @@ def test_a_session_is_begun_with_a_token_and_ended_with_itself() -> None:
         session_to_end(by_token)
 
 
-def test_the_oldest_sessions_make_room() -> None:
+def test_surplus_sessions_are_the_oldest() -> None:
     many = [
         BrowserSession(digest=str(number), token="t", created_at=REAL, expires_at=REAL)
         for number in range(MOST_SESSIONS + 2)

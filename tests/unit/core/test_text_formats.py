@@ -1,4 +1,4 @@
-"""What somebody may have meant."""
+"""Suggestions for misspelled names."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ HOSTS = ("host-1", "host-4", "rack2-host-1")
         ("host-01", "host-1"),
         ("hots-4", "host-4"),
         ("rack-host-1", "rack2-host-1"),
-        # A number that nothing has is not a slip for another number.
+        # An unknown number is not a misspelling of another number.
         ("host-9", None),
         ("hots-9", None),
         ("web", None),
@@ -26,11 +26,11 @@ HOSTS = ("host-1", "host-4", "rack2-host-1")
         ("", None),
     ],
 )
-def test_a_name_with_another_number_is_not_what_was_meant(written: str, meant: str | None) -> None:
+def test_a_name_with_another_number_is_not_suggested(written: str, meant: str | None) -> None:
     assert closest(written, HOSTS) == meant
 
 
-def test_a_hint_is_a_question_or_nothing() -> None:
+def test_a_hint_is_a_question_or_empty() -> None:
     assert hint("oprator", ("viewer", "user", "operator")) == "; did you mean operator?"
     assert hint("host-9", HOSTS) == ""
 
@@ -47,12 +47,12 @@ def test_a_hint_is_a_question_or_nothing() -> None:
         ("aa", "a", "a"),
     ],
 )
-def test_only_what_is_close_is_suggested(written: str, known: str, meant: str | None) -> None:
+def test_only_similar_names_are_suggested(written: str, known: str, meant: str | None) -> None:
     assert closest(written, [known]) == meant
 
 
 def slips(written: str, name: str) -> int:
-    """Count slips as the definition has it, however long that takes."""
+    """Count slips by the definition, without regard to time."""
     rows = [list(range(len(name) + 1))]
     for i, letter in enumerate(written, start=1):
         row = [i]
@@ -71,7 +71,7 @@ LETTERS = st.text("abc", min_size=1, max_size=12)
 @given(LETTERS, LETTERS)
 @example("abcabcabc", "bacbacbac")
 @example("aabbccaabbcc", "abbccaabbcca")
-def test_a_name_is_suggested_if_and_only_if_it_has_few_enough_slips(written: str, name: str) -> None:
+def test_a_name_is_suggested_if_and_only_if_it_is_within_the_allowed_slips(written: str, name: str) -> None:
     longest = max(len(written), len(name))
     is_close = slips(written, name) <= min(longest - 1, max(longest // 3, 1), 3)
     assert closest(written, [name]) == (name if is_close else None)
@@ -82,7 +82,7 @@ def test_the_name_with_the_fewest_slips_is_suggested() -> None:
 
 
 class Drawn:
-    """Names, and how many of them were looked at."""
+    """Names that count how many of them were looked at."""
 
     def __init__(self, names: list[str]) -> None:
         self.names, self.count = names, 0
@@ -94,7 +94,7 @@ class Drawn:
 
 
 def test_long_names_that_differ_at_both_ends_are_compared_for_a_bounded_time() -> None:
-    """A tenant chooses its machines' names and what it asks for: only the work is bounded, not the names."""
+    """A tenant chooses names and requests, so the work must be bounded."""
     middle = "abcdefghijklmnopqrstuvwxyz" * 2
     names = Drawn([f"x{middle}{'yz'[index % 2]}abcd" for index in range(MOST_NAMES)])
     closest(f"{middle}dcba", names)
@@ -107,16 +107,16 @@ def test_names_of_many_numbers_are_compared_for_a_bounded_time() -> None:
     assert 0 < names.count < 200
 
 
-def test_no_more_than_so_many_names_are_looked_at() -> None:
+def test_a_hint_looks_at_a_limited_number_of_names() -> None:
     names = Drawn([f"{'a' * 60}{index}" for index in range(2 * MOST_NAMES)])
     assert closest("b", names) is None
     assert names.count == MOST_NAMES
 
 
-def test_what_is_longer_than_any_name_is_compared_with_nothing() -> None:
+def test_texts_longer_than_names_get_no_suggestion() -> None:
     assert closest("a" * LONGEST_COMPARED, ["a" * LONGEST_COMPARED]) == "a" * LONGEST_COMPARED
     assert closest("a" * (LONGEST_COMPARED + 1), ["a" * LONGEST_COMPARED]) is None
 
 
-def test_one_is_not_many() -> None:
+def test_counts_use_singular_and_plural() -> None:
     assert [counted(count, "host") for count in (0, 1, 2)] == ["0 hosts", "1 host", "2 hosts"]

@@ -1,4 +1,4 @@
-"""How long something lasts: as people read it, and as they write it, in every place alike."""
+"""Formatting and parsing of spans of time, the same everywhere."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from forewarn.agent.setup import agent_config
-from forewarn.cli.options import seconds as typed
+from forewarn.cli.options import Duration
 from forewarn.config_reading import load
-from forewarn.core.time_formats import format_offset, format_span, format_span_briefly, parse_span, span_literal
+from forewarn.core.time_formats import (
+    format_offset,
+    format_span,
+    format_span_briefly,
+    parse_span,
+    span_literal,
+)
 from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.wire.fleet import read_fleet
 
@@ -33,7 +39,7 @@ from forewarn.wire.fleet import read_fleet
         (float("inf"), "inf s"),
     ],
 )
-def test_a_time_is_said_in_its_units(seconds: float, words: str) -> None:
+def test_a_span_is_formatted_in_units(seconds: float, words: str) -> None:
     assert format_span(seconds) == words
 
 
@@ -49,7 +55,7 @@ def test_a_time_is_said_in_its_units(seconds: float, words: str) -> None:
         (90061, "1 d 1 h"),
     ],
 )
-def test_a_countdown_is_said_in_its_two_largest_units(seconds: float, words: str) -> None:
+def test_a_brief_span_has_its_two_largest_units(seconds: float, words: str) -> None:
     assert format_span_briefly(seconds) == words
 
 
@@ -61,7 +67,7 @@ def test_a_countdown_is_said_in_its_two_largest_units(seconds: float, words: str
         (timedelta(), "0 s ahead of"),
     ],
 )
-def test_of_two_times_one_is_ahead_of_or_behind_the_other(offset: timedelta, words: str) -> None:
+def test_an_offset_is_ahead_or_behind(offset: timedelta, words: str) -> None:
     assert format_offset(offset) == words
 
 
@@ -81,26 +87,26 @@ def test_of_two_times_one_is_ahead_of_or_behind_the_other(offset: timedelta, wor
         (" 15m ", 900),
     ],
 )
-def test_a_time_is_a_number_of_seconds_or_has_units(text: str | float, seconds: float) -> None:
+def test_a_span_is_a_number_of_seconds_or_has_units(text: str | float, seconds: float) -> None:
     assert parse_span(text) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
     "text", ["", "m", "15 m", "15min", "-5m", "1h 30m", "5M", True, None, [], "15m30", float("nan")]
 )
-def test_anything_else_is_no_time(text: Any) -> None:
+def test_anything_else_is_not_a_span(text: Any) -> None:
     with pytest.raises(ValueError, match=r"expected a time such as|NaN"):
         parse_span(text)
 
 
 @pytest.mark.parametrize("text", [float("inf"), 1e300, "999999999999d"])
-def test_a_time_has_an_end(text: Any) -> None:
+def test_an_endless_span_is_refused(text: Any) -> None:
     with pytest.raises(ValueError, match="expected a time that is not so long"):
         parse_span(text)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (90, "1m30s"), (5400, "1h30m"), (604801, "7d1s")])
-def test_what_is_written_is_read(seconds: float, text: str) -> None:
+def test_every_written_span_can_be_parsed(seconds: float, text: str) -> None:
     assert span_literal(seconds) == text
     assert parse_span(text) == timedelta(seconds=seconds)
 
@@ -128,10 +134,10 @@ def in_scenario(text: str) -> float:
 
 
 def in_command(text: str) -> float:
-    return typed(text, hint="DURATION")
+    return Duration().convert(text, None, None)
 
 
 @pytest.mark.parametrize("place", [in_fleet_file, in_settings, in_agent_config, in_scenario, in_command])
 @pytest.mark.parametrize("text", ["5400", "5400.0", "90m", "1h30m", "1.5h", " 1.5h "])
-def test_a_time_is_written_alike_everywhere(place: Callable[[str], float], text: str) -> None:
+def test_spans_have_one_format_everywhere(place: Callable[[str], float], text: str) -> None:
     assert place(text) == 5400

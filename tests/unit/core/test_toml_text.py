@@ -1,4 +1,4 @@
-"""TOML files with rubbish in them are refused with a reason, by each program that reads them."""
+"""Every program refuses invalid TOML files with a reason."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -55,7 +55,7 @@ def read_a_fleet(text: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("read", [read_settings, read_agent_config, read_a_scenario, read_a_fleet])
 @pytest.mark.parametrize("rubbish", RUBBISH)
-def test_rubbish_is_refused_with_a_reason(
+def test_invalid_files_are_refused_with_a_reason(
     read: Callable[[str, Path], None], rubbish: str, tmp_path: Path
 ) -> None:
     text, why = RUBBISH[rubbish]
@@ -63,7 +63,7 @@ def test_rubbish_is_refused_with_a_reason(
         read(text, tmp_path)
 
 
-def test_what_files_have_is_read() -> None:
+def test_valid_files_are_read() -> None:
     text = f"a = [1, -{2**63}, 0.5, true]\n[b.c]\nd = 'e'\nat = 2026-01-05T10:00:00Z"
     parsed = parse_toml(text, name="it")
     assert parsed["a"] == [1, -(2**63), 0.5, True]
@@ -71,7 +71,7 @@ def test_what_files_have_is_read() -> None:
 
 
 @pytest.mark.parametrize("value", ["1e400", "nan", f"{2**63 - 1}", r'"a\u0000b"', "[1e400]", "{a = nan}"])
-def test_no_value_of_a_setting_is_a_traceback(value: str, tmp_path: Path) -> None:
+def test_no_value_of_a_setting_causes_a_traceback(value: str, tmp_path: Path) -> None:
     for name in names_of(Settings()):
         table, _, key = name.rpartition(".")
         text = f"[{table}]\n{key} = {value}" if table else f"{key} = {value}"
@@ -80,10 +80,10 @@ def test_no_value_of_a_setting_is_a_traceback(value: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("value", ["1e400", "-inf", "nan", "[{a = 1e400}]"])
-def test_where_numbers_must_be_finite_others_are_refused(value: str) -> None:
+def test_infinite_numbers_are_refused_if_numbers_must_be_finite(value: str) -> None:
     with pytest.raises(Invalid, match=r"it cannot be read: a number in it is (inf|-inf|nan), expected one"):
         parse_toml(f"a = {value}\n", name="it", finite=True)
 
 
-def test_where_numbers_must_be_finite_those_are_read() -> None:
+def test_finite_numbers_are_read_if_numbers_must_be_finite() -> None:
     assert parse_toml("a = 1.5", name="it", finite=True) == {"a": 1.5}

@@ -1,4 +1,4 @@
-"""Which lists a record concerns."""
+"""The lists that each record changes."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def test_each_kind_has_its_topics() -> None:
     assert TOPICS.keys() == set(Kind)
 
 
-def test_each_topic_has_a_kind_that_concerns_it() -> None:
+def test_each_topic_has_a_kind() -> None:
     assert set().union(*TOPICS.values()) == set(Topic)
 
 
@@ -22,27 +22,27 @@ def test_each_topic_has_a_kind_that_concerns_it() -> None:
         (Kind.REHEARSAL_FAULTS, Topic.REHEARSALS),
     ],
 )
-def test_what_belongs_to_one_list_alone_concerns_no_other(kind: Kind, topic: Topic) -> None:
+def test_records_of_one_list_have_one_topic(kind: Kind, topic: Topic) -> None:
     assert topics_of(kind) == (topic,)
 
 
 @pytest.mark.parametrize("kind", [Kind.HISTORY_PRUNED, Kind.IMPOSTOR_REFUSED])
-def test_a_record_that_no_list_shows_concerns_none(kind: Kind) -> None:
+def test_records_that_no_list_shows_have_no_topic(kind: Kind) -> None:
     assert topics_of(kind) == ()
 
 
-def test_the_first_poll_of_a_group_concerns_its_machines_which_show_that_they_listen() -> None:
+def test_the_first_poll_of_a_group_changes_its_machines_too() -> None:
     assert topics_of(Kind.GROUP_ENABLED) == (Topic.MACHINES, Topic.GROUPS)
 
 
-def test_time_that_has_gone_by_at_once_concerns_all_that_waits_for_it() -> None:
+def test_advancing_the_clock_changes_everything_that_waits() -> None:
     assert topics_of(Kind.CLOCK_ADVANCED) == (Topic.EVENTS, Topic.ORDERS, Topic.ROLLOUTS, Topic.CLOCK)
 
 
-def test_a_kind_of_another_version_may_have_changed_everything() -> None:
+def test_an_unknown_kind_has_every_topic() -> None:
     assert topics_of("moon-eclipsed") == tuple(Topic)
 
 
 @pytest.mark.parametrize("kind", [Kind.EVENT_WITHDRAWN, Kind.ROLLOUT_ABORTED])
-def test_places_that_are_no_longer_kept_for_machines_concern_these_and_their_hosts(kind: Kind) -> None:
+def test_releasing_reserved_places_changes_machines_and_hosts(kind: Kind) -> None:
     assert {Topic.MACHINES, Topic.HOSTS} <= {*topics_of(kind)}

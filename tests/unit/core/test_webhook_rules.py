@@ -1,4 +1,4 @@
-"""How deliveries to a webhook are counted, when it is called again, and which addresses a project may use."""
+"""The state of webhook deliveries, retries, and the addresses that a project may use."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,11 +12,11 @@ from forewarn.core.webhook_rules import (
     WebhookId,
     delivered,
     failed,
-    has_to_send,
     is_internal_host,
     is_public,
-    retry_delay,
+    must_deliver,
     pushable,
+    retry_delay,
 )
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -43,11 +43,11 @@ def test_failures_are_counted_from_the_first_and_say_when_the_next_try_is() -> N
 
 
 @pytest.mark.parametrize(("failures", "reported"), [(0, False), (2, False), (3, True)])
-def test_the_third_failure_is_worth_a_record(failures: int, reported: bool) -> None:
+def test_the_third_failure_is_reported(failures: int, reported: bool) -> None:
     assert webhook(failures=failures).is_reported is reported
 
 
-def test_a_success_ends_all_of_it() -> None:
+def test_a_success_resets_the_failures() -> None:
     failing = failed(webhook(), "no answer", number=5, now=NOON, next_try=NOON + MINUTE)
     assert delivered(failing, 9) == webhook(delivered=9)
     assert delivered(webhook(), 3) == webhook()
@@ -56,7 +56,7 @@ def test_a_success_ends_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("next_try", "left"), [(None, None), (NOON + MINUTE, 60.0), (NOON, 0.0), (NOON - MINUTE, 0.0)]
 )
-def test_a_webhook_that_fails_is_left_alone_until_its_next_try(
+def test_a_failing_webhook_is_not_called_before_its_next_try(
     next_try: datetime | None, left: float | None
 ) -> None:
     assert retry_delay(webhook(next_try=next_try), real_now=NOON) == left
@@ -72,15 +72,13 @@ def test_a_webhook_that_fails_is_left_alone_until_its_next_try(
         ({"kind": Kind.EVENT_STARTED}, False),
     ],
 )
-def test_a_webhook_has_to_be_sent_what_it_asked_for_and_does_not_have(
-    more: dict[str, object], sent: bool
-) -> None:
+def test_a_webhook_receives_the_new_records_that_it_asked_for(more: dict[str, object], sent: bool) -> None:
     record = {"number": 6, "at": NOON, "kind": Kind.ORDER_PLACED, "project": ProjectName("a"), **more}
     asks = webhook(project=ProjectName("a"), kinds=pushable([Kind.ORDER_PLACED]))
-    assert has_to_send(asks, Record(**record)) is sent  # type: ignore[arg-type]
+    assert must_deliver(asks, Record(**record)) is sent  # type: ignore[arg-type]
 
 
-def test_what_is_never_pushed_cannot_be_asked_for() -> None:
+def test_a_webhook_cannot_ask_for_kinds_that_are_never_pushed() -> None:
     with pytest.raises(Invalid, match="webhook-failing is never pushed"):
         pushable([Kind.WEBHOOK_FAILING])
 
@@ -105,7 +103,7 @@ def test_what_is_never_pushed_cannot_be_asked_for() -> None:
         *("2001:200::", "2001:db7:ffff::", "2001:db9::", "2620:4f:7fff::", "2620:4f:8001::", "3ffe::1"),
     ],
 )
-def test_what_anybody_could_call_is_public(address: str) -> None:
+def test_addresses_on_the_internet_are_public(address: str) -> None:
     assert is_public(address)
 
 
@@ -133,22 +131,22 @@ def test_what_anybody_could_call_is_public(address: str) -> None:
         *("2001:4:112::1", "2001:10::1", "2001:20::1", "2001:30::1", "2001:1ff:ffff::1"),
         *("2001:db8::", "2001:db8:ffff::", "2620:4f:8000::", "2620:4f:8000:ffff::", "3fff::"),
         *("3fff:fff:ffff::", "fdff::1", "febf::1", "feff::1", "ffff::1"),
-        # An IPv4 address of a block, in each form of IPv6 that leads to it.
+        # An IPv4 address of a block, in each form of IPv6 that translates to it.
         *("::ffff:192.0.0.9", "::ffff:192.88.99.1", "64:ff9b::c000:9", "2002:c000:9::1", "2002:a00:1::1"),
         *("::ffff:0:8.8.8.8", "::8.8.8.8"),  # translated or compatible: no longer in use
         *("168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::a83f:8110"),  # Azure's own
         *("", "localhost", "0x7f.1", "2130706433", "1.2.3", "1.2.3.4.5", "::ffff:300.0.0.1"),
     ],
 )
-def test_what_only_the_server_could_reach_is_not_public(address: str) -> None:
+def test_internal_addresses_are_not_public(address: str) -> None:
     assert not is_public(address)
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "localhost.", "a.localhost", "127.0.0.1", "::1"])
-def test_some_hosts_are_inside_whoever_is_asked(host: str) -> None:
+def test_some_host_names_are_internal_without_a_look_up(host: str) -> None:
     assert is_internal_host(host)
 
 
 @pytest.mark.parametrize("host", ["hooks.example", "8.8.8.8", "notlocalhost", "10.example", "2606:4700::1"])
-def test_a_name_is_judged_when_it_is_looked_up(host: str) -> None:
+def test_other_host_names_are_checked_after_their_look_up(host: str) -> None:
     assert not is_internal_host(host)

@@ -200,7 +200,7 @@ def test_of_a_program_that_cannot_be_watched_it_is_not_said_that_it_was_not_run(
     monkeypatch.setattr(os, "waitid", refuse)
     ended = tmp_path / "ended"
     outcome = run(script('echo yes > "$0"', str(ended)))
-    assert outcome == Unwatched("how /bin/sh ended is not known: [Errno 5] Input/output error")
+    assert outcome == Unwatched("the result of /bin/sh is unknown: [Errno 5] Input/output error")
     assert ended.read_text() == "yes\n"
 
 
@@ -270,7 +270,7 @@ def test_a_run_whose_watcher_breaks_has_ended(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("forewarn.programs.watched_program.subprocess.Popen", broken)
     program = started(script("exit 0"))
-    assert program.wait(60) == Unwatched("how /bin/sh ended is not known: broken")
+    assert program.wait(60) == Unwatched("the result of /bin/sh is unknown: broken")
 
 
 # Adopts processes whose parents have ended, as process 1 does, and counts its children, without the job.

@@ -39,7 +39,7 @@ def test_a_sentence_ends_before_a_capital_and_not_within_a_name() -> None:
 
 
 def test_words_are_counted_without_marks() -> None:
-    assert word_count("One, two – three `four_five` and 6.") == 6
+    assert word_count("One, two \u2013 three `four_five` and 6.") == 6
 
 
 SOURCES = {

@@ -1,4 +1,4 @@
-"""When a guest is through with what a scenario did to it, and in which order that is told."""
+"""When a guest has recovered, and the order of the timeline."""
 
 import asyncio
 import sys
@@ -36,21 +36,21 @@ def recovery(guest: GuestAccount, program: Program | None) -> GuestRecovery:
     return GuestRecovery(guest, program, events=["E1"], end=after(60))
 
 
-def test_a_guest_that_tells_nothing_has_recovered_when_it_asks_again() -> None:
+def test_a_guest_without_reports_has_recovered_when_it_polls_again() -> None:
     guest = account()
     followed = recovery(guest, Program())
     assert not followed.over()
-    guest.last_poll = guest.last_sound = after(61)  # it learns of the end, and is at work
+    guest.last_poll = guest.last_sound = after(61)  # it learns of the end, and recovers
     assert not followed.over()
     guest.last_poll = after(70)
     assert followed.over()
 
 
-def test_a_guest_is_not_through_while_it_was_last_shown_the_event() -> None:
+def test_a_guest_has_not_recovered_while_its_last_answer_has_the_event() -> None:
     assert not recovery(account(polled=61, answered=61, listed=("E1",)), None).over()
 
 
-def test_a_guest_that_tells_has_recovered_when_it_cares_for_no_event() -> None:
+def test_a_guest_with_reports_has_recovered_when_it_has_no_open_event() -> None:
     program = Program(told=Told(1, monotonic()))
     guest = account(polled=61, answered=61)
     followed = recovery(guest, program)
@@ -60,12 +60,12 @@ def test_a_guest_that_tells_has_recovered_when_it_cares_for_no_event() -> None:
     assert followed.over()
 
 
-def test_what_a_guest_told_before_it_knew_of_the_end_does_not_count() -> None:
+def test_a_report_from_before_the_end_does_not_count() -> None:
     followed = recovery(account(polled=61, answered=61), Program(told=Told(0, monotonic() - 1)))
     assert not followed.over()
 
 
-def test_a_program_that_has_ended_is_not_waited_for() -> None:
+def test_a_program_that_has_ended_is_not_awaited() -> None:
     assert recovery(account(), Program(runs=False)).over()
 
 
@@ -74,7 +74,7 @@ def scenario(fault: str) -> Scenario:
     return read_scenario(text, default_fleet=default_fleet())
 
 
-def test_only_a_guest_that_is_answered_and_whose_machine_runs_is_worth_waiting_for() -> None:
+def test_only_a_guest_with_valid_answers_and_a_running_machine_is_awaited() -> None:
     followed, brief = recovery(account(), Program()), scenario(', for = "1m"')
     assert followed.worth_waiting(brief, gone=())
     assert not followed.worth_waiting(brief, gone=["web-0"])
@@ -90,7 +90,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
 """
 
 
-def test_a_program_tells_as_it_would_tell_systemd(tmp_path: Path) -> None:
+def test_a_program_reports_as_to_systemd(tmp_path: Path) -> None:
     async def told() -> Told | None:
         program = GuestProgram(
             GuestCommand(machine="web-0", command=(sys.executable, "-S", "-c", TELLING)),
@@ -113,7 +113,7 @@ def test_a_program_tells_as_it_would_tell_systemd(tmp_path: Path) -> None:
 # Timelines.
 
 
-def test_a_timeline_tells_in_order_what_was_learnt_in_another() -> None:
+def test_a_timeline_shows_late_notes_in_order() -> None:
     clock = ScenarioClock(ManualClock(BEGAN).now)
     clock.begin()
     shown: list[tuple[float, str]] = []

@@ -1,4 +1,4 @@
-"""Probes of a workload: what is looked at, and when that is not as expected."""
+"""Probes of a workload, and their failures."""
 
 import asyncio
 from datetime import timedelta
@@ -62,7 +62,7 @@ def test_a_url_holds_if_it_is_answered_without_an_error(status: int, why: str) -
         assert looked(url=f"http://127.0.0.1:{server.server_port}/{status}") == why
 
 
-def test_a_url_that_nobody_serves_does_not_hold() -> None:
+def test_a_refused_connection_does_not_hold() -> None:
     assert looked(url="http://127.0.0.1:1/") != ""
 
 
@@ -86,7 +86,9 @@ def test_a_url_that_nobody_serves_does_not_hold() -> None:
         ),
     ],
 )
-def test_a_probe_is_held_against_what_was_expected(probe: ProbeReport, failures: tuple[str, ...]) -> None:
+def test_the_failures_of_a_probe_follow_from_its_expectation(
+    probe: ProbeReport, failures: tuple[str, ...]
+) -> None:
     assert probe.failures() == failures
 
 
@@ -98,7 +100,7 @@ def rehearsed(*probes: ProbeReport, trouble: str = "") -> RehearsalReport:
     return with_probes(whole, probes, took_seconds=1.5)
 
 
-def test_what_a_probe_fails_is_a_failure_of_the_rehearsal() -> None:
+def test_a_failed_probe_fails_the_rehearsal() -> None:
     report = rehearsed(probed(), trouble="it was interrupted")
     assert report.failures == ("it was interrupted",)
     report = rehearsed(probed(outages=1, longest=2))

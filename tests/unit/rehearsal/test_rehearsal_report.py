@@ -1,10 +1,10 @@
-"""What a rehearsal reports, and when it is not as expected."""
+"""Reports of rehearsals, and their failures."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.rehearsal_ledger import GuestAccount, FirstSighting
+from forewarn.core.rehearsal_ledger import FirstSighting, GuestAccount
 from forewarn.rehearsal.report import EventFacts, RehearsalReport, as_json, report
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.scenario_file import default_fleet, read_scenario
@@ -87,7 +87,7 @@ def test_a_report_says_what_a_guest_did_and_when() -> None:
     }
 
 
-def test_who_never_approves_uses_the_notice_up_to_the_start() -> None:
+def test_without_an_approval_the_notice_lasts_until_the_start() -> None:
     told = outcome(scenario("saw = true"), guest(), event(started=910))
     assert told.guests[0].events[0].used_seconds == 900
 
@@ -129,7 +129,7 @@ def test_an_event_without_notice_need_not_be_approved() -> None:
         ),
     ],
 )
-def test_what_is_not_as_expected_is_said(
+def test_unmet_expectations_are_failures(
     expect: str, account: GuestAccount, facts: EventFacts, failure: str
 ) -> None:
     told = outcome(scenario(expect), account, facts)
@@ -145,9 +145,7 @@ def test_seeing_needs_an_event() -> None:
 def test_a_guest_that_gets_no_sound_answer_after_the_faults_has_not_recovered() -> None:
     faults = '[[steps]]\nat = "50s"\nfault = {kind="503", for="30s"}'
     told = outcome(scenario("recovered = true", faults), guest())
-    assert told.failures == (
-        "web-0 should have gone on to the end, but got no sound answer after the faults",
-    )
+    assert told.failures == ("web-0 should have recovered, but got no valid answer after the faults",)
     account = guest()
     account.last_sound = after(81)
     assert outcome(scenario("recovered = true", faults), account).held

@@ -1,4 +1,4 @@
-"""Scenarios as people write them."""
+"""Scenario files."""
 
 from datetime import timedelta
 
@@ -83,11 +83,11 @@ def test_a_scenario_says_what_happens_when() -> None:
     assert scenario.guests == (GuestCommand(machine="web-0", command=("./my-agent", "{endpoint}")),)
 
 
-def test_what_is_expected_is_expected_of_the_machines_that_orders_reach() -> None:
+def test_expectations_apply_to_the_machines_that_orders_affect() -> None:
     assert read(WHOLE).expect == Expectation(machines=("web-0",), approved=True, within=timedelta(minutes=5))
 
 
-def test_without_orders_it_is_expected_of_all_machines() -> None:
+def test_without_orders_expectations_apply_to_all_machines() -> None:
     assert read(HEAD).expect.machines == ("web-0", "web-1", "web-2", "batch_0")
 
 
@@ -100,7 +100,7 @@ def test_the_clock_can_be_another() -> None:
     assert with_speed(read(WHOLE), 600).clock == "x600"
 
 
-def test_a_command_is_run_for_each_machine_that_something_is_expected_of() -> None:
+def test_a_command_runs_for_each_machine_with_an_expectation() -> None:
     told = with_command(find("rolling-host-update"), ["agent", "{endpoint}"])
     assert [guest.machine for guest in told.guests] == ["web-0", "web-1", "web-2"]
     assert {guest.command for guest in told.guests} == {("agent", "{endpoint}")}
@@ -159,7 +159,7 @@ def test_a_bad_scenario_names_the_field(text: str, message: str) -> None:
     assert str(refusal.value).startswith(message)
 
 
-def test_ten_scenarios_come_with_forewarn_each_under_its_name() -> None:
+def test_forewarn_ships_ten_scenarios_under_their_names() -> None:
     shipped = [scenario.name for scenario in all_shipped()]
     assert shipped == [
         "cancelled-maintenance",
@@ -177,7 +177,7 @@ def test_ten_scenarios_come_with_forewarn_each_under_its_name() -> None:
     assert all(scenario.about for scenario in all_shipped())
 
 
-def test_an_unknown_name_says_where_to_look() -> None:
+def test_the_error_for_an_unknown_name_says_where_to_look() -> None:
     with pytest.raises(NotFound, match="rehearse --list"):
         find("earthquake")
 
@@ -217,8 +217,11 @@ timeout = 2
         ('url = "http://a/"', "probe[0]: name: expected a name, but it is missing"),
         ('name = "a"', "probe[0]: expected either url or command"),
         ('name = "a"\nurl = "http://a/"\ncommand = ["x"]', "probe[0]: expected either url or command"),
-        ('name = "a"\nurl = "ftp://a/"', "probe[0]: url: expected a URL, as http://127.0.0.1:8000/health"),
-        ('name = "a"\nurl = "http://a/"\nevery = 0', "probe[0]: every: expected more than no time"),
+        (
+            'name = "a"\nurl = "ftp://a/"',
+            "probe[0]: url: expected a URL, such as http://127.0.0.1:8000/health",
+        ),
+        ('name = "a"\nurl = "http://a/"\nevery = 0', "probe[0]: every: expected a positive time"),
         (
             'name = "a"\nurl = "http://a/"\nthroughout = true\nback-within = 5',
             "probe[0]: expected either throughout or back-within",
@@ -229,7 +232,7 @@ timeout = 2
         ),
     ],
 )
-def test_what_is_wrong_with_a_probe_is_said(probe: str, why: str) -> None:
+def test_the_error_for_a_bad_probe_names_the_field(probe: str, why: str) -> None:
     with pytest.raises(Invalid) as refused:
         read(f"{HEAD}[[probe]]\n{probe}\n")
     assert str(refused.value).startswith(why)

@@ -16,7 +16,7 @@ def scenario(text: str) -> Scenario:
     return read_scenario(f'[scenario]\nname = "mine"\n{text}', default_fleet=default_fleet())
 
 
-def test_only_machines_that_matter_must_be_there() -> None:
+def test_only_the_machines_in_use_are_required() -> None:
     assert required_machines(find("spot-eviction")) == ("batch_0",)
     assert required_machines(find("rolling-host-update")) == ("web-0", "web-1", "web-2")
     watched = scenario(
@@ -25,7 +25,7 @@ def test_only_machines_that_matter_must_be_there() -> None:
     assert required_machines(watched) == ("web-0", "web-1")
 
 
-def test_those_who_play_stand_in_all_places() -> None:
+def test_substitutes_replace_machines_and_hosts_everywhere() -> None:
     both = scenario(
         '[[steps]]\norder = {machine="web-0", action="freeze"}\n[[steps]]\ncancel = true\n'
         '[[steps]]\norder = {host="host-1", action="fail"}\n[[guests]]\nmachine = "web-0"\ncommand = ["x"]\n'
@@ -46,7 +46,7 @@ def test_those_who_play_stand_in_all_places() -> None:
         ("degraded-hardware", timedelta(minutes=10, days=7) + timedelta(seconds=90)),
     ],
 )
-def test_how_long_it_takes_is_known_before(name: str, lasts: timedelta) -> None:
+def test_the_duration_is_estimated_in_advance(name: str, lasts: timedelta) -> None:
     assert unanswered(find(name)) == lasts
 
 
@@ -58,7 +58,7 @@ def clock_answer(now: str) -> ClockAnswer:
     return ClockAnswer(kind="manual", now=datetime.fromisoformat(now), speed=0.0)
 
 
-def test_a_clock_that_is_turned_by_hand_stands_until_the_server_says_more() -> None:
+def test_a_manual_clock_stands_until_the_next_answer_of_the_server() -> None:
     clock = ServerClock(clock_answer("2026-01-05T12:00:00Z"))
     assert clock.now() == clock.now() == datetime(2026, 1, 5, 12, tzinfo=UTC)
     clock.set(clock_answer(SENT))

@@ -1,4 +1,4 @@
-"""Each check finds the change that breaks its rule, and the page of rules names what exists."""
+"""Each check finds a change that breaks its rule, and the page of rules names existing checks."""
 
 import re
 from collections.abc import Callable
@@ -42,7 +42,7 @@ NIGHT = Calendar(windows=(Window(days=frozenset(range(7)), start=time(22), lengt
 
 
 def fleet() -> Fleet:
-    """Maintenance of host-1 is announced to web, with machines of two update domains, and to db."""
+    """Announce maintenance of host-1 to web, with machines of two update domains, and to db."""
     made = Fleet(machine("web-0"), machine("web-1"), machine("web-2", "host-2", domain=1), machine("db-0"))
     made.maintain()
     return made
@@ -66,7 +66,7 @@ def with_event(part: Slice, **more: object) -> Slice:
     return replace(part, events={**part.events, event.id: replace(event, **more)})  # type: ignore[arg-type]
 
 
-def test_what_the_rules_do_breaks_none() -> None:
+def test_changes_by_core_break_no_rule() -> None:
     made = fleet()
     before = made.draft.base
     for span in (15 * MINUTE, 2 * MINUTE):
@@ -78,7 +78,7 @@ def test_what_the_rules_do_breaks_none() -> None:
             made.finish(order)
 
 
-def test_promises_that_are_counted_otherwise_than_the_history_has_it_are_found() -> None:
+def test_counts_of_promises_that_differ_from_the_history_are_found() -> None:
     made = fleet()
     before = made.saved()
     made.pass_(15 * MINUTE)
@@ -97,7 +97,7 @@ def test_promises_that_are_counted_otherwise_than_the_history_has_it_are_found()
         assert {each.partition(":")[0] for each in found} == {"promises_are_counted"}
 
 
-def test_what_starts_and_ends_at_once_may_be_judged() -> None:
+def test_an_event_that_starts_and_ends_in_one_change_may_be_judged() -> None:
     made = fleet()
     before = made.saved()
     started = replace(before, events={})
@@ -117,13 +117,13 @@ def test_what_starts_and_ends_at_once_may_be_judged() -> None:
     ("tamper", "rule"),
     [
         (lambda part: with_event(part, status=EventStatus.STARTED), "notice_is_kept"),
-        (lambda part: with_event(part, status=EventStatus.STARTED), "stages_start_whole"),
+        (lambda part: with_event(part, status=EventStatus.STARTED), "stages_start_completely"),
         (
             lambda part: with_event(part, not_before=of_web(part).not_before - SECOND),
             "events_only_move_forward",
         ),
-        (lambda part: replace(part, events={}), "what_leaves_has_a_record"),
-        (lambda part: with_event(part, resources=of_web(part).resources[:1]), "what_leaves_has_a_record"),
+        (lambda part: replace(part, events={}), "departures_have_a_record"),
+        (lambda part: with_event(part, resources=of_web(part).resources[:1]), "departures_have_a_record"),
         (lambda part: with_event(part, resources=()), "resources_are_of_one_group_and_domain"),
         (
             lambda part: with_event(
@@ -163,7 +163,7 @@ def test_a_status_that_goes_back_is_found() -> None:
     assert "events_only_move_forward" in broken(with_event(saved, status=EventStatus.STARTED), saved, made)
 
 
-def test_an_event_armed_beside_another_update_domain_is_found() -> None:
+def test_an_event_armed_with_another_update_domain_is_found() -> None:
     """Rule 4."""
     made = fleet()
     before = made.saved()
@@ -185,7 +185,7 @@ def test_a_machine_with_two_steps_running_is_found() -> None:
     assert "machines_have_one_step_at_a_time" in broken(saved, after, made)
 
 
-def test_a_finished_step_that_is_touched_again_is_found() -> None:
+def test_a_finished_step_that_changes_is_found() -> None:
     """Rule 8."""
     made = fleet()
     made.pass_(15 * MINUTE)
@@ -198,7 +198,7 @@ def test_a_finished_step_that_is_touched_again_is_found() -> None:
     assert "finished_steps_stay_finished" in broken(done, after, made)
 
 
-def test_an_attempt_that_is_begun_twice_is_found() -> None:
+def test_an_attempt_that_begins_twice_is_found() -> None:
     """Rule 8."""
     made = fleet()
     (order,) = made.draft.orders.values()
@@ -216,13 +216,13 @@ def test_an_attempt_that_is_begun_twice_is_found() -> None:
 
 
 def _with_step(fleet: Slice, order: OrderId, step: Step) -> Slice:
-    """The same fleet, with another first step of an order."""
+    """Return the fleet with another first step of an order."""
     mine = fleet.orders[order]
     stage = replace(mine.stages[0], steps=(step, *mine.stages[0].steps[1:]))
     return replace(fleet, orders={**fleet.orders, order: replace(mine, stages=(stage, *mine.stages[1:]))})
 
 
-def test_a_step_that_begins_with_no_event_though_its_guests_heard_of_it_is_found() -> None:
+def test_an_announced_step_that_begins_without_an_event_is_found() -> None:
     """Rule 12."""
     made = fleet()
     before = made.saved()
@@ -232,7 +232,7 @@ def test_a_step_that_begins_with_no_event_though_its_guests_heard_of_it_is_found
     fair = replace(change(before, after, made), announced=heard)
     assert violations(fair) == []
     found = violations(replace(fair, after=replace(after, events={})))
-    assert any(each.startswith("what_was_announced_stays_announced") for each in found)
+    assert any(each.startswith("announced_work_needs_a_started_event") for each in found)
 
 
 def test_a_start_outside_a_window_and_an_event_over_budget_are_found() -> None:
@@ -242,14 +242,16 @@ def test_a_start_outside_a_window_and_an_event_over_budget_are_found() -> None:
     after = made.saved()
     bound = {DEFAULT_PROJECT: replace(after.projects[DEFAULT_PROJECT], calendar=NIGHT)}
     outside = replace(after, projects=bound)
-    assert "windows_are_heeded" in broken(before, outside, made)
+    assert "windows_are_respected" in broken(before, outside, made)
     at_night = Slew(at=made.now, system=made.now.replace(hour=22) - timedelta(days=1))
-    assert "windows_are_heeded" not in broken(before, replace(outside, slew=at_night), made)
+    assert "windows_are_respected" not in broken(before, replace(outside, slew=at_night), made)
     needs = replace(after.groups[WEB], policy=GroupPolicy(budget=2))
-    assert "budgets_are_heeded" in broken(before, replace(after, groups={**after.groups, WEB: needs}), made)
+    assert "budgets_are_respected" in broken(
+        before, replace(after, groups={**after.groups, WEB: needs}), made
+    )
 
 
-def test_machines_that_are_where_they_cannot_be_are_found() -> None:
+def test_machines_in_impossible_places_are_found() -> None:
     saved = fleet().saved()
     assert misplaced(saved) == []
     web = saved.machines[MachineId("web-0")]
@@ -264,10 +266,10 @@ def test_machines_that_are_where_they_cannot_be_are_found() -> None:
     assert misplaced(replace(saved, hosts=failed)) == ["web-2 is running on host-2, which failed"]
     gone = {id_: each for id_, each in saved.machines.items() if each.name != "db-0"}
     (lost,) = misplaced(replace(saved, machines=gone))
-    assert lost.endswith("names db-0, who left the fleet")
+    assert lost.endswith("names db-0, which left the fleet")
 
 
-def test_what_is_overdue_or_waits_for_no_reason_is_found() -> None:
+def test_overdue_events_and_orders_without_a_reason_are_found() -> None:
     """Rules 10 and 11, after a tick."""
     made = fleet()
     saved = made.saved()
@@ -279,7 +281,7 @@ def test_what_is_overdue_or_waits_for_no_reason_is_found() -> None:
     assert len(unexplained(replace(saved, orders={order.id: replace(order, waiting=())}))) == 1
 
 
-def test_a_record_explains_what_leaves() -> None:
+def test_an_event_that_leaves_with_a_record_is_accepted() -> None:
     made = fleet()
     saved = made.saved()
     made.pass_(15 * MINUTE)
@@ -287,14 +289,14 @@ def test_a_record_explains_what_leaves() -> None:
         made.finish(order)
     made.pass_(90 * SECOND)
     assert made.history(Kind.EVENT_FINISHED) == ["done"] * 2
-    assert "what_leaves_has_a_record" not in broken(saved, made.saved(), made)
+    assert "departures_have_a_record" not in broken(saved, made.saved(), made)
 
 
-def test_the_page_of_rules_names_what_exists() -> None:
+def test_the_page_of_rules_names_existing_checks() -> None:
     page = (ROOT / "docs/explanation/rules.md").read_text()
     known = {check.__name__ for check in (*RULES, misplaced, overdue, unexplained)}
-    assert re.findall(r"^\*\*Rule (\d+):", page, re.MULTILINE) == [f"{number}" for number in range(1, 14)]
-    for row in page.partition("| rule | is kept by")[2].splitlines()[2:]:
+    assert re.findall(r"^## Rule (\d+):", page, re.MULTILINE) == [f"{number}" for number in range(1, 14)]
+    for row in page.partition("| rule | code |")[2].splitlines()[2:]:
         _, _, kept, checked, tested, _ = row.split("|")
         for name in re.findall(r"`((?:core|control|guest|server)/[\w/.]*)`", kept):
             assert (ROOT / "src/forewarn" / name).exists(), name
@@ -306,7 +308,7 @@ def test_the_page_of_rules_names_what_exists() -> None:
 
 
 def unarmed_week() -> Fleet:
-    """Two degraded hosts of two update domains, announced a week ahead."""
+    """Announce two degraded hosts with different update domains, a week ahead."""
     made = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), hosts=["host-9"])
     made.maintain("host-1", Action.DEGRADE)
     made.maintain("host-2", Action.DEGRADE)
@@ -343,7 +345,7 @@ def test_an_event_that_is_armed_without_the_others_of_its_stage_is_found() -> No
     assert broken(before, after, made) == set()
     (db,) = (event for event in after.events.values() if event.group != WEB)
     alone = replace(after, events={**after.events, db.id: replace(db, armed_at=None)})
-    assert broken(before, alone, made) == {"stages_are_armed_whole"}
+    assert broken(before, alone, made) == {"stages_are_armed_completely"}
 
 
 def test_a_not_before_that_moves_without_a_record_is_found() -> None:
@@ -351,10 +353,10 @@ def test_a_not_before_that_moves_without_a_record_is_found() -> None:
     made = unarmed_week()
     before = made.saved()
     moved = with_event(before, not_before=of_web(before).not_before + MINUTE)
-    assert "what_moves_has_a_record" in broken(before, moved, made)
+    assert "moved_times_have_a_record" in broken(before, moved, made)
 
 
-def test_what_is_postponed_and_armed_in_turn_breaks_no_rule() -> None:
+def test_postponing_and_arming_in_turn_breaks_no_rule() -> None:
     made = unarmed_week()
     before = made.saved()
     made.pass_(timedelta(days=7) - 10 * MINUTE)
@@ -363,7 +365,7 @@ def test_what_is_postponed_and_armed_in_turn_breaks_no_rule() -> None:
     assert broken(before, after, made) == set()
 
 
-def test_what_is_not_armed_in_its_last_minutes_is_overdue() -> None:
+def test_an_event_that_is_not_armed_in_time_is_overdue() -> None:
     made = unarmed_week()
     saved = made.saved()
     last = of_web(saved).not_before - 10 * MINUTE
@@ -371,7 +373,7 @@ def test_what_is_not_armed_in_its_last_minutes_is_overdue() -> None:
     assert len(overdue(saved, now=last, policy=made.policy)) == 2
 
 
-def test_freezes_beyond_what_a_group_says_and_other_work_beside_them_are_found() -> None:
+def test_freezes_beyond_the_limit_of_a_group_are_found() -> None:
     """Rule 4."""
     machines = (machine(f"web-{n}", f"host-{n + 1}", domain=n) for n in range(3))
     made = Fleet(*machines, policies={"web": GroupPolicy(freezes_at_once=2)})
@@ -396,7 +398,7 @@ def test_a_gang_is_armed_together() -> None:
     assert broken(before, made.saved(), made) == set()
 
 
-def test_a_stage_with_more_freezes_than_a_group_lets_come_together_is_found() -> None:
+def test_a_stage_with_more_freezes_than_the_limit_is_found() -> None:
     """Rule 4."""
     policy = GroupPolicy(freezes_at_once=2)
     made = Fleet(machine("web-0"), machine("web-1", domain=1), policies={"web": policy})
@@ -408,7 +410,7 @@ def test_a_stage_with_more_freezes_than_a_group_lets_come_together_is_found() ->
     assert "stages_have_one_domain_of_a_group" in broken(before, replace(after, groups={WEB: fewer}), made)
 
 
-def test_less_notice_for_who_never_polled_is_kept_and_for_others_is_found() -> None:
+def test_short_notice_is_accepted_only_for_groups_that_never_polled() -> None:
     """Rule 1."""
     made = Fleet(machine("web-0"), policy=Policy(unheard_notice=MINUTE), silent=["web"])
     before = made.draft.base

@@ -1,4 +1,4 @@
-"""The check of rule 13: it finds machines that leave a host which may still touch them."""
+"""The checks of rule 13: machines that leave a host that may still run them."""
 
 from dataclasses import replace
 
@@ -17,12 +17,12 @@ from forewarn.core.model.slice import Slice
 from tests.unit.rules.test_checks import broken
 from tests.unit.slices import Fleet, machine
 
-RULE = "hosts_are_fenced_before_others_take_over"
+RULE = "hosts_are_fenced_before_machines_leave"
 HOST = HostName("host-1")
 
 
 def recovered(*, fenced: str = "") -> tuple[Fleet, Slice, Slice]:
-    """The fleet before and after a failed host is fenced, and its machine goes elsewhere."""
+    """Return the fleet before and after a machine of a failed host is recovered on another host."""
     made = Fleet(machine("web-0"), hosts=["host-2"])
     made.turn()
     before = made.draft.base
@@ -40,17 +40,17 @@ def with_order(part: Slice, **changed: object) -> Slice:
     return replace(part, orders={order.id: wrong})
 
 
-def test_a_machine_of_a_fenced_host_may_come_back_elsewhere() -> None:
+def test_a_machine_of_a_fenced_host_may_be_recovered() -> None:
     made, before, after = recovered()
     assert RULE not in broken(before, after, made)
 
 
-def test_a_machine_of_a_host_that_is_not_fenced_is_found() -> None:
+def test_recovering_a_machine_of_an_unfenced_host_is_found() -> None:
     made, before, after = recovered()
     assert RULE in broken(before, with_order(after, host_steps=()), made)
 
 
-def test_a_vouch_is_as_good_as_a_fence_if_it_is_recorded() -> None:
+def test_a_recorded_confirmation_counts_as_a_fence() -> None:
     made, before, after = recovered(fenced="its plug is pulled")
     records = [each for each in made.records if each.kind == Kind.HOST_FENCED]
     assert len(records) == 1
@@ -59,7 +59,7 @@ def test_a_vouch_is_as_good_as_a_fence_if_it_is_recorded() -> None:
     assert RULE in broken(before, after, made)
 
 
-def test_a_machine_that_another_order_moves_off_a_lost_host_is_found() -> None:
+def test_moving_a_machine_off_a_lost_host_is_found() -> None:
     made = Fleet(machine("web-0"), hosts=["host-2"])
     order = made.order("web-0", Action.REDEPLOY)
     made.turn()
@@ -72,10 +72,10 @@ def test_a_machine_that_another_order_moves_off_a_lost_host_is_found() -> None:
 
 
 STAYS = "machines_stay_on_hosts_that_are_not_fenced"
-UP = "nothing_is_brought_up_on_a_failed_host"
+UP = "nothing_starts_on_a_failed_host"
 
 
-def test_a_machine_that_is_recovered_by_a_failure_before_the_last_is_found() -> None:
+def test_a_recovery_by_an_older_failure_is_found() -> None:
     made, before, after = recovered()
     (order,) = after.orders.values()
     newer = replace(order, id=OrderId("newer"), number=order.number + 1, stages=(), host_steps=())
@@ -83,11 +83,11 @@ def test_a_machine_that_is_recovered_by_a_failure_before_the_last_is_found() -> 
 
 
 def away(*, host: str | None, fenced: bool) -> tuple[Fleet, Slice, Slice]:
-    """The fleet before and after a machine of a failed host is elsewhere, all of a sudden."""
+    """Return the fleet before and after a machine of a failed host is on another host without a step."""
     made = Fleet(machine("web-0"), hosts=["host-2"])
     made.maintain(action=Action.FAIL)
     made.turn()
-    before = with_order(made.draft.base, **({"host_steps": (), **_vouched(made)} if fenced else {}))
+    before = with_order(made.draft.base, **({"host_steps": (), **_confirmed(made)} if fenced else {}))
     found = replace(
         before.machines[made.machine("web-0").id],
         host=None if host is None else HostName(host),
@@ -97,7 +97,7 @@ def away(*, host: str | None, fenced: bool) -> tuple[Fleet, Slice, Slice]:
     return made, before, after
 
 
-def _vouched(made: Fleet) -> dict[str, object]:
+def _confirmed(made: Fleet) -> dict[str, object]:
     (order,) = made.draft.base.orders.values()
     return {"terms": replace(order.terms, fenced="its plug is pulled")}
 
@@ -110,7 +110,7 @@ def test_a_machine_that_left_its_restored_host_without_a_fence_is_found() -> Non
     assert STAYS not in broken(before, replace(after, hosts=restored), made)
 
 
-def test_a_machine_that_is_not_on_its_unfenced_host_any_more_is_found() -> None:
+def test_a_machine_that_left_its_unfenced_host_is_found() -> None:
     for host in ("host-2", None):
         made, before, after = away(host=host, fenced=False)
         made.records.clear()
@@ -124,14 +124,14 @@ def test_a_machine_of_a_fenced_host_may_be_elsewhere() -> None:
     assert STAYS not in broken(before, over, made)
 
 
-def test_a_machine_of_an_unfenced_host_that_nothing_is_done_about_is_found() -> None:
+def test_a_machine_that_left_an_unfenced_host_without_a_failure_order_is_found() -> None:
     made, before, after = away(host="host-2", fenced=False)
     made.records.clear()
     before, after = (replace(each, orders={}, events={}) for each in (before, after))
     assert STAYS in broken(before, after, made)
 
 
-def test_a_machine_may_be_where_those_say_who_know() -> None:
+def test_reports_and_declarations_may_move_a_machine() -> None:
     made = Fleet(machine("web-0"), hosts=["host-2"])
     made.maintain(action=Action.FAIL)
     made.turn()
@@ -142,7 +142,7 @@ def test_a_machine_may_be_where_those_say_who_know() -> None:
     assert STAYS not in broken(before, made.saved(), made)
 
 
-def test_a_recovery_that_has_begun_may_end_though_its_host_has_failed_again() -> None:
+def test_a_recovery_may_end_after_its_host_failed_again() -> None:
     made, _, before = recovered()
     (order,) = before.orders.values()
     newer = replace(order, id=OrderId("newer"), number=order.number + 1, stages=(), host_steps=())
@@ -152,7 +152,7 @@ def test_a_recovery_that_has_begun_may_end_though_its_host_has_failed_again() ->
     assert STAYS not in broken(before, replace(before, machines={found.id: found}), made)
 
 
-def test_a_recovery_that_goes_on_to_a_failed_host_is_found() -> None:
+def test_a_recovery_that_continues_on_a_failed_host_is_found() -> None:
     made, before, after = recovered()
     assert UP not in broken(before, after, made)
     (order,) = after.orders.values()

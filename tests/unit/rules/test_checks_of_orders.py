@@ -1,4 +1,4 @@
-"""The checks of what orders do: each finds what breaks its rule, and lets pass what is exempt from it."""
+"""The checks of orders: each finds what breaks its rule, and accepts the exceptions."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -45,7 +45,7 @@ def with_stages(part: Slice, *changed: Stage) -> Slice:
 
 
 def started(made: Fleet) -> tuple[Slice, Slice]:
-    """The fleet before and after what is announced starts."""
+    """Return the fleet before and after the announced events start."""
     made.turn(QUARTER)
     before = made.draft.base
     for order in list(made.draft.orders):
@@ -55,7 +55,7 @@ def started(made: Fleet) -> tuple[Slice, Slice]:
     return before, after
 
 
-# What only recommends something
+# Recommendations
 
 
 def recommended() -> Fleet:
@@ -71,7 +71,7 @@ def test_a_recommendation_that_starts_or_is_approved_is_found() -> None:
     assert broken(saved, saved, made) == set()
     word = Approval(by="web-0", kind=ApprovedBy.GUEST, at=NOON)
     for wrong in (with_event(saved, status=EventStatus.STARTED), with_event(saved, approvals=(word,))):
-        assert "hints_never_start" in broken(saved, wrong, made)
+        assert "recommendations_never_start" in broken(saved, wrong, made)
 
 
 def test_a_recommendation_that_has_steps_is_found() -> None:
@@ -79,10 +79,10 @@ def test_a_recommendation_that_has_steps_is_found() -> None:
     saved = made.draft.base
     step = stages.step_of(made.machine("web-0"), Work.REBOOT)
     wrong = with_stages(saved, Stage(state=StageState.ANNOUNCED, steps=(step,)))
-    assert broken(saved, wrong, made) == {"hints_never_start"}
+    assert broken(saved, wrong, made) == {"recommendations_never_start"}
 
 
-def test_a_recommendation_is_not_in_the_way_of_another_update_domain() -> None:
+def test_a_recommendation_does_not_block_another_update_domain() -> None:
     made = recommended()
     made.maintain("host-2")
     assert violations(change(made.draft.base, made.saved(), made)) == []
@@ -106,23 +106,23 @@ def test_a_stage_that_disturbs_two_update_domains_of_a_group_is_found() -> None:
 # Rule 5
 
 
-def test_work_on_a_whole_host_that_begins_twice_or_untold_is_found() -> None:
+def test_work_on_a_whole_host_that_begins_twice_or_unannounced_is_found() -> None:
     made = Fleet(machine("web-0"), machine("db-0"))
     made.maintain(whole=True)
     before, after = started(made)
     assert violations(change(before, after, made)) == []
     (stage,) = only(after).stages
-    rule = "whole_hosts_are_done_in_one_go"
+    rule = "work_on_whole_hosts_begins_once"
     assert rule in broken(before, with_stages(after, stage, stage), made)
     assert rule in broken(before, with_stages(after, replace(stage, steps=stage.steps[:1])), made)
 
 
-def test_work_on_a_host_that_begins_with_somebody_untold_or_of_two_domains_is_found() -> None:
+def test_work_on_a_host_with_two_domains_or_an_unannounced_machine_is_found() -> None:
     made = Fleet(machine("web-0"), machine("web-1"), machine("web-2", "host-2", domain=1))
     made.service(mode=ServiceMode.IN_PLACE)
     before, after = started(made)
     assert violations(change(before, after, made)) == []
-    rule = "hosts_are_worked_on_with_everybody_told"
+    rule = "work_on_hosts_is_announced_to_all_machines"
     assert rule not in broken(after, after, made)
     untold = with_event(after, resources=of_web(after).resources[:1])
     assert rule in broken(before, untold, made)
@@ -133,14 +133,14 @@ def test_work_on_a_host_that_begins_with_somebody_untold_or_of_two_domains_is_fo
     assert rule not in broken(before, replace(two, machines={**two.machines, other.id: gone}), made)
 
 
-def test_an_evacuation_of_more_machines_than_may_move_at_once_is_found() -> None:
+def test_an_evacuation_beyond_the_limit_of_moves_is_found() -> None:
     made = Fleet(*(machine(f"web-{number}") for number in range(3)), hosts=["host-2"])
     made.service()
     before, after = started(made)
     assert violations(change(before, after, made)) == []
     stage, *more = only(after).stages
     moving = replace(stage, steps=tuple(replace(step, state=StepState.RUNNING) for step in stage.steps))
-    assert "moves_go_a_few_at_a_time" in broken(before, with_stages(after, moving, *more), made)
+    assert "concurrent_moves_are_limited" in broken(before, with_stages(after, moving, *more), made)
 
 
 def test_a_cordon_that_outlives_its_order_is_found() -> None:
@@ -148,7 +148,7 @@ def test_a_cordon_that_outlives_its_order_is_found() -> None:
     made.service()
     saved = made.saved()
     assert violations(change(made.draft.base, saved, made)) == []
-    assert "cordons_are_given_back" in broken(saved, replace(saved, orders={}, events={}), made)
+    assert "cordons_end_with_their_order" in broken(saved, replace(saved, orders={}, events={}), made)
 
 
 def test_a_move_outside_a_window_is_found() -> None:
@@ -156,7 +156,7 @@ def test_a_move_outside_a_window_is_found() -> None:
     made.service()
     before, after = started(made)
     projects = {name: replace(each, calendar=NIGHT) for name, each in after.projects.items()}
-    assert "windows_are_heeded" in broken(before, replace(after, projects=projects), made)
+    assert "windows_are_respected" in broken(before, replace(after, projects=projects), made)
 
 
 def test_an_event_that_starts_while_another_order_works_on_its_machine_is_found() -> None:
@@ -175,11 +175,11 @@ def test_a_failed_host_gives_no_notice_and_waits_for_no_other_work() -> None:
     assert violations(change(made.draft.base, made.saved(), made)) == []
 
 
-# Where machines go
+# Targets of moves
 
 
 @pytest.mark.parametrize("state", [HostState.CORDONED, HostState.DEGRADED, HostState.FAILED])
-def test_a_machine_that_goes_to_a_host_that_is_not_sound_is_found(state: HostState) -> None:
+def test_a_move_to_an_unusable_host_is_found(state: HostState) -> None:
     made = Fleet(machine("web-0"), hosts=["host-2"])
     made.order("web-0", Action.REDEPLOY)
     before, after = started(made)
@@ -189,7 +189,7 @@ def test_a_machine_that_goes_to_a_host_that_is_not_sound_is_found(state: HostSta
     assert "machines_move_to_sound_hosts" in broken(before, unsound, made)
 
 
-def test_a_machine_that_goes_to_a_host_that_cannot_be_reached_is_found() -> None:
+def test_a_move_to_an_unreachable_host_is_found() -> None:
     made = Fleet(machine("web-0"), hosts=["host-2"])
     made.order("web-0", Action.REDEPLOY)
     before, after = started(made)
@@ -203,7 +203,7 @@ def test_a_machine_that_goes_to_a_host_that_cannot_be_reached_is_found() -> None
 # Rule 6
 
 
-def test_the_incarnation_of_a_group_that_is_new_is_compared_with_none() -> None:
+def test_the_incarnation_of_a_new_group_is_not_compared() -> None:
     made = fleet()
     saved = made.saved()
     grown = replace(saved.groups[of_web(saved).group], incarnation=9)
@@ -216,7 +216,7 @@ def test_the_incarnation_of_a_group_that_is_new_is_compared_with_none() -> None:
 
 
 def at_night(calendar: Calendar = NIGHT, *, now: datetime = EVENING) -> tuple[Fleet, Slice, Slice]:
-    """Work that was announced in the evening has started, whatever its project says of that."""
+    """Start work that was announced in the evening, whatever the windows of its project."""
     made = Fleet(machine("web-0"), now=now)
     made.maintain()
     before, after = started(made)
@@ -224,27 +224,27 @@ def at_night(calendar: Calendar = NIGHT, *, now: datetime = EVENING) -> tuple[Fl
     return made, before, replace(after, projects=projects)
 
 
-def test_a_start_on_a_blackout_day_is_found_and_one_in_a_window_is_none() -> None:
+def test_a_start_on_a_blackout_day_is_found_and_one_in_a_window_accepted() -> None:
     made, before, after = at_night()
     assert violations(change(before, after, made)) == []
     made, before, after = at_night(replace(NIGHT, blackout=frozenset({EVENING.date()})))
-    assert broken(before, after, made) == {"windows_are_heeded"}
+    assert broken(before, after, made) == {"windows_are_respected"}
     made, before, after = at_night(now=EVENING - 10 * MINUTE)
-    assert broken(before, after, made) == {"windows_are_heeded"}
+    assert broken(before, after, made) == {"windows_are_respected"}
 
 
-def test_what_users_order_and_emergencies_start_outside_windows() -> None:
+def test_user_orders_and_emergencies_may_start_outside_windows() -> None:
     made = Fleet(machine("web-0"), machine("db-0", "host-2"), calendar=NIGHT)
     made.order("web-0")
     made.maintain("host-2", emergency="smoke", notice=MINUTE)
     assert violations(change(*started(made), made)) == []
 
 
-def test_maintenance_that_leaves_a_group_as_many_as_it_needs_breaks_no_budget() -> None:
+def test_maintenance_within_a_budget_is_accepted() -> None:
     made = Fleet(machine("web-0"), machine("web-1", "host-2"), policies={"web": GroupPolicy(budget=1)})
     made.maintain()
     before, after = made.draft.base, made.saved()
     assert violations(change(before, after, made)) == []
     group = after.groups[of_web(after).group]
     greedy = replace(after, groups={group.name: replace(group, policy=GroupPolicy(budget=2))})
-    assert broken(before, greedy, made) == {"budgets_are_heeded"}
+    assert broken(before, greedy, made) == {"budgets_are_respected"}

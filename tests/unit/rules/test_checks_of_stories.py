@@ -1,4 +1,4 @@
-"""What the rules do breaks none of the checks, from first word to last; nor do recorded exceptions."""
+"""Whole orders break no rule, from announcement to end; nor do recorded exceptions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,12 +13,12 @@ from tests.rules import Change, violations
 from tests.unit.rules.test_checks import NIGHT, change
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
-# Notice, work, and as long as an event stays listed after its start; then again, for a second stage.
+# Notice, work, and the time that an event stays listed; then the same for a second stage.
 SPANS = (15 * MINUTE, MINUTE, 90 * SECOND, 15 * MINUTE, MINUTE, 90 * SECOND, HOUR)
 
 
 def two_domains() -> Fleet:
-    """A host that carries two update domains of web, and db; there is another, empty one."""
+    """Return a fleet with a host that carries two update domains of web, and db, and with an empty host."""
     return Fleet(machine("web-0"), machine("web-1", domain=1), machine("db-0"), hosts=["host-2"])
 
 
@@ -91,7 +91,7 @@ STORIES = (
 
 
 def told(fleet: Fleet) -> list[Change]:
-    """Let all orders go on to their end; each turn of the clock is a change."""
+    """Run all orders to their end; each step of the clock is a change."""
     found: list[Change] = []
     heard: set[tuple[OrderId, MachineId]] = set()
     for span in SPANS:
@@ -113,7 +113,7 @@ def _runs(order: Order) -> bool:
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_what_the_rules_do_from_announcement_to_end_breaks_none(story: Callable[[], Fleet]) -> None:
+def test_whole_orders_break_no_rule(story: Callable[[], Fleet]) -> None:
     fleet = story()
     changes = told(fleet)
     assert [what for each in changes for what in violations(each)] == []
@@ -128,15 +128,13 @@ def test_what_the_rules_do_from_announcement_to_end_breaks_none(story: Callable[
         (together, "update_domains_are_not_armed_together"),
     ],
 )
-def test_a_promise_that_is_broken_without_a_record_of_it_is_found(
-    story: Callable[[], Fleet], rule: str
-) -> None:
+def test_a_broken_promise_without_a_record_is_found(story: Callable[[], Fleet], rule: str) -> None:
     first, *_ = told(story())
     kept = [record for record in first.records if record.kind != Kind.PROMISE_BROKEN]
     assert {each.partition(":")[0] for each in violations(replace(first, records=kept))} == {rule}
 
 
-def test_a_deadline_opens_windows_only_once_it_has_come() -> None:
+def test_windows_apply_until_the_deadline() -> None:
     started = next(each for each in told(past_a_deadline()) if any(map(_runs, each.after.orders.values())))
     for deadline, fine in ((started.now, True), (started.now + timedelta(microseconds=1), False)):
         orders = {

@@ -1,4 +1,4 @@
-"""What an answer means to a guest, and how long it waits for one."""
+"""The meaning of answers, and the pauses and timeouts of a client."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -29,30 +29,30 @@ def failure(status: int, body: bytes = b"", **headers: str) -> GuestError:
     return caught.value
 
 
-def test_a_document_is_news() -> None:
+def test_a_200_is_a_new_document() -> None:
     news = read_poll(answer(200, EMPTY, etag='"1-a"', content_type="text/plain"))
     assert news == NewDocument(document=Document(incarnation=1), etag='"1-a"')
 
 
-def test_a_document_may_lack_a_tag() -> None:
+def test_a_document_without_etag_is_accepted() -> None:
     assert read_poll(answer(200, EMPTY)) == NewDocument(document=Document(incarnation=1), etag=None)
 
 
-def test_not_modified_is_nothing_new() -> None:
+def test_a_304_is_unchanged() -> None:
     assert read_poll(answer(304)) == Unchanged()
 
 
-def test_an_empty_answer_is_no_document() -> None:
+def test_an_empty_answer_is_unreadable() -> None:
     assert isinstance(failure(200), Unreadable)
 
 
 @pytest.mark.parametrize("status", [302, 404, 408, 410, 429, 500, 502, 503, 504, 599])
-def test_what_may_pass_is_unavailable(status: int) -> None:
+def test_a_temporary_error_is_unavailable(status: int) -> None:
     assert isinstance(failure(status), Unavailable)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 405])
-def test_what_stays_is_refused_with_what_to_do(status: int) -> None:
+def test_a_permanent_error_is_refused_with_advice(status: int) -> None:
     error = failure(status, b'{ "error": "Because" }')
     assert isinstance(error, Refused)
     assert str(error).startswith(f"{status}: ")
@@ -62,18 +62,18 @@ def test_what_stays_is_refused_with_what_to_do(status: int) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b'{ "error": "Not found. Invalid version requested" }', "does not offer this api-version"),
+        (b'{ "error": "Not found. Invalid version requested" }', "does not support this api-version"),
         (
             b'{"error":{"code":"NotFound","message":"nothing at /x; /openapi.json lists what there is"}}',
-            "no metadata endpoint but an API for operators",
+            "this is the operator API, not a metadata endpoint",
         ),
     ],
 )
-def test_a_404_that_will_stay_one_is_refused(body: bytes, said: str) -> None:
+def test_a_permanent_404_is_refused(body: bytes, said: str) -> None:
     error = failure(404, body)
     assert isinstance(error, Refused)
     assert said in str(error)
-    assert "It says: " in str(error)
+    assert "Its message: " in str(error)
     assert "{" not in str(error)
 
 
@@ -87,14 +87,14 @@ def test_a_404_that_will_stay_one_is_refused(body: bytes, said: str) -> None:
         (NOON_HEADER, None),
     ],
 )
-def test_the_endpoint_may_say_when_to_come_again(header: str, seconds: float | None) -> None:
+def test_retry_after_is_read(header: str, seconds: float | None) -> None:
     error = failure(429, retry_after=header)
     assert isinstance(error, Unavailable)
     assert error.retry_after == seconds
 
 
-def test_what_the_endpoint_asks_for_is_told_as_it_said_it() -> None:
-    assert str(failure(429, retry_after="3600")).endswith("It asks to be left alone for 3600 s")
+def test_the_error_shows_retry_after() -> None:
+    assert str(failure(429, retry_after="3600")).endswith("It asks for a pause of 3600 s")
 
 
 @given(
@@ -102,7 +102,7 @@ def test_what_the_endpoint_asks_for_is_told_as_it_said_it() -> None:
     st.binary(),
     st.dictionaries(st.sampled_from(["etag", "retry-after", "date"]), st.text()),
 )
-def test_any_answer_means_something(status: int, body: bytes, headers: dict[str, str]) -> None:
+def test_any_answer_is_a_result_or_an_error(status: int, body: bytes, headers: dict[str, str]) -> None:
     whole = HttpAnswer(status=status, headers=headers, body=body)
     with suppress(GuestError):
         assert isinstance(read_poll(whole), NewDocument | Unchanged)
@@ -113,11 +113,11 @@ def test_any_answer_means_something(status: int, body: bytes, headers: dict[str,
     ("header", "waited"),
     [("wait=60", True), ("respond-async, Wait = 60", True), ("", False), ("waiting", False)],
 )
-def test_a_server_says_whether_it_held_the_request(header: str, waited: bool) -> None:
+def test_preference_applied_is_read(header: str, waited: bool) -> None:
     assert answer(304, preference_applied=header).waited is waited
 
 
-def test_waiting_grows_with_failures_and_ends_growing() -> None:
+def test_the_pause_grows_up_to_a_limit() -> None:
     waits = [backoff(failures) for failures in range(1, 8)]
     assert waits == [1, 2, 4, 6, 6, 6, 6]
     assert backoff(10_000) == 6
@@ -127,27 +127,25 @@ def test_waiting_grows_with_failures_and_ends_growing() -> None:
 
 
 @given(st.integers(1, 100), st.none() | st.floats(0, 1e9), st.floats(1, 1e6))
-def test_no_pause_eats_more_than_a_fifth_of_the_notice_left(
-    failures: int, named: float | None, left: float
-) -> None:
+def test_a_pause_takes_at_most_a_fifth_of_the_notice(failures: int, named: float | None, left: float) -> None:
     assert 0 < backoff(failures, named=named, left=left) <= left / 5
     assert backoff(failures, named=named, left=left) <= 6
 
 
-def test_the_first_answer_may_take_two_minutes_and_so_may_one_after_a_day() -> None:
+def test_the_first_answer_and_one_after_a_day_may_take_two_minutes() -> None:
     assert patience(None, now=5.0) > 120
     assert patience(5.0, now=6.0) == answer_reading.ANSWER_SECONDS
     assert patience(5.0, now=24 * 3600.0) > 120
 
 
-def test_the_servers_time_goes_on_by_the_monotonic_clock() -> None:
+def test_server_time_advances_with_the_monotonic_clock() -> None:
     time = read_date(NOON_HEADER, received=100.0)
     assert time == ServerTime(date=NOON, received=100.0)
     assert time.now(130.5) == NOON + timedelta(seconds=30.5)
     assert time.now(99.0) == NOON
 
 
-def test_seconds_left_are_reckoned_in_the_servers_time() -> None:
+def test_seconds_left_use_server_time() -> None:
     time = ServerTime(date=NOON, received=100.0)
     event = Event(
         id="A", type="Reboot", status="Scheduled", resources=("m",), not_before=NOON + timedelta(minutes=15)
@@ -156,11 +154,11 @@ def test_seconds_left_are_reckoned_in_the_servers_time() -> None:
     assert event.seconds_left(time.now(400.0)) == 600
 
 
-def test_the_servers_time_ends_where_times_end() -> None:
+def test_server_time_stops_at_the_largest_datetime() -> None:
     last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
     assert ServerTime(date=last, received=100.0).now(500.0) >= last
 
 
 @pytest.mark.parametrize("header", [None, "", "yesterday"])
-def test_an_answer_without_a_date_tells_no_time(header: str | None) -> None:
+def test_an_answer_without_a_valid_date_has_no_server_time(header: str | None) -> None:
     assert read_date(header, received=0.0) is None

@@ -1,4 +1,4 @@
-"""Documents of every version and of every make, as a guest reads them."""
+"""Parsing documents of every version and of every server."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def sample(name: str) -> Document:
 
 
 def document(**changes: Any) -> bytes:
-    """Write a document with one event, and something in it changed or, if None, missing."""
+    """Return a document with one event; changes replace members, and None removes them."""
     said = {
         "EventId": ID,
         "EventStatus": "Scheduled",
@@ -48,7 +48,7 @@ def only(body: bytes, **more: Any) -> Event:
     return event
 
 
-def test_a_document_of_the_newest_version_is_read_whole() -> None:
+def test_a_document_of_the_newest_version_is_parsed() -> None:
     assert sample("2020-07-01-reboot-user-scheduled") == Document(
         incarnation=2,
         events=(
@@ -66,14 +66,14 @@ def test_a_document_of_the_newest_version_is_read_whole() -> None:
     )
 
 
-def test_a_started_event_has_no_time() -> None:
+def test_a_started_event_has_no_not_before() -> None:
     (event,) = sample("2020-07-01-freeze-started").events
     assert event.started
     assert event.not_before is None
     assert event.duration == timedelta(seconds=6)
 
 
-def test_the_first_version_names_machines_without_its_underscore() -> None:
+def test_the_underscore_of_the_first_version_is_removed() -> None:
     (event,) = sample("2017-03-01-redeploy-scheduled").events
     assert event.resources == ("mysrv",)
     assert (event.description, event.source, event.duration) == ("", "", None)
@@ -89,19 +89,19 @@ def test_the_first_version_names_machines_without_its_underscore() -> None:
         ("2019-08-01-preempt-empty-description", "Preempt", "myspotvm"),
     ],
 )
-def test_what_real_services_have_answered_is_read(name: str, type_: str, machine: str) -> None:
+def test_recorded_answers_of_real_services_are_parsed(name: str, type_: str, machine: str) -> None:
     (event,) = sample(name).events
     assert (event.type, event.status) == (type_, "Scheduled")
     assert event.names(machine.upper())
     assert event.not_before is not None
 
 
-def test_an_empty_document_may_have_incarnation_nought() -> None:
+def test_an_empty_document_may_have_incarnation_zero() -> None:
     assert sample("2017-08-01-empty") == Document(incarnation=0, events=())
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.json")), ids=lambda path: path.stem)
-def test_every_document_that_forewarn_writes_is_read(path: Path) -> None:
+def test_every_document_of_forewarn_is_parsed(path: Path) -> None:
     version = path.name[:10]
     said = json.loads(path.read_bytes())
     read = parse_document(path.read_bytes(), version=version)
@@ -123,18 +123,18 @@ def test_every_document_that_forewarn_writes_is_read(path: Path) -> None:
         " Mon, 19 Sep 2016 18:29:47 GMT ",
     ],
 )
-def test_both_forms_of_dates_are_read(written: str) -> None:
+def test_both_date_formats_are_parsed(written: str) -> None:
     assert only(document(NotBefore=written)).not_before == MOMENT
 
 
 @pytest.mark.parametrize("nothing", ["", None])
-def test_a_time_may_be_missing(nothing: str | None) -> None:
+def test_not_before_may_be_missing(nothing: str | None) -> None:
     event = only(document(NotBefore=nothing))
     assert event.not_before is None
     assert event.seconds_left(MOMENT) is None
 
 
-def test_words_are_known_in_any_case_and_unknown_ones_are_kept() -> None:
+def test_enum_words_match_in_any_case_and_unknown_ones_stay_strings() -> None:
     event = only(document(EventType="REBOOT", EventStatus="scheduled", EventSource="Weather"))
     assert event.type is EventType.REBOOT
     assert event.status is EventStatus.SCHEDULED
@@ -142,18 +142,18 @@ def test_words_are_known_in_any_case_and_unknown_ones_are_kept() -> None:
     assert only(document(EventType="Defragment")).type == "Defragment"
 
 
-def test_keys_are_known_in_any_case_and_unknown_ones_are_left_alone() -> None:
+def test_keys_match_in_any_case_and_unknown_ones_are_ignored() -> None:
     body = b'\xef\xbb\xbf{"documentIncarnation":"3","events":[],"Weather":{}}\n'
     assert parse_document(body) == Document(incarnation=3, events=())
 
 
 @pytest.mark.parametrize("seconds", [-1, None, "soon", 10**30, True])
-def test_a_duration_that_says_nothing_is_none(seconds: object) -> None:
+def test_an_invalid_duration_is_none(seconds: object) -> None:
     assert only(document(DurationInSeconds=seconds)).duration is None
 
 
 @pytest.mark.parametrize("seconds", [9, 9.0, "9"])
-def test_a_duration_is_a_number_however_written(seconds: object) -> None:
+def test_a_duration_may_be_a_number_or_a_string(seconds: object) -> None:
     assert only(document(DurationInSeconds=seconds)).duration == timedelta(seconds=9)
 
 
@@ -162,16 +162,16 @@ def test_a_duration_is_a_number_however_written(seconds: object) -> None:
     [
         (b"", "an empty answer"),
         (b" \r\n", "an empty answer"),
-        (b"<html>Sign in</html>", "no JSON: <html>Sign in"),
-        (b"[]", "no JSON object"),
+        (b"<html>Sign in</html>", "not JSON: <html>Sign in"),
+        (b"[]", "not a JSON object"),
         (b'{"DocumentIncarnation":1}', "without Events"),
-        (b'{"DocumentIncarnation":1,"Events":{}}', "no list"),
+        (b'{"DocumentIncarnation":1,"Events":{}}', "not a list"),
         (b'{"DocumentIncarnation":"new","Events":[]}', "not a number"),
         (b'{"Events":[]}', "not a number"),
-        (b"[" * 100_000, "no JSON"),
+        (b"[" * 100_000, "not JSON"),
     ],
 )
-def test_what_is_no_document_says_why(body: bytes, says: str) -> None:
+def test_an_unreadable_document_has_a_reason(body: bytes, says: str) -> None:
     with pytest.raises(Unreadable, match=says):
         parse_document(body)
 
@@ -179,18 +179,18 @@ def test_what_is_no_document_says_why(body: bytes, says: str) -> None:
 @pytest.mark.parametrize(
     ("odd", "says", "id_"),
     [
-        (7, "no JSON object", ""),
+        (7, "not a JSON object", ""),
         ({}, "without EventId", ""),
-        ({"EventId": 7}, "eventid is 7, not a text", ""),
+        ({"EventId": 7}, "eventid is 7, not a string", ""),
         ({"EventId": "B", "NotBefore": "tomorrow"}, "NotBefore is 'tomorrow'", "B"),
         ({"EventId": "B", "NotBefore": 7}, "NotBefore is 7", "B"),
         ({"EventId": "B", "Resources": [1]}, "not a list of names", "B"),
-        ({"EventId": "B", "EventType": ["Reboot"]}, "not a text", "B"),
-        ({"EventId": "B", "Description": "a \ud800"}, "description is .* half a character", "B"),
-        ({"EventId": "B", "Resources": ["web-\udfff"]}, "Resources is .* half a character", "B"),
+        ({"EventId": "B", "EventType": ["Reboot"]}, "not a string", "B"),
+        ({"EventId": "B", "Description": "a \ud800"}, "description is .* lone surrogate", "B"),
+        ({"EventId": "B", "Resources": ["web-\udfff"]}, "Resources is .* lone surrogate", "B"),
     ],
 )
-def test_an_event_that_cannot_be_read_hides_no_other(odd: object, says: str, id_: str) -> None:
+def test_an_unreadable_event_does_not_hide_others(odd: object, says: str, id_: str) -> None:
     sound = json.loads(document())["Events"][0]
     body = json.dumps({"DocumentIncarnation": 4, "Events": [odd, sound]}).encode()
     read = parse_document(body)
@@ -200,7 +200,7 @@ def test_an_event_that_cannot_be_read_hides_no_other(odd: object, says: str, id_
     assert unreadable.id == id_
 
 
-def test_of_an_unknown_status_it_is_not_known_when_the_event_starts() -> None:
+def test_an_unknown_status_has_no_seconds_left() -> None:
     event = only(document(EventStatus="Pondered"))
     assert (event.status, event.status_is_known, event.started) == ("Pondered", False, False)
     assert event.not_before is not None
@@ -217,7 +217,7 @@ events = st.dictionaries(st.sampled_from(sorted(KEYS)), json_values | st.sampled
 
 
 @given(st.binary())
-def test_rubbish_is_unreadable_and_nothing_worse(body: bytes) -> None:
+def test_random_bytes_are_unreadable(body: bytes) -> None:
     read_or_refuse(body)
 
 
@@ -226,12 +226,12 @@ def test_rubbish_is_unreadable_and_nothing_worse(body: bytes) -> None:
         lambda number, events: {"DocumentIncarnation": number, "Events": events}, json_values, json_values
     )
 )
-def test_a_wrong_shape_is_unreadable_and_nothing_worse(shape: object) -> None:
+def test_a_wrong_structure_is_unreadable(shape: object) -> None:
     read_or_refuse(json.dumps(shape).encode())
 
 
 @given(st.lists(events, min_size=1))
-def test_wrong_events_are_unreadable_and_nothing_worse(wrong: list[dict[str, object]]) -> None:
+def test_wrong_events_are_unreadable_one_by_one(wrong: list[dict[str, object]]) -> None:
     read_or_refuse(json.dumps({"DocumentIncarnation": 1, "Events": wrong}).encode())
 
 
@@ -241,7 +241,7 @@ def read_or_refuse(body: bytes) -> None:
     except Unreadable:
         return
     assert isinstance(read, Document)
-    # Nothing is left out.
+    # Every event is in one of the two lists.
     assert len(read.events) + len(read.unreadable) == len(json.loads(body)["Events"])
 
 
@@ -249,19 +249,19 @@ def read_or_refuse(body: bytes) -> None:
     st.text()
     | st.from_regex(r"[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{1,6} \d+:\d+:\d+ ([A-Z]{3}|[+-]\d{1,6})")
 )
-def test_any_text_is_a_time_in_utc_or_none(text: str) -> None:
+def test_any_text_parses_to_utc_or_none(text: str) -> None:
     moment = parse_moment(text)
     assert moment is None or moment.utcoffset() == timedelta(0)
 
 
 @given(st.datetimes(min_value=datetime(2016, 1, 1), max_value=datetime(9999, 1, 1)))  # noqa: DTZ001 - made aware below
-def test_the_forms_of_a_time_agree(naive: datetime) -> None:
+def test_both_time_formats_agree(naive: datetime) -> None:
     moment = naive.replace(microsecond=0, tzinfo=UTC)
     written = format_datetime(moment, usegmt=True)
     assert parse_moment(written) == parse_moment(moment.isoformat()) == moment
 
 
-def test_seconds_left_end_at_nought() -> None:
+def test_seconds_left_are_never_negative() -> None:
     event = only(document())
     assert event.seconds_left(MOMENT - timedelta(minutes=15)) == 900
     assert event.seconds_left(MOMENT + timedelta(minutes=1)) == 0

@@ -1,4 +1,4 @@
-"""What a client asks, and when it asks again; without a network and without a clock."""
+"""The requests of a client and its retries, without a network or a clock."""
 
 import json
 from dataclasses import replace
@@ -38,7 +38,7 @@ SILENCE = NoAnswer(why="nobody is there")
 
 
 class Endpoint:
-    """Answers calls with replies that take some time each, and keeps what was asked."""
+    """Answers calls with scripted replies that take some time each, and records the requests."""
 
     def __init__(self, *replies: Reply, takes: float = 0.0) -> None:
         self.replies = list(replies)
@@ -72,20 +72,20 @@ def watch(endpoint: Endpoint, documents: int, **more: object) -> list[object]:
     return [endpoint.run(watched.next(now=endpoint.now)) for _ in range(documents)]
 
 
-def test_what_passes_is_asked_again_with_growing_pauses() -> None:
+def test_a_temporary_error_is_retried_with_growing_pauses() -> None:
     endpoint = Endpoint(SILENCE, refused(404), refused(410), HttpAnswer(status=200), refused(503), told(7))
     assert events(endpoint) == Document(incarnation=7)
     assert endpoint.pauses == [0, 1, 2, 4, 6, 6]
 
 
-def test_the_endpoint_may_ask_for_a_longer_pause() -> None:
+def test_retry_after_may_lengthen_the_pause() -> None:
     endpoint = Endpoint(refused(429, retry_after="5"), told(1))
     events(endpoint)
     assert endpoint.pauses == [0, 5]
 
 
 def evicting(incarnation: int, *, seconds: float) -> HttpAnswer:
-    """Tell of an eviction in so many seconds."""
+    """Return an answer with an eviction in so many seconds."""
     event = {
         "EventId": "A",
         "EventStatus": "Scheduled",
@@ -97,13 +97,13 @@ def evicting(incarnation: int, *, seconds: float) -> HttpAnswer:
     return HttpAnswer(status=200, headers={"date": format_datetime(START, usegmt=True)}, body=body)
 
 
-def test_an_endpoint_that_asks_for_more_time_than_an_eviction_leaves_does_not_get_it() -> None:
+def test_retry_after_is_limited_by_the_notice_of_an_eviction() -> None:
     endpoint = Endpoint(refused(429, retry_after="60"), told(1))
     events(endpoint)
     assert endpoint.pauses == [0, 6]
 
 
-def test_the_less_notice_is_left_the_shorter_are_the_pauses_before_an_approval_is_sent_again() -> None:
+def test_retries_of_an_approval_speed_up_as_the_notice_runs_out() -> None:
     calls, endpoint = GuestCalls(), Endpoint(evicting(1, seconds=20), *[refused(503, retry_after="60")] * 50)
     endpoint.run(calls.events(now=endpoint.now))
     announced = endpoint.now
@@ -114,13 +114,13 @@ def test_the_less_notice_is_left_the_shorter_are_the_pauses_before_an_approval_i
     assert endpoint.now - announced < 20
 
 
-def test_a_watch_asks_again_soon_when_an_event_is_about_to_start() -> None:
+def test_a_watch_retries_sooner_when_an_event_is_about_to_start() -> None:
     endpoint = Endpoint(evicting(1, seconds=2), SILENCE, SILENCE, told(2))
     watch(endpoint, 2)
     assert endpoint.pauses == pytest.approx([0, 1, 0.2, 0.2], abs=0.05)
 
 
-def test_what_a_client_says_about_timeouts_holds_for_every_request() -> None:
+def test_the_timeout_of_a_client_applies_to_every_request() -> None:
     calls, endpoint = GuestCalls(timeout=3), Endpoint(told(1), HttpAnswer(status=200), HttpAnswer(status=404))
     endpoint.run(calls.events(now=endpoint.now))
     endpoint.run(calls.approve(("A",), now=endpoint.now))
@@ -130,25 +130,25 @@ def test_what_a_client_says_about_timeouts_holds_for_every_request() -> None:
     assert calls.poll(now=0, etag="1", wait=60).seconds == 63
 
 
-def test_what_does_not_pass_in_time_is_raised() -> None:
+def test_an_error_that_lasts_too_long_is_raised() -> None:
     endpoint = Endpoint(*[refused(500)] * 20)
     with pytest.raises(Unavailable, match="500"):
         events(endpoint, within=10)
     assert endpoint.pauses == [0, 1, 2, 4]
 
 
-def test_what_stays_is_raised_at_once() -> None:
+def test_a_permanent_error_is_raised_at_once() -> None:
     endpoint = Endpoint(refused(403))
     with pytest.raises(Refused, match="403"):
         events(endpoint)
 
 
-def test_an_answer_without_a_question_is_no_document() -> None:
+def test_a_304_without_an_etag_is_unavailable() -> None:
     with pytest.raises(Unavailable):
         events(Endpoint(UNCHANGED), within=0)
 
 
-def test_a_lease_that_comes_while_it_is_looked_for_is_seen() -> None:
+def test_discovery_finds_a_lease_that_appears_meanwhile() -> None:
     endpoint = Endpoint(SILENCE, refused(429), SILENCE)
     leased = (LeaseSource(where="/run/lease", leases=(Lease(address="10.0.0.7"),)),)
     sights = [Surroundings(now=START, lease_sources=leased if look == 2 else ()) for look in range(3)]
@@ -159,14 +159,14 @@ def test_a_lease_that_comes_while_it_is_looked_for_is_seen() -> None:
     assert len(endpoint.asked) == 2
 
 
-def test_the_first_answer_may_take_long_and_the_next_may_not() -> None:
+def test_only_the_first_answer_may_take_long() -> None:
     calls, endpoint = GuestCalls(), Endpoint(told(1), told(1), takes=120)
     for _ in range(2):
         endpoint.run(calls.events(now=endpoint.now))
     assert [request.seconds for request in endpoint.asked] == [150, 6]
 
 
-def test_an_approval_is_sent_again_until_it_is_saved() -> None:
+def test_an_approval_is_retried_until_it_is_saved() -> None:
     endpoint = Endpoint(refused(503), SILENCE, HttpAnswer(status=200))
     endpoint.run(GuestCalls().approve(("A", "B"), now=endpoint.now))
     assert [request.method for request in endpoint.asked] == ["POST"] * 3
@@ -175,13 +175,13 @@ def test_an_approval_is_sent_again_until_it_is_saved() -> None:
     }
 
 
-def test_an_approval_of_what_never_was_is_refused() -> None:
+def test_an_approval_of_an_unknown_event_is_refused() -> None:
     error = HttpAnswer(status=400, body=b'{"error":"Bad request. event A is not known"}')
     with pytest.raises(Refused, match="event A is not known"):
         Endpoint(error).run(GuestCalls().approve(("A",), now=0))
 
 
-def test_a_machine_learns_who_it_is() -> None:
+def test_instance_metadata_is_read() -> None:
     said = {"name": "web-0", "vmId": "1", "platformUpdateDomain": "2", "tags": "a:1;b:2"}
     endpoint = Endpoint(HttpAnswer(status=200, body=json.dumps(said).encode()))
     instance = endpoint.run(GuestCalls().instance())
@@ -190,7 +190,7 @@ def test_a_machine_learns_who_it_is() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"name":7}'])
-def test_an_instance_without_a_name_is_none(body: bytes) -> None:
+def test_instance_metadata_without_a_name_is_unreadable(body: bytes) -> None:
     with pytest.raises(GuestError, match="instance metadata"):
         Endpoint(HttpAnswer(status=200, body=body)).run(GuestCalls().instance(within=0))
 
@@ -198,12 +198,12 @@ def test_an_instance_without_a_name_is_none(body: bytes) -> None:
 # Watching
 
 
-def test_a_watch_gives_the_document_and_then_what_differs() -> None:
+def test_a_watch_yields_the_document_and_each_change() -> None:
     endpoint = Endpoint(told(1), HELD, told(2), told(1), takes=60)
     assert watch(endpoint, 3) == [Document(incarnation=number) for number in (1, 2, 1)]
 
 
-def test_a_server_that_holds_is_asked_again_at_once() -> None:
+def test_a_server_that_holds_requests_is_polled_again_at_once() -> None:
     endpoint = Endpoint(told(1), HELD, HELD, told(2), takes=60)
     watch(endpoint, 2)
     assert endpoint.pauses == [0, 0, 0, 0]
@@ -217,11 +217,11 @@ def test_a_server_that_holds_is_asked_again_at_once() -> None:
     assert endpoint.asked[1].seconds > 60
 
 
-def test_a_server_that_does_not_hold_is_asked_once_a_second() -> None:
+def test_a_server_that_does_not_hold_requests_is_polled_once_a_second() -> None:
     endpoint = Endpoint(told(1), UNCHANGED, UNCHANGED, told(2), UNCHANGED, told(3), takes=0.25)
     watch(endpoint, 3)
     assert endpoint.pauses == [0] + [0.75] * 5
-    # Another server may have answered with the news.
+    # Another server may have sent the new document.
     assert ["Prefer" in request.headers for request in endpoint.asked] == [
         False,
         True,
@@ -232,13 +232,13 @@ def test_a_server_that_does_not_hold_is_asked_once_a_second() -> None:
     ]
 
 
-def test_a_server_that_says_it_holds_and_does_not_is_asked_once_a_second() -> None:
+def test_a_server_that_falsely_claims_to_hold_is_polled_once_a_second() -> None:
     endpoint = Endpoint(told(1), HELD, HELD, told(2))
     watch(endpoint, 2)
     assert endpoint.pauses == [0, 1, 1, 1]
 
 
-def test_a_server_without_tags_is_compared_with() -> None:
+def test_without_etags_a_watch_compares_documents() -> None:
     plain = [replace(told(number), headers={}) for number in (1, 1, 1, 2)]
     endpoint = Endpoint(*plain)
     assert watch(endpoint, 2) == [Document(incarnation=1), Document(incarnation=2)]
@@ -246,13 +246,13 @@ def test_a_server_without_tags_is_compared_with() -> None:
     assert all(not request.headers for request in endpoint.asked)
 
 
-def test_a_watcher_may_ask_not_to_be_held() -> None:
+def test_a_watch_can_poll_without_holding() -> None:
     endpoint = Endpoint(told(1), UNCHANGED, told(2))
     watch(endpoint, 2, wait=0)
     assert all("Prefer" not in request.headers for request in endpoint.asked)
 
 
-def test_a_watch_outlives_any_trouble_and_tells_of_it_once() -> None:
+def test_a_watch_survives_an_outage_and_reports_it_once() -> None:
     said: list[str] = []
     away = [SILENCE] * 400
     endpoint = Endpoint(told(1), *away, HttpAnswer(status=200), refused(404), UNCHANGED, told(2))
@@ -261,13 +261,13 @@ def test_a_watch_outlives_any_trouble_and_tells_of_it_once() -> None:
     assert max(endpoint.pauses) == 6
 
 
-def test_after_trouble_the_endpoint_is_to_say_at_once_that_it_is_back() -> None:
+def test_after_a_failure_a_watch_polls_without_holding() -> None:
     endpoint = Endpoint(told(1), SILENCE, UNCHANGED, told(2))
     watch(endpoint, 2)
     assert ["Prefer" in request.headers for request in endpoint.asked] == [False, True, False, True]
 
 
-def test_a_watch_ends_with_what_stays() -> None:
+def test_a_permanent_error_ends_a_watch() -> None:
     with pytest.raises(Refused):
         watch(Endpoint(told(1), refused(401)), 2)
 
@@ -284,9 +284,7 @@ replies = st.one_of(
 
 
 @given(st.lists(replies), st.floats(0, 70))
-def test_whatever_comes_a_watch_gives_each_new_document_once_and_asks_in_measure(
-    came: list[Reply], takes: float
-) -> None:
+def test_a_watch_yields_each_new_document_once_and_limits_its_rate(came: list[Reply], takes: float) -> None:
     endpoint = Endpoint(*came, told(99), takes=takes)
     documents = DocumentWatch(GuestCalls())
     seen: list[object] = []
@@ -295,6 +293,6 @@ def test_whatever_comes_a_watch_gives_each_new_document_once_and_asks_in_measure
     bodies = [reply.body for reply in came if isinstance(reply, HttpAnswer) and b"Events" in reply.body]
     told_one_by_one = [json.loads(body)["DocumentIncarnation"] for body, _ in groupby(bodies)]
     assert seen == [Document(incarnation=number) for number in (*told_one_by_one, 99)]
-    # At most once a second, and never later than an eviction's notice allows.
+    # At most once a second, and never later than the notice of an eviction allows.
     assert all(pause + takes >= SECOND - 1e-6 for pause in endpoint.pauses[1:])
     assert max(endpoint.pauses) <= 30

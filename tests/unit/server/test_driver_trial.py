@@ -36,7 +36,7 @@ esac
 @pytest.fixture
 def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
     """Make a trial whose driver is a script."""
-    monkeypatch.setattr(driver_trial, "SOONEST", timedelta())
+    monkeypatch.setattr(driver_trial, "SHORTEST_WAIT", timedelta())
     monkeypatch.setattr("forewarn.drivers.program_steps.ASK_AGAIN", timedelta())
 
     def made(text: str, step: TrialStep = STEP) -> DriverTrial:
@@ -86,9 +86,13 @@ def test_work_is_called_off(trial: Trial) -> None:
     ("step", "kind", "said"),
     [
         (TrialStep(driver="labb", machine="web-0"), Invalid, "did you mean lab?"),
-        (TrialStep(driver="simulated", machine="web-0"), Conflict, "there is nothing to try"),
+        (TrialStep(driver="simulated", machine="web-0"), Conflict, "needs no trial"),
         (TrialStep(driver="lab", machine="web-00"), NotFound, 'machine "web-00" is not in the fleet'),
-        (TrialStep(driver="lab", machine="web-0", work=Work.REDEPLOY), Invalid, "--to: expected a host"),
+        (
+            TrialStep(driver="lab", machine="web-0", work=Work.REDEPLOY),
+            Invalid,
+            "--to: expected the target host",
+        ),
         (TrialStep(driver="lab", machine="web-0", target="rack-3"), NotFound, 'host "rack-3" is not'),
     ],
 )

@@ -143,7 +143,7 @@ def test_a_date_is_a_version_date(text: str) -> None:
     ["", "latest", "2020-7-1", "20200701", "2020-13-01", "2023-02-29", "2020-07-01 ", "2020-07-01-preview",
      "\u0662020-07-01", "2020/07/01", "+020-07-01", "2020-W27-3"],
 )  # fmt: skip
-def test_anything_else_is_not(text: str) -> None:
+def test_other_texts_are_not_version_dates(text: str) -> None:
     assert not azure.is_version_date(text)
 
 

@@ -3,7 +3,7 @@
 from forewarn.wire.cloudevents import signed_headers
 
 
-def test_a_call_is_signed_as_the_standards_own_example() -> None:
+def test_a_delivery_is_signed_like_the_example_of_the_standard() -> None:
     body = b'{"test": 2432232314}'
     headers = signed_headers(
         body,

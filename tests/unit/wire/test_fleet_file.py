@@ -20,21 +20,18 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import (
-    NO_POLICY,
     FleetDefaults,
     FleetSpec,
     GroupSpec,
     HostSpec,
     MachineSpec,
 )
+from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.project import Project
+from forewarn.wire.declarations import read_group, read_host, read_machine, read_one_project
 from forewarn.wire.fleet import (
     read_fleet,
-    read_group,
-    read_host,
-    read_machine,
-    read_one_project,
     write_fleet,
 )
 
@@ -81,7 +78,7 @@ def refusal(fleet: object) -> str:
     return str(caught.value)
 
 
-def test_a_file_is_read_as_it_is_meant() -> None:
+def test_a_file_is_read() -> None:
     assert read_fleet(declared()) == FleetSpec(
         projects=(Project(name=DEFAULT_PROJECT),),
         groups=(GroupSpec(name=GroupName("web"), kind=GroupKind.AVAILABILITY_SET, update_domains=3),),
@@ -104,7 +101,7 @@ def test_a_file_is_read_as_it_is_meant() -> None:
     )
 
 
-def test_an_empty_file_is_a_fleet_of_nothing() -> None:
+def test_an_empty_file_is_an_empty_fleet() -> None:
     assert read_fleet({}) == FleetSpec()
 
 
@@ -136,7 +133,7 @@ def test_an_id_is_compared_without_its_case() -> None:
     assert read_fleet(fleet).machines[1].vm_id == "4c4c4544-0051-4b10-8052-c8c04f4d4e32"
     fleet["machines"][1]["vm-id"] = "web-0"
     assert refusal(fleet) == (
-        'machines[1] "db": vm-id: expected a UUID, as 4c4c4544-0051-4b10-8052-c8c04f4d4e32, got "web-0"'
+        'machines[1] "db": vm-id: expected a UUID such as 4c4c4544-0051-4b10-8052-c8c04f4d4e32, got "web-0"'
     )
 
 
@@ -158,8 +155,8 @@ NAME = "expected a name of 1 to 64 letters, digits, dots, underscores and hyphen
     [
         ("host", "host-9", "host: expected one of the hosts, got 'host-9'"),
         ("host", 7, f"host: {NAME}7"),
-        ("mac", "52:54", 'mac: expected a MAC address, as 52:54:00:12:34:56, got "52:54"'),
-        ("mac", 525400, "mac: expected a MAC address, as 52:54:00:12:34:56, got 525400"),
+        ("mac", "52:54", 'mac: expected a MAC address such as 52:54:00:12:34:56, got "52:54"'),
+        ("mac", 525400, "mac: expected a MAC address such as 52:54:00:12:34:56, got 525400"),
         ("group", "shop", "group: expected one of the groups, got 'shop'"),
         ("update-domain", 3, "update-domain: expected 0 to 2, got 3"),
         ("update-domain", -1, "update-domain: expected a whole number from 0 to 9999, got -1"),
@@ -170,7 +167,7 @@ NAME = "expected a name of 1 to 64 letters, digits, dots, underscores and hyphen
         ("port", 65536, "port: expected a whole number from 1 to 65535, got 65536"),
         ("priority", "low", 'priority: expected regular or spot, got "low"'),
         ("tags", ["a"], "tags: expected a table of texts, got a list"),
-        ("tags", {"a": 1}, "tags: a: expected one line of at most 256 characters, got 1"),
+        ("tags", {"a": 1}, "tags.a: expected one line of at most 256 characters, got 1"),
         ("size", "a\nb", 'size: expected one line of at most 256 characters, got "a\\nb"'),
         ("project", "shop", 'project: expected "default", the project of its group, got "shop"'),
         ("adress", "10.0.0.1", "adress: there is no such field; did you mean address?"),
@@ -190,7 +187,7 @@ def test_a_bad_field_of_a_machine_is_named(key: str, value: object, message: str
         ("web 0", f'machines[0] "web 0": name: {NAME}"web 0"'),
         ("", f'machines[0] "": name: {NAME}""'),
         (7, f"machines[0]: name: {NAME}7"),
-        ("DB", 'machines[1] "db": name: expected one of its own, but machines[0] "DB" has it too'),
+        ("DB", 'machines[1] "db": name: expected a unique one, but machines[0] "DB" has it too'),
     ],
 )
 def test_a_bad_name_of_a_machine_is_named(name: object, message: str) -> None:
@@ -210,12 +207,12 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
     [
         ([], "expected a table, got a list"),
         ({"machine": []}, "machine: there is no such field; did you mean machines?"),
-        ({"machines": {}}, "machines: expected a list, as [[machines]] before each machine, got a table"),
+        ({"machines": {}}, "machines: expected a list such as [[machines]] before each machine, got a table"),
         (
             {"machines": ["web-0"]},
-            'machines[0]: expected a table, as [[machines]] with name = "web-0" below it, got "web-0"',
+            'machines[0]: expected a table such as [[machines]] with name = "web-0" below it, got "web-0"',
         ),
-        ({"hosts": ["a"]}, "hosts: expected a table, as [hosts.host-1], got a list"),
+        ({"hosts": ["a"]}, "hosts: expected a table such as [hosts.host-1], got a list"),
         ({"hosts": {"a b": {}}}, f'hosts.a b: {NAME}"a b"'),
         (
             {"hosts": {"a": {"rack": 1}}},
@@ -272,17 +269,17 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         (
             {"groups": {"web": {"kind": "scale-set", "policy": {"notice": "soon"}}}},
-            'groups.web: policy.notice: expected a time from 0 s to 30 d, as 90 or 15m, got "soon"',
+            'groups.web: policy.notice: expected a time from 0 s to 30 d, such as 90 or 15m, got "soon"',
         ),
         ({"hosts": {"a": {"at-once": 0}}}, "hosts.a: at-once: expected a whole number from 1 to 100, got 0"),
         (
             {"hosts": {"a": {"uri": "kvm-1"}}},
-            'hosts.a: uri: expected a URI, as qemu+ssh://host-1/system, got "kvm-1"',
+            'hosts.a: uri: expected a URI such as qemu+ssh://host-1/system, got "kvm-1"',
         ),
         (
             {"hosts": {"a": {"uri": "https://root:secret@kvm-1/"}}},
-            "hosts.a: uri: expected no password in it: keep that where the driver finds it by itself, "
-            "as a key file",
+            "hosts.a: uri: expected no password in the URI: use another credential of the driver, such as a "
+            "key file",
         ),
         (
             {"projects": {"default": {"subscription-id": "x"}}},
@@ -290,11 +287,11 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
     ],
 )
-def test_whatever_else_is_wrong_is_named(fleet: object, message: str) -> None:
+def test_other_errors_name_the_field(fleet: object, message: str) -> None:
     assert refusal(fleet) == message
 
 
-def test_one_machine_keeps_what_its_declaration_leaves_out() -> None:
+def test_omitted_fields_of_a_machine_stay() -> None:
     present = read_fleet(declared()).machines[0]
     changed = read_machine({"host": "host-2", "tags": {}}, name="web-0", present=present)
     assert (changed.host, changed.tags, changed.port) == ("host-2", {}, 8301)
@@ -305,13 +302,13 @@ def test_one_machine_can_become_standalone() -> None:
     assert read_machine({"group": None}, name="web-0", present=present).group is None
 
 
-def test_null_clears_what_a_machine_declares() -> None:
+def test_null_resets_a_field_of_a_machine() -> None:
     present = read_fleet(declared()).machines[0]
     changed = read_machine({"port": None, "tags": None}, name="web-0", present=present)
     assert (changed.port, changed.tags, changed.host) == (None, {}, present.host)
 
 
-def test_null_clears_what_a_host_declares() -> None:
+def test_null_resets_a_field_of_a_host() -> None:
     host = read_host(
         {"driver": "external", "uri": "qemu:///system", "at_once": 3, "labels": {"rack": "a"}},
         name="host-1",
@@ -322,25 +319,25 @@ def test_null_clears_what_a_host_declares() -> None:
     assert read_host({}, name="host-1", present=host) == host
 
 
-def test_null_clears_what_a_group_asks_for() -> None:
+def test_null_resets_a_rule_of_a_policy() -> None:
     body = {"kind": "scale-set", "update_domains": 3, "policy": {"notice": "1h", "gang": True}}
     group = read_group(body, name="web", present=None)
     changed = read_group({"update_domains": None, "policy": {"notice": None}}, name="web", present=group)
     assert changed == replace(group, update_domains=1, policy=replace(group.policy, notice=None))
-    assert read_group({"policy": None}, name="web", present=group).policy == NO_POLICY
+    assert read_group({"policy": None}, name="web", present=group).policy == GroupPolicy()
     with pytest.raises(Invalid, match="kind: expected"):
         read_group({"kind": None}, name="web", present=group)
 
 
 @pytest.mark.parametrize("nothing", [None, []])
-def test_null_and_an_empty_list_clear_the_windows_of_a_project(nothing: object) -> None:
+def test_null_and_an_empty_list_remove_the_windows_of_a_project(nothing: object) -> None:
     body = {"windows": [{"start": "22:00", "length": "4h"}], "blackout": ["2026-12-24"], "rehearsal": True}
     project = read_one_project(body, name="shop", present=None)
     changed = read_one_project({"windows": nothing, "blackout": nothing}, name="shop", present=project)
     assert (changed.calendar.always, changed.rehearsal) == (True, True)
 
 
-def test_null_clears_no_field_that_does_not_exist() -> None:
+def test_null_for_an_unknown_field_is_refused() -> None:
     with pytest.raises(Invalid, match="drivr: there is no such field"):
         read_host({"drivr": None}, name="host-1", present=None)
     with pytest.raises(Invalid, match="window: there is no such field"):

@@ -21,8 +21,8 @@ def machine(**given: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("file", reference.generated(), ids=lambda file: file.name)
-def test_the_reference_has_what_the_code_says(file: Path) -> None:
-    assert file.read_text(encoding="utf-8") == reference.generated()[file], "`make reference` writes it anew"
+def test_the_generated_reference_is_current(file: Path) -> None:
+    assert file.read_text(encoding="utf-8") == reference.generated()[file], "run `make reference`"
 
 
 def test_the_example_is_a_fleet_file() -> None:
@@ -42,7 +42,7 @@ def test_the_example_is_a_fleet_file() -> None:
         {"projects": {"shop": {"windows": [{"start": "22:00", "length": "4h"}], "rehearsal": True}}},
     ],
 )
-def test_what_is_read_is_taken(fleet: dict[str, Any]) -> None:
+def test_the_schema_accepts_valid_files(fleet: dict[str, Any]) -> None:
     assert SCHEMA.is_valid(fleet)
 
 
@@ -61,5 +61,5 @@ def test_what_is_read_is_taken(fleet: dict[str, Any]) -> None:
         {"projects": {"shop": {"windows": [{"start": "22:00"}]}}},
     ],
 )
-def test_what_is_refused_is_not_taken(fleet: dict[str, Any]) -> None:
+def test_the_schema_refuses_invalid_files(fleet: dict[str, Any]) -> None:
     assert not SCHEMA.is_valid(fleet)

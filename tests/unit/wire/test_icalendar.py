@@ -62,13 +62,13 @@ def test_a_calendar_has_an_entry_for_each_event() -> None:
 
 
 def revision(written: bytes) -> tuple[str, ...]:
-    """What tells a calendar that an entry has changed, and to when."""
+    """The lines that tell a calendar about a changed entry."""
     lines = (line.partition(":") for line in written.decode().split("\r\n"))
     values = {name: value for name, _, value in lines}
     return tuple(values[name] for name in ("SEQUENCE", "DTSTAMP", "LAST-MODIFIED", "DTSTART"))
 
 
-def test_an_event_that_was_put_off_moves_in_calendars_that_know_it() -> None:
+def test_a_deferred_event_moves_in_calendars() -> None:
     once, twice = NOON + timedelta(minutes=3), NOON + timedelta(minutes=5)
     later = event(1, "web-0", not_before=NOON + timedelta(minutes=40))
     moved = calendar("x", [(later, (once, twice))])
@@ -79,7 +79,7 @@ def test_an_event_that_was_put_off_moves_in_calendars_that_know_it() -> None:
     assert revision(begun) == ("3", "20260105T124100Z", "20260105T124100Z", "20260105T124100Z")
 
 
-def test_no_line_is_too_long_and_none_is_lost() -> None:
+def test_long_lines_are_folded_without_loss() -> None:
     written = calendar("x" * 400, [(event(1, *(f"wörker-{n}" for n in range(90))), ())])
     lines = written.split(b"\r\n")
     assert max(map(len, lines)) <= LONGEST_LINE
@@ -89,10 +89,10 @@ def test_no_line_is_too_long_and_none_is_lost() -> None:
 
 
 @pytest.mark.parametrize("length", [74, 75, 76, 150, 151])
-def test_a_fold_is_undone_by_taking_it_out(length: int) -> None:
+def test_folded_lines_unfold_to_the_original(length: int) -> None:
     line = "é" * (length // 2) + "x" * (length % 2)
     assert folded(line).replace(b"\r\n ", b"").decode() == line
 
 
-def test_what_separates_is_escaped() -> None:
+def test_separators_are_escaped() -> None:
     assert escaped("a,b;c\\d\ne") == "a\\,b\\;c\\\\d\\ne"

@@ -79,7 +79,7 @@ def test_compute_has_the_fields_of_the_contract() -> None:
     }
 
 
-def test_a_machine_that_declares_no_location_or_size_has_those_of_the_settings() -> None:
+def test_location_and_size_default_to_the_settings() -> None:
     bare = replace(MACHINE, location="", size="")
     assert (told(bare)["location"], told(bare)["vmSize"]) == ("local", "standard")
     set_ = Subject(bare, GroupKind.STANDALONE, InstanceDefaults(location="attic", size="tiny"))
@@ -87,7 +87,7 @@ def test_a_machine_that_declares_no_location_or_size_has_those_of_the_settings()
     assert (compute_["location"], compute_["vmSize"]) == ("attic", "tiny")
 
 
-def test_a_machine_of_no_scale_set_is_a_resource_by_its_name() -> None:
+def test_the_resource_id_of_a_machine_outside_scale_sets_ends_with_its_name() -> None:
     assert told(kind=GroupKind.AVAILABILITY_SET)["resourceId"] == resource("virtualMachines/web_3")
 
 
@@ -106,7 +106,7 @@ def test_the_network_has_the_address_and_the_mac() -> None:
     }
 
 
-def test_an_address_of_ipv6_is_among_those() -> None:
+def test_an_ipv6_address_is_listed_under_ipv6() -> None:
     assert network(replace(MACHINE, address="fd77::20", mac=None)) == {
         "interface": [
             {
@@ -118,7 +118,7 @@ def test_an_address_of_ipv6_is_among_those() -> None:
     }
 
 
-def test_a_machine_of_which_nothing_is_known_has_no_interface() -> None:
+def test_a_machine_without_address_and_mac_has_no_interface() -> None:
     assert network(replace(MACHINE, address=None, mac=None)) == {"interface": []}
 
 
@@ -144,7 +144,7 @@ def test_only_a_scale_set_is_named(kind: GroupKind) -> None:
     assert (told(kind=kind)["vmScaleSetName"], told(kind=kind)["placementGroupId"]) == ("", "")
 
 
-def test_with_the_name_setting_only_the_name_is_told() -> None:
+def test_with_the_setting_name_only_the_name_is_shown() -> None:
     assert compute(Subject(MACHINE, GroupKind.STANDALONE), detail=InstanceMetadata.NAME) == {"name": "web_3"}
 
 

@@ -19,7 +19,7 @@ def test_a_text_names_its_fields_and_quotes_what_has_blanks() -> None:
     assert text(level="warning") == "2026-01-05 12:00:00Z warning: order-placed"
 
 
-def test_nothing_that_somebody_says_begins_a_line() -> None:
+def test_a_value_cannot_forge_a_log_line() -> None:
     assert "\n" not in text("a\nb", reason="c\n2026-01-05 forged\x1b[0m")
     assert text(trace="Traceback\n  x").splitlines()[1:] == ["Traceback", "  x"]
 

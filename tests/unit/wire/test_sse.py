@@ -24,6 +24,6 @@ def test_a_record_is_one_event_whose_id_is_its_number() -> None:
     )
 
 
-def test_what_is_no_event_says_where_to_resume() -> None:
+def test_blocks_without_an_event_set_the_last_event_id() -> None:
     assert sse.opening(5) == b"retry: 1000\nid: 5\n: records after 5 follow\n\n"
     assert sse.heartbeat(6) == b": nothing up to 6\nid: 6\n\n"

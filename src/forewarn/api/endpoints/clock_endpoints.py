@@ -1,10 +1,10 @@
-"""Service time: read it and, with a manual clock, turn it."""
+"""Endpoints of the clock: show service time, and advance a manual clock."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from forewarn.api.request_fields import seconds
-from forewarn.api.request_parts import Body, declared, given
+from forewarn.api.request_models import Body, field, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service, Services, WholeTx
 from forewarn.core.access import Right
@@ -14,23 +14,23 @@ from forewarn.wire.texts import read_time
 router = ApiRouter("clock")
 
 
-@declared
+@request_model
 class AdvanceBody(Body):
-    """How far the clock is to be turned."""
+    """An advance of the clock."""
 
-    seconds: float = given(seconds(minimum=0))
+    seconds: float = field(seconds(minimum=0), "Seconds of service time to advance.")
 
 
-@router.call("GET /v1/clock", "Tell the time", right=Right.SEE)
+@router.call("GET /v1/clock", "Show service time", right=Right.SEE)
 async def show_clock(service: Service) -> ClockAnswer:
-    """Return service time, and how it runs."""
+    """Return service time, the kind of clock and its speed."""
     return ClockAnswer.like(service.clock, now=service.clock.now())
 
 
-# Apart from the time, which is the same for all who ask at one moment of a clock that stands.
-@router.call("GET /v1/clock/offset", "Tell the time apart from the system's", right=Right.SEE)
+# Not a field of the clock: its answer is equal for all requests at one moment of a manual clock.
+@router.call("GET /v1/clock/offset", "Show the clock's offset", right=Right.SEE)
 async def show_clock_offset(service: Service) -> ClockOffsetAnswer:
-    """Return how far service time is ahead of the system's; less than nothing if it is behind."""
+    """Return service time minus system time. The offset is negative if service time is behind."""
     return ClockOffsetAnswer.like(service.clock)
 
 
@@ -38,8 +38,11 @@ def _run_to(services: Services, answer: Mapping[str, Any]) -> None:
     services.timekeeper.run_to(read_time(answer["now"]))
 
 
-@router.call("POST /v1/clock/advance", "Turn a manual clock", errors=(409, 413), finish=_run_to)
+@router.call("POST /v1/clock/advance", "Advance a manual clock", finish=_run_to)
 def advance_clock(body: AdvanceBody, service: Service, tx: WholeTx, caller: CallerName) -> ClockAnswer:
-    """Turn a manual clock forward; answered when all that fell due on the way is done."""
+    """Advance a manual clock. The response arrives when all work that became due is done.
+
+    Other clocks cannot be advanced: 409.
+    """
     target = service.timekeeper.begin_advance(tx, body.seconds, by=caller)
     return ClockAnswer.like(service.clock, now=target)

@@ -1,92 +1,71 @@
-"""Events: what is announced to guests; approve and cancel as a person."""
+"""Endpoints of events: list and show them, and approve or cancel them as a person."""
 
 from datetime import datetime
 
 from forewarn.api.inputs import EventInPath, ListQuery
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, ID_BEGINNING, MACHINE, TIME
-from forewarn.api.request_parts import declared, given, maybe
+from forewarn.api.request_models import field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
 from forewarn.core.access import Right
 from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.filters import EventFilter
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, EventDetailAnswer, NoticeAnswer
+from forewarn.wire.answers.event_answers import EventAnswer, EventDetailAnswer, ListedEventAnswer
 
 router = ApiRouter("events")
 
 
-@declared
+@request_model
 class EventsQuery(ListQuery):
-    """Which events."""
+    """A filter of events."""
 
-    all: bool = given(FLAG_IN_QUERY, "Past ones too, newest first.", default=False)
-    begins: str | None = maybe(ID_BEGINNING, "Only those whose id begins so.")
-    machine: MachineName | None = maybe(MACHINE, "Only those that named this machine.")
-    host: HostName | None = maybe(
-        HOST, "Only those of orders on this host, and of open ones on machines that it carries."
+    all: bool = field(FLAG_IN_QUERY, "Include past events, and list the newest first.", default=False)
+    begins: str | None = nullable(ID_BEGINNING, "Only events whose id begins with this text.")
+    machine: MachineName | None = nullable(MACHINE, "Only events that name or named this machine.")
+    host: HostName | None = nullable(
+        HOST, "Only events of orders on this host, and current events of the machines on it."
     )
-    since: datetime | None = maybe(TIME, "Only those that were not over by this time (RFC 3339).")
-    until: datetime | None = maybe(TIME, "Only those that were announced before this time.")
-    notices: bool = given(
-        FLAG_IN_QUERY, "With what notice the machines of each got that has started.", default=False
+    since: datetime | None = nullable(TIME, "Only events that had not ended by this time (RFC 3339).")
+    until: datetime | None = nullable(TIME, "Only events that were announced before this time (RFC 3339).")
+    notices: bool = field(
+        FLAG_IN_QUERY, "Include the notice that the machines of each started event got.", default=False
     )
 
 
-@router.call("GET /v1/events", "List events", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/events", "List events", right=Right.SEE)
 def list_events(query: EventsQuery, reads: CallerReading) -> Page[ListedEventAnswer]:
-    """List what is announced to guests, oldest first; or all that ever was, newest first.
+    """List the events that guests see now, oldest first. With `all`: also past events, newest first.
 
-    With `since` and `until`, what was to be seen at some time between them.
+    `since` and `until` together select the events that guests could see between the two times.
     """
     found, after = reads.narrowed(query.project).views.events(
-        EventFilter(
-            past=query.all,
-            begins=query.begins or "",
-            machine=query.machine,
-            host=query.host,
-            since=query.since,
-            until=query.until,
-        ),
+        query.build(EventFilter, past=query.all),
         after=query.after,
         limit=query.limit,
         with_notice=query.notices,
     )
-    items = [
-        ListedEventAnswer.of(
-            each.event,
-            project=each.project,
-            simulated=each.simulated,
-            notice=NoticeAnswer.like(each.notice) if each.notice else None,
-        )
-        for each in found
-    ]
+    items = [ListedEventAnswer.of(each.event, each) for each in found]
     return Page(kind=ListedEventAnswer, items=items, next=after)
 
 
-@router.call("GET /v1/events/{id}", "Show an event", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/events/{id}", "Show an event", right=Right.SEE)
 def show_event(id: EventInPath, reads: CallerReading) -> EventDetailAnswer:
-    """Show an event, current or over, when it was sent to its machines, and how long they were disturbed."""
+    """Return a current or past event, with the notice that each machine got and the measured impact."""
     view = reads.views.event(id)
-    return EventDetailAnswer.noted(
-        view.event,
-        view.notices,
-        impact=view.impact,
-        project=view.project,
-        simulated=view.simulated,
-        notice=view.notice,
-    )
+    return EventDetailAnswer.of(view.event, view)
 
 
-@router.call("POST /v1/events/{id}/approve", "Let an event start now", right=Right.USE, errors=(404, 409))
+@router.call("POST /v1/events/{id}/approve", "Approve an event", right=Right.USE)
 def approve_event(id: EventInPath, service: Service, tx: ScopedTx, caller: CallerName) -> EventAnswer:
-    """Approve an event as a person; approving twice, or one that has started, changes nothing."""
+    """Approve an event as a person, so that it can start before its `not_before`.
+
+    The call has no effect if the event is already approved or started.
+    """
     return EventAnswer.of(service.orders.approve_event(tx, id, by=caller))
 
 
-@router.call(
-    "POST /v1/events/{id}/cancel", "Cancel the order of an event", right=Right.USE, errors=(404, 409)
-)
+@router.call("POST /v1/events/{id}/cancel", "Cancel the order of an event", right=Right.USE)
 def cancel_event(id: EventInPath, service: Service, tx: ScopedTx, caller: CallerName) -> EventAnswer:
-    """Cancel the order of an event, with all its events; too late once it has started."""
+    """Cancel the order of an event with all its events. After the start this is not possible: 409."""
     return EventAnswer.of(service.orders.cancel_event(tx, id, by=caller))

@@ -1,20 +1,21 @@
-"""The whole fleet: as it is declared, counted, and imported from hypervisors."""
+"""Endpoints of the whole fleet: its declaration, its counts, and imports from hypervisors."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from starlette.requests import Request
 
 from forewarn.api.audit import changes_nothing
-from forewarn.api.inputs import TableInBody
+from forewarn.api.inputs import RawBodyInput
 from forewarn.api.request_fields import FLAG_IN_QUERY, GROUP, PROJECT
-from forewarn.api.request_parts import Body, Query, declared, given, maybe
+from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service, Services
-from forewarn.control.fleet.fleet_application import CheckedFleet
 from forewarn.control.fleet.declarations import CheckedDomains
+from forewarn.control.fleet.fleet_application import CheckedFleet
 from forewarn.control.fleet.fleet_import import CheckedImport, parse_takeable
 from forewarn.control.use_case import Alone
 from forewarn.core.access import Right
@@ -30,34 +31,36 @@ from forewarn.wire.answers.fleet_answers import (
     ImportAnswer,
     SummaryAnswer,
 )
-from forewarn.wire.fields import Field, Fields, flag, object_schema
+from forewarn.wire.fields import Fields, flag, object_schema
+
+T = TypeVar("T")
 
 router = ApiRouter("fleet")
 
-Declaration = Annotated[Mapping[str, Any], TableInBody(object_schema(fleet.FLEET))]
+Declaration = Annotated[Mapping[str, Any], RawBodyInput(object_schema(fleet.FLEET))]
 
 
-@declared
+@request_model
 class FleetQuery(Query):
-    """How a fleet is applied."""
+    """How to apply a fleet."""
 
-    dry_run: bool = given(FLAG_IN_QUERY, "Only say what would change.", default=False)
+    dry_run: bool = field(FLAG_IN_QUERY, "Only return the changes.", default=False)
 
 
-@declared
+@request_model
 class SummaryQuery(Query):
-    """What is counted."""
+    """The scope of a summary."""
 
-    project: ProjectName | None = maybe(PROJECT, "Only of this project.")
+    project: ProjectName | None = nullable(PROJECT, "Count only this project.")
 
 
-@router.call("GET /v1/summary", "Count the fleet", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/summary", "Count the fleet", right=Right.SEE)
 def show_summary(query: SummaryQuery, reads: CallerReading) -> SummaryAnswer:
-    """Count machines by group, update domain and state, and hosts, events and orders by their state.
+    """Return the number of machines by group, update domain and state, and of other resources by state.
 
-    `groups` ends with the standalone machines of each project, taken together without a name. States of
-    update domains are those that some machine is in. `rollouts` and `holds` are null where one project is
-    asked for, `hosts` for who does not see hosts.
+    After the named groups, `groups` has one entry per project with its standalone machines and without a
+    name. The states of an update domain list only states that a machine is in. `rollouts` and `holds` are
+    null for one project. `hosts` is null for callers that may not see hosts.
     """
     counted = reads.narrowed(query.project).views.summary()
     if counted.holds is not None:
@@ -65,9 +68,9 @@ def show_summary(query: SummaryQuery, reads: CallerReading) -> SummaryAnswer:
     return SummaryAnswer.like(counted)
 
 
-@router.call("GET /v1/fleet", "Show the fleet as it is declared")
+@router.call("GET /v1/fleet", "Show the fleet")
 def show_fleet(reads: CallerReading) -> FleetAnswer:
-    """Show what would have to be declared to get the present fleet."""
+    """Return the present fleet as a declaration, which `PUT /v1/fleet` accepts."""
     return FleetAnswer(fleet=fleet.write_fleet(reads.fleet.views.fleet()))
 
 
@@ -76,84 +79,81 @@ def _try_fleet(body: Declaration, reads: CallerReading, caller: CallerName) -> A
     return AppliedFleetAnswer(fleet=fleet.write_fleet(reads.fleet.views.fleet()), changes=changes)
 
 
-@router.call(
-    "PUT /v1/fleet",
-    "Make the fleet what is declared",
-    errors=(409, 413),
-    dry_run=_try_fleet,
-)
+@router.call("PUT /v1/fleet", "Apply a fleet", dry_run=_try_fleet)
 async def put_fleet(
     body: Declaration, query: FleetQuery, request: Request, service: Service, caller: CallerName
 ) -> AppliedFleetAnswer:
-    """Add, change and remove what differs, and say in a line each what that is.
+    """Change the fleet to match a declaration: add, change and remove what differs.
 
-    What is declared is checked whole first, and changes nothing if it is refused. Many changes are saved in
-    parts, between which other calls are answered. If one of these changes what a later part needs, the answer
-    is 409 and says how far it got: the same declaration, sent again, goes on from there, as after
-    a 503. While one is being applied, another is refused with 409. A machine that is
-    known stays on the host it is on.
+    The whole declaration is checked first. If it is refused, nothing changes. A known machine stays on its
+    present host.
+
+    Many changes are saved in several transactions, with other requests in between. If such a request
+    prevents a later change, the answer is 409 and tells how far the server got. Send the same declaration
+    again to continue, also after a 503. While the server applies one declaration, it refuses others with 409.
     """
-    # What is begun is finished, also if the caller has gone.
-    changes = await asyncio.shield(asyncio.ensure_future(_apply(service, _declared(body), by=caller)))
-    request.app.state.authenticator.forget()  # a project that is gone has no tokens
+    changes = await _to_the_end(_apply(service, _declared(body), by=caller))
+    request.app.state.authenticator.forget()  # tokens of removed projects are gone
     present = await service.read(lambda reads: fleet.write_fleet(reads.fleet.views.fleet()))
     return AppliedFleetAnswer(fleet=present, changes=changes)
 
 
-@declared
+@request_model
 class DomainsBody(Body):
-    """Whose update domains are to follow the hosts."""
+    """Which update domains to align with hosts."""
 
-    group: GroupName | None = maybe(GROUP, "Only of this group; left out: of all.")
-    dry_run: bool = given(flag, "Only say what would change.", default=False)
+    group: GroupName | None = nullable(GROUP, "Only this group. Default: all groups.")
+    dry_run: bool = field(flag, "Only return the changes.", default=False)
 
 
 def _try_domains(body: DomainsBody, reads: CallerReading, caller: CallerName) -> FittedDomainsAnswer:
     return _fitted(reads.fleet.dry_runs.domains(body.group, by=caller))
 
 
-@router.call(
-    "POST /v1/fleet/domains",
-    "Let update domains follow the hosts",
-    errors=(404, 409),
-    dry_run=_try_domains,
-)
+@router.call("POST /v1/fleet/domains", "Align update domains with hosts", dry_run=_try_domains)
 async def fit_domains(body: DomainsBody, service: Service, caller: CallerName) -> FittedDomainsAnswer:
-    """Give machines of a group that are on one host one update domain, so that a rollout has few waves.
+    """Give all machines of a group on one host the same update domain, so that a rollout needs fewer waves.
 
-    Each group is spread evenly over its update domains as far as its hosts allow. Nothing changes if that
-    makes no fewer waves. It is refused with 409 while an open event names a machine that would change.
+    Each group is spread evenly over its update domains as far as its hosts allow. If that does not reduce
+    the number of waves, nothing changes. While an open event names a machine to change: 409.
     """
-    return _fitted(await asyncio.shield(asyncio.ensure_future(_fit(service, body.group, by=caller))))
+    return _fitted(await _to_the_end(_fit(service, body.group, by=caller)))
 
 
 def _fitted(checked: CheckedDomains) -> FittedDomainsAnswer:
     return FittedDomainsAnswer.like(checked.fitted, checked.fleet)
 
 
-async def _apply(service: Services, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
-    """Apply a fleet; every part is a job of its own, so that those of others come between."""
+async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Complete a change even if the client disconnects."""
+    return await asyncio.shield(asyncio.ensure_future(work))
+
+
+@asynccontextmanager
+async def _alone(service: Services) -> AsyncIterator[None]:
+    """Keep other declarations out. First find out whether an interrupted one was saved."""
     declarations = service.fleet.declarations
     with declarations.turns.alone():
         if declarations.turns.in_doubt:
             await service.run_whole(declarations.resolve_doubt)
+        yield
+
+
+async def _apply(service: Services, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
+    async with _alone(service):
         checked = await service.read(lambda reads: reads.fleet.dry_runs.check(spec, by=by))
-        return await save_fleet(service, checked, by=by)
+        return await _save(service, checked, by=by)
 
 
 async def _fit(service: Services, group: GroupName | None, *, by: str) -> CheckedDomains:
-    """Fit update domains, and save them as a fleet is saved."""
-    declarations = service.fleet.declarations
-    with declarations.turns.alone():
-        if declarations.turns.in_doubt:
-            await service.run_whole(declarations.resolve_doubt)
+    async with _alone(service):
         checked = await service.read(lambda reads: reads.fleet.dry_runs.domains(group, by=by))
-        await save_fleet(service, checked.fleet, by=by)
+        await _save(service, checked.fleet, by=by)
     return checked
 
 
-async def save_fleet(service: Services, checked: CheckedFleet, *, by: str) -> tuple[str, ...]:
-    """Save the parts of a fleet, each a job of its own."""
+async def _save(service: Services, checked: CheckedFleet, *, by: str) -> tuple[str, ...]:
+    """Save a fleet in several jobs, so that other requests run in between."""
     application = service.fleet.declarations.application(checked, by=by)
     with application.awaited():
         while not application.over:
@@ -162,68 +162,56 @@ async def save_fleet(service: Services, checked: CheckedFleet, *, by: str) -> tu
 
 
 def _declared(body: Mapping[str, Any]) -> FleetSpec:
-    # What a GET answers may be sent back as it is.
+    # The body may be the answer of a GET.
     return fleet.read_fleet(body["fleet"] if body.keys() == {"fleet"} else body)
 
 
-import_router = ApiRouter("fleet")
-
 _MOST_FIELDS = 20
 
-
-def _uris(value: object) -> dict[str, str]:
-    found = {}
-    for key, uri in fields.table(value, written='{ "kvm04": "qemu+ssh://kvm04/system" }').items():
-        with fields.inside(f".{key}"):
-            found[fields.name(key)] = fields.uri(uri)
-    return found
-
-
 IMPORT: Fields = {
-    "from": fields.name.about("The driver that is asked: libvirt, openstack, or one of the settings."),
-    "hosts": Field(
-        read=_uris,
-        schema={
-            "type": "object",
-            "propertyNames": {"pattern": fields.name.schema["pattern"]},
-            "additionalProperties": fields.uri.schema,
-        },
-    ).about("Hosts to ask besides those of the fleet, and where each is reached."),
-    "take": fields.several(fields.text, most=_MOST_FIELDS).about(
-        "Fields of what people declared in which the source is right, as address or mac."
+    "from": fields.name.about(
+        "Driver that lists the machines: `libvirt`, `openstack`, or a driver of the settings."
     ),
-    "managed": fields.flag.about("Take machines, too, that another manager has, as nova or oVirt."),
-    "yes": fields.flag.about("Also if that removes half of what the source had imported."),
-    "dry_run": fields.flag.about("Only say what would change."),
+    "hosts": fields.named_values(fields.uri, example='{ "kvm04": "qemu+ssh://kvm04/system" }').about(
+        "Additional hosts to list, by name, with the URI of each."
+    ),
+    "take": fields.several(fields.text, most=_MOST_FIELDS).about(
+        "Declared fields to overwrite with the driver's values, such as `address` or `mac`."
+    ),
+    "managed": fields.flag.about("Also import machines that another manager owns, such as Nova or oVirt."),
+    "yes": fields.flag.about("Confirm an import that removes half of the imported machines or more."),
+    "dry_run": fields.flag.about("Only return the changes."),
     "digest": fields.optional(fields.text).about(
-        "That of a dry run: 409 if the difference is another by now."
+        "`digest` of a dry run. If the difference has changed since then: 409."
     ),
 }
 _REQUIRED = {"from": "the name of a driver"}
 
-ImportBody = Annotated[Mapping[str, Any], TableInBody(object_schema(IMPORT, _REQUIRED))]
+ImportBody = Annotated[Mapping[str, Any], RawBodyInput(object_schema(IMPORT, _REQUIRED))]
 
 
-@import_router.call("POST /v1/fleet/import", "Import what a driver finds", errors=(409, 413, 503))
+@router.call("POST /v1/fleet/import", "Import machines from a driver")
 async def import_fleet(
     body: ImportBody, request: Request, service: Service, caller: CallerName
 ) -> ImportAnswer:
-    """Ask a driver what there is, and make the fleet so; a line for each change.
+    """List the machines that a driver knows, and change the fleet to match.
 
-    What the driver imported before follows it. What people declared or put is never overwritten: where the
-    driver says otherwise is a line of `conflicts`, unless `take` names the field. Machines that other hands
-    have moved, started, stopped or destroyed are followed; if no event told of it, a record
-    `unannounced-impact` says so. A host that cannot be reached removes nothing and is said in `notes`. With
-    `dry_run` nothing changes; its `digest`, sent along, makes sure that nothing else is done than was shown.
+    Machines that this driver imported before follow its list. Values that people declared stay. `conflicts`
+    lists the values that differ, unless `take` names their field.
+
+    Machines that were moved, started, stopped or deleted outside forewarn are updated. If no event announced
+    that, a record `unannounced-impact` documents it. Machines of an unreachable host stay, and `notes` names
+    the host.
+
+    A dry run returns a `digest`. Send it with the import to apply exactly the changes of the dry run.
     """
     given = fields.read(body, IMPORT, "")
     fields.require(given, _REQUIRED, "")
     if given.get("dry_run"):
         changes_nothing(request.scope)  # also if it is refused
-    # What is begun is finished, also if the caller has gone.
-    imported = await asyncio.shield(asyncio.ensure_future(_import(service, given, by=caller)))
+    imported = await _to_the_end(_import(service, given, by=caller))
     if not imported.applied:
-        changes_nothing(request.scope)  # a watcher imports once a minute
+        changes_nothing(request.scope)  # a script may import once a minute
     return imported
 
 
@@ -243,30 +231,17 @@ async def _import(service: Services, given: Mapping[str, Any], *, by: str) -> Im
             lambda reads: reads.fleet.dry_runs.check_import(before, found, terms, by=by)
         )
 
-    # Hosts are not asked in one instant: what moved meanwhile may have been missed on both.
+    # Hosts are listed one after another. A machine that moves in between can be missing from both lists.
     if (await check()).plan.removes:
         found = confirmed(found, await service.inventories.ask(source, before.hosts))
     if given.get("dry_run"):
         return _answer(await check(), source, applied=False)
-    declarations = service.fleet.declarations
-    with declarations.turns.alone():
-        if declarations.turns.in_doubt:
-            await service.run_whole(declarations.resolve_doubt)
+    async with _alone(service):
         checked = await check()
         checked.check(yes=given.get("yes", False), digest=given.get("digest"))
-        await save_fleet(service, checked.fleet, by=by)
+        await _save(service, checked.fleet, by=by)
     return _answer(checked, source, applied=bool(checked.fleet.changes))
 
 
 def _answer(checked: CheckedImport, source: str, *, applied: bool) -> ImportAnswer:
-    return ImportAnswer(
-        source=source,
-        changes=checked.fleet.changes,
-        conflicts=checked.plan.conflicts,
-        notes=checked.plan.notes,
-        removes=checked.plan.removes,
-        of=checked.plan.of,
-        removes_half=checked.removes_half,
-        digest=checked.digest,
-        applied=applied,
-    )
+    return ImportAnswer.like(checked.fleet, checked.plan, checked, source=source, applied=applied)

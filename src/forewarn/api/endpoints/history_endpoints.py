@@ -1,7 +1,7 @@
-"""What happened and what is coming: the history, what became of promises, and a calendar of events."""
+"""Endpoints of the history, the promises of notice, and the calendar."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -22,7 +22,7 @@ from forewarn.api.request_fields import (
     several,
     whole_in_query,
 )
-from forewarn.api.request_parts import Query, declared, given, maybe
+from forewarn.api.request_models import Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerReading, KnownCaller, Service, Services
 from forewarn.control.all_use_cases import CallerReads
@@ -42,73 +42,72 @@ router = ApiRouter("history")
 
 T = TypeVar("T")
 
-# 10,000 records, of a project's people 2,000: a fraction of a second, during which others are served.
+# 10,000 records, or 2,000 for users of a project, take a fraction of a second. Other requests run in between.
 MOST_BATCHES = 20
 
 
-@declared
+@request_model
 class HistoryQuery(ListQuery):
-    """Which records."""
+    """A filter of records."""
 
-    machine: MachineName | None = maybe(MACHINE, "Only of this machine.")
-    event: str | None = maybe(GUID, "Only of this event.")
-    order: str | None = maybe(GUID, "Only of this order.")
-    group: GroupName | None = maybe(GROUP, "Only of this group.")
-    host: HostName | None = maybe(HOST, "Only of this host.")
-    by: str | None = maybe(LINE, "Only what this person, guest or service did, as `by` shows it.")
-    text: str | None = maybe(
-        LINE, "Only those with this text, in any case, in a name, reason, kind or id as they are shown."
+    machine: MachineName | None = nullable(MACHINE, "Only records about this machine.")
+    event: str | None = nullable(GUID, "Only records about this event.")
+    order: str | None = nullable(GUID, "Only records about this order.")
+    group: GroupName | None = nullable(GROUP, "Only records about this group.")
+    host: HostName | None = nullable(HOST, "Only records about this host.")
+    by: str | None = nullable(LINE, "Only actions of this person, guest or component.")
+    text: str | None = nullable(
+        LINE, "Only records with this text in a name, reason, kind or id. Case does not matter."
     )
-    kind: tuple[Kind, ...] = given(several(one_of(Kind)), "Only of these kinds.", default=())
-    since: datetime | None = maybe(
-        TIME, "Only from this time on (RFC 3339); a record's number is given by `above`."
+    kind: tuple[Kind, ...] = field(
+        several(one_of(Kind)),
+        "Only records of this kind. Repeat the parameter for several kinds.",
+        default=(),
     )
-    until: datetime | None = maybe(TIME, "Only from before this time.")
-    above: int | None = maybe(
-        whole_in_query(minimum=0, maximum=LARGEST), "Only after this number, and oldest first; 0 for all."
+    since: datetime | None = nullable(
+        TIME, "Only records from this time on (RFC 3339). To give a record's number, use `above`."
+    )
+    until: datetime | None = nullable(TIME, "Only records before this time (RFC 3339).")
+    above: int | None = nullable(
+        whole_in_query(minimum=0, maximum=LARGEST),
+        "Only records with higher numbers, oldest first. 0: all records.",
     )
 
 
-@router.call("GET /v1/history", "List records", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/history", "List records", right=Right.SEE)
 async def show_history(query: HistoryQuery, service: Service) -> RecordsAnswer:
-    """List what happened, newest first; oldest first after a number, if `above` gives one.
+    """List records, newest first. With `above`: oldest first.
 
-    With `text` or `by` records are looked through one after another, 10,000 in a call at most (2,000 for the
-    people of a project): a page may have fewer than `limit`, or none, and `next` is still where to go on.
+    A request with `text` or `by` searches at most 10,000 records (2,000 for users of a project). Its page
+    may have fewer than `limit` records, or none: continue while `next` is not null.
     """
-    wanted = _filter(query)
-    search = RecordSearch(text=query.text or "", by=query.by or "")
-    shown, after = await (_searched if search else _listed)(service, query, wanted, search)
+    wanted, search = _filter(query), RecordSearch(text=query.text or "", by=query.by or "")
+    if search:
+        found, after = await _searched(service, query, wanted, search)
+    else:
+        found = await service.read(lambda reads: list(reads.narrowed(query.project).views.history(wanted)))
+        after = found[query.limit - 1].number if len(found) > query.limit else None
     above = query.above
-    # Who asks for all from the very first knows of nothing that could be missing.
+    # A caller that asks for all records from the first has missed none.
     missing = await service.read(lambda reads: reads.records.missing(above)) if above else None
     return RecordsAnswer(
-        records=tuple(map(RecordAnswer.of, shown)),
+        records=tuple(map(RecordAnswer.of, found[: query.limit])),
         next=None if after is None else str(after),
         missing_up_to=missing,
     )
 
 
-async def _listed(
-    service: Services, query: HistoryQuery, wanted: HistoryFilter, _: RecordSearch
-) -> tuple[Sequence[Record], int | None]:
-    """Return a page of records, and the number after which to go on."""
-    found = await service.read(lambda reads: reads.narrowed(query.project).views.history(wanted))
-    shown = found[: query.limit]
-    return shown, shown[-1].number if len(found) > query.limit else None
-
-
 async def _searched(
     service: Services, query: HistoryQuery, wanted: HistoryFilter, search: RecordSearch
-) -> tuple[Sequence[Record], int | None]:
-    """Return the same of those that are found, a batch at a time: others have their turn in between."""
+) -> tuple[list[Record], int | None]:
+    """Search records in batches. Return the matches, and the number after which to continue."""
     found: list[Record] = []
     reached: int | None = None
     for _ in range(MOST_BATCHES):
         batch = await service.read(partial(_search, query.project, wanted, search))
         found += batch.records
         if len(found) > query.limit:
-            return found[: query.limit], found[query.limit - 1].number
+            return found, found[query.limit - 1].number
         reached = batch.reached
         if not batch.more or reached is None:
             return found, None
@@ -124,23 +123,20 @@ def _search(
 
 def _filter(query: HistoryQuery) -> HistoryFilter:
     after = _read("after", query.after, _number)
-    return HistoryFilter(
-        machine=query.machine,
+    return query.build(
+        HistoryFilter,
+        project=None,
         event=_read("event", query.event, event_id),
         order=_read("order", query.order, order_id),
         kinds=frozenset(kind.value for kind in query.kind),
-        group=query.group,
-        host=query.host,
-        since=query.since,
-        until=query.until,
         below=after if query.above is None else None,
         above=max(query.above, after or 0) if query.above is not None else None,
-        limit=query.limit + 1,  # one more shows whether there is a next page
+        limit=query.limit + 1,  # one more tells whether there is a next page
     )
 
 
 def _read(name: str, text: str | None, reader: Callable[[str], T]) -> T | None:
-    """Read a query parameter, naming it if it is refused."""
+    """Read a query parameter, and name it in the error."""
     try:
         return None if text is None else reader(text)
     except ForewarnError as error:
@@ -149,11 +145,9 @@ def _read(name: str, text: str | None, reader: Callable[[str], T]) -> T | None:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text[:20]) > LARGEST:
-        raise Invalid(f"expected the `next` of the page before, got {text!r}")
+        raise Invalid(f"expected the `next` of the previous page, got {text!r}")
     return int(text)
 
-
-promise_router = ApiRouter("promises")
 
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
@@ -168,19 +162,18 @@ def _month(value: object) -> str:
 MONTH = Field(read=_month, schema={"type": "string", "pattern": f"^{_MONTH.pattern}$"})
 
 
-@declared
+@request_model
 class PromisesQuery(ListQuery):
-    """Which promises."""
+    """A filter of promises."""
 
-    month: str | None = maybe(MONTH, "Only of this month, in UTC, as 2026-11.")
+    month: str | None = nullable(MONTH, "Only this month in UTC, such as `2026-11`.")
 
 
-@promise_router.call("GET /v1/promises", "List what became of promises", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/promises", "List promises of notice", right=Right.SEE, tag="promises")
 def list_promises(query: PromisesQuery, reads: CallerReading) -> Page[PromiseAnswer]:
-    """List by project and month how many machines got their notice in time, late or never.
+    """Return, by project and month, how many machines got their notice in time, late or never.
 
-    `broken` counts the records of kind `promise-broken`, `unannounced` those of `unannounced-impact`. What
-    was simulated, also in a rehearsal, is counted apart. These counts stay when old records are removed.
+    Simulated work and rehearsals have counts of their own. The counts stay when old records are deleted.
     """
     found, after = reads.narrowed(query.project).views.promises(
         month=query.month, after=query.after, limit=query.limit
@@ -188,14 +181,13 @@ def list_promises(query: PromisesQuery, reads: CallerReading) -> Page[PromiseAns
     return Page(kind=PromiseAnswer, items=[PromiseAnswer.like(each) for each in found], next=after)
 
 
-calendar_router = ApiRouter("events")
-
-
-@declared
+@request_model
 class CalendarQuery(Query):
-    """Whose events."""
+    """A filter of the calendar."""
 
-    project: ProjectName | None = maybe(PROJECT, "Only of this project; left out: all you may see.")
+    project: ProjectName | None = nullable(
+        PROJECT, "Only events of this project. Default: all that you may see."
+    )
 
 
 class CalendarResponse(Response):
@@ -204,9 +196,9 @@ class CalendarResponse(Response):
     media_type = "text/calendar"
 
 
-@calendar_router.call("GET /v1/calendar.ics", "Subscribe to coming events", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/calendar.ics", "Subscribe to events", right=Right.SEE, tag="events")
 def show_calendar(query: CalendarQuery, reads: CallerReading, caller: KnownCaller) -> CalendarResponse:
-    """Write the current events of a project, or all that the caller may see, as an iCalendar feed."""
+    """Return the current events as an iCalendar feed."""
     coming = reads.narrowed(query.project).views.coming()
     whose = query.project or caller.project
     name = "forewarn" if whose is None else f"forewarn: {whose}"

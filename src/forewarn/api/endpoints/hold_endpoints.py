@@ -1,15 +1,15 @@
-"""Holds: show, set and lift what keeps anything new from being announced or started."""
+"""Endpoints of holds: list, set and release them, also while the database cannot be written."""
 
 from typing import Annotated
 
 from starlette.responses import JSONResponse
 
-from forewarn.api.inputs import FromRequest, HoldInPath
+from forewarn.api.inputs import HoldInPath, RequestInput
 from forewarn.api.request_fields import HOST, PROJECT, free_text
-from forewarn.api.request_parts import Body, declared, given, maybe
+from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
-from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCall
+from forewarn.control.idempotent_calls import IdempotentCall, IdempotentResponse
 from forewarn.core.basic_types import HostName, ProjectName
 from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.orders.requests import OrderRequest
@@ -20,28 +20,27 @@ from forewarn.wire.fields import flag
 
 router = ApiRouter("holds")
 
-# The same whether it is saved at once or kept in memory first.
+# A hold has the same id whether it is saved at once or kept in memory first.
 NewHoldId = Annotated[
-    str, FromRequest(lambda request: request.app.state.services.fleet.unsaved_holds.new_id())
+    str, RequestInput(lambda request: request.app.state.services.fleet.unsaved_holds.new_id())
 ]
 
 
-@declared
+@request_model
 class HoldBody(Body):
-    """Where nothing new is to be announced or started; neither project nor host: anywhere."""
+    """A hold. Without a project and a host it applies to the whole fleet."""
 
-    reason: str = given(free_text(least=1), "Why, shown everywhere.")
-    project: ProjectName | None = maybe(PROJECT)
-    host: HostName | None = maybe(HOST)
-    abort: bool = given(
-        flag, "Stop what is under way there too: drivers are asked to call it off.", default=False
+    reason: str = field(free_text(least=1), "Why you set the hold. Everything that waits for it shows this.")
+    project: ProjectName | None = nullable(PROJECT, "Hold only this project.")
+    host: HostName | None = nullable(HOST, "Hold only this host.")
+    abort: bool = field(
+        flag, "Also stop work that has started: drivers are asked to cancel it.", default=False
     )
 
 
 def _keep_in_memory(
     call: IdempotentCall | None, *, body: HoldBody, id: str, service: Service, caller: str
 ) -> WithStatus[HoldAnswer]:
-    """Hold all the same while nothing can be saved."""
     unsaved = service.fleet.unsaved_holds
     hold = unsaved.put(
         _request(body, caller), id_=id, project=body.project, host=body.host, abort=body.abort, call=call
@@ -51,10 +50,10 @@ def _keep_in_memory(
     return WithStatus(HoldAnswer.of(hold, saved=False), status=202)
 
 
-def _lift_in_memory(
+def _release_in_memory(
     _: IdempotentCall | None, *, id: str, service: Service, caller: str
 ) -> WithStatus[HoldAnswer] | None:
-    """Lift a hold that was never saved; another can only be lifted when something can be saved."""
+    """Release a hold that was never saved. A saved one needs the database."""
     unsaved = service.fleet.unsaved_holds
     hold = unsaved.release(id, by=caller)
     if hold is None and (hold := unsaved.find_refused(id)) is not None:
@@ -64,12 +63,12 @@ def _lift_in_memory(
 
 @router.call("GET /v1/holds", "List holds")
 def list_holds(reads: CallerReading) -> Page[HoldAnswer]:
-    """List what is held, and why, oldest first; then holds of memory that could not be kept, with `refused`.
+    """List holds, oldest first, then holds that could not be saved, with `refused`.
 
-    While the database does not answer, those that are saved are listed as they were known last.
+    While the database does not answer, saved holds are listed as the server last read them.
     """
     unsaved = reads.fleet.unsaved_holds
-    in_memory = unsaved.in_force  # first: what is saved meanwhile is in one of the two
+    in_memory = unsaved.in_force  # read first: a hold that is saved meanwhile is then in both lists
     found = _saved(reads)
     saved = {hold.id for hold in found}
     only_there = [HoldAnswer.of(hold, saved=False) for hold in in_memory if hold.id not in saved]
@@ -87,22 +86,22 @@ def _saved(reads: CallerReading) -> list[HoldAnswer]:
 
 @router.call(
     "POST /v1/holds",
-    "Hold the fleet, a project or a host",
+    "Set a hold",
     status=201,
-    errors=(404, 409, 413),
-    also={202: "Held, in memory only: nothing can be saved now."},
-    otherwise=_keep_in_memory,
+    also={202: "The hold is in effect, but only in memory: the database cannot be written."},
+    unsaved=_keep_in_memory,
 )
 def set_hold(body: HoldBody, id: NewHoldId, service: Service, tx: WholeTx, caller: CallerName) -> HoldAnswer:
-    """Let nothing new be announced or started; polls and approvals go on.
+    """Stop the announcement and start of work on the fleet, a project or a host.
 
-    With `abort`, what has started there is called off too, as far as drivers can: steps that have not begun
-    are dropped, and `still_running` lists what goes on, here and in the list of holds. Machines of a failed
-    host are brought back all the same.
+    Guests can still poll and approve events. Machines of a failed host are still recovered. With `abort`,
+    drivers are also asked to cancel work that has started, and steps that have not begun are dropped.
+    `still_running` lists the steps that continue, in this answer and in the list of holds.
 
-    While nothing can be saved the hold is kept in memory, obeyed, and saved before anything else when that
-    is possible again: `saved` is false then, and `note` says so. If what it is to hold does not exist or is
-    held already, it is refused then: a record says so, and the list of holds.
+    While the database cannot be written, the server keeps the hold in memory and obeys it: `saved` is false,
+    and `note` explains the consequences. The server saves it before anything else when the database is back.
+    If its project or host does not exist or already has a hold, it is refused at that time: a record and the
+    list of holds tell why.
     """
     request = _request(body, caller)
     hold = service.fleet.hosts.hold(
@@ -114,13 +113,12 @@ def set_hold(body: HoldBody, id: NewHoldId, service: Service, tx: WholeTx, calle
 
 @router.call(
     "POST /v1/holds/{id}/release",
-    "Lift a hold",
-    errors=(404,),
-    also={202: "Lifted, in memory only: it was never saved."},
-    otherwise=_lift_in_memory,
+    "Release a hold",
+    also={202: "The hold is released. It was only in memory."},
+    unsaved=_release_in_memory,
 )
 def release_hold(id: HoldInPath, service: Service, tx: WholeTx, caller: CallerName) -> HoldAnswer:
-    """Lift a hold; what waited for it goes on. One that was refused is not listed any more."""
+    """Release a hold, so that the work that waits for it continues. A refused hold leaves the list."""
     unsaved = service.fleet.unsaved_holds
     if (refused := unsaved.find_refused(id)) is not None:
         tx.after_commit(lambda: unsaved.dismiss(refused))
@@ -131,4 +129,4 @@ def release_hold(id: HoldInPath, service: Service, tx: WholeTx, caller: CallerNa
 def _request(body: HoldBody, caller: str) -> OrderRequest:
     if body.project is not None and body.host is not None:
         raise Invalid("the body: expected a project or a host, not both")
-    return body.asked(OrderRequest, by=caller)
+    return body.build(OrderRequest, by=caller)

@@ -1,15 +1,10 @@
-"""Hosts and the drivers of their work: show them, declare a host, and order something to be done to one."""
+"""Endpoints of hosts and drivers: show them, declare a host, and place orders on one."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from forewarn.api.bodies import FailBody, HostOrderBody, MaintenanceBody, OrderBody, ServiceBody
-from forewarn.api.inputs import (
-    DeclaredNameInPath,
-    HostInPath,
-    PageQuery,
-    TableInBody,
-)
+from forewarn.api.inputs import DeclaredNameInPath, HostInPath, PageQuery, RawBodyInput
+from forewarn.api.order_bodies import FailBody, HostOrderBody, MaintenanceBody, OrderBody, ServiceBody
 from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
@@ -20,7 +15,7 @@ from forewarn.core.model.declaration import HostDrivers, HostSpec, host_spec
 from forewarn.core.model.host import Host
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.store.batch import Transaction
-from forewarn.wire import fleet
+from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import DriverAnswer, HostWithMachinesAnswer, ListedHostAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
@@ -30,7 +25,7 @@ router = ApiRouter("hosts")
 
 @router.call("GET /v1/hosts", "List hosts")
 def list_hosts(page: PageQuery, reads: CallerReading) -> Page[ListedHostAnswer]:
-    """List hosts by name."""
+    """List hosts by name, with their load."""
     views = reads.fleet.views
     found = views.hosts(after=page.after, limit=page.limit)
     shown = [
@@ -42,21 +37,19 @@ def list_hosts(page: PageQuery, reads: CallerReading) -> Page[ListedHostAnswer]:
     return Page(kind=ListedHostAnswer, items=shown, next=found.after)
 
 
-@router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))
+@router.call("GET /v1/hosts/{name}", "Show a host")
 def show_host(name: HostInPath, reads: CallerReading) -> WithStatus[HostWithMachinesAnswer]:
-    """Show a host and what it carries; the ETag is that of its declaration."""
-    return shown_host(reads.fleet.views, name)
+    """Return a host with its machines. The ETag is that of its declaration."""
+    return _shown(reads.fleet.views, name)
 
 
-def shown_host(views: FleetViews, name: str, *, status: int = 200) -> WithStatus[HostWithMachinesAnswer]:
-    """Show a host, what it carries, and whether it is reached."""
+def _shown(views: FleetViews, name: str, *, status: int = 200) -> WithStatus[HostWithMachinesAnswer]:
     host, machines, drivers = views.host(name)
     answer = HostWithMachinesAnswer.of(host, machines, drivers, **_reached(views, host, drivers))
     return WithStatus(answer, status, tag_of(fleet.write_host(host_spec(host))))
 
 
 def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, object]:
-    """Return whether a host is reached, if that is known."""
     known = views.reachability(host, driver=drivers.of(host.name))
     is_away = known.state is ReachState.UNREACHABLE
     return {
@@ -67,97 +60,92 @@ def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, o
     }
 
 
-@router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=(404, 409, 413))
+@router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202)
 def maintain_host(
     name: HostInPath, body: MaintenanceBody, service: Service, tx: WholeTx, caller: CallerName
 ) -> OrderWithEventsAnswer:
-    """Freeze, reboot or redeploy all that a host carries, one update domain of a group at a time."""
+    """Freeze, reboot or redeploy all machines on a host, one update domain of each group at a time."""
     placed = service.fleet.hosts.order_host(
         tx, name, Action.MAINTENANCE, body.request(caller), work=body.action
     )
-    return OrderWithEventsAnswer.of(placed.order, placed.events)
+    return OrderWithEventsAnswer.like(placed)
 
 
-@router.call("POST /v1/hosts/{name}/service", "Work on a host itself", status=202, errors=(404, 409, 413))
+@router.call("POST /v1/hosts/{name}/service", "Service a host", status=202)
 def service_host(
     name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: ServiceBody | None = None
 ) -> OrderWithEventsAnswer:
-    """Work on a host itself: machines that can leave do so first, a few at a time; the others restart."""
-    request = body.request(caller) if body else OrderRequest(by=caller)
-    placed = service.fleet.hosts.order_host(tx, name, Action.SERVICE, request)
-    return OrderWithEventsAnswer.of(placed.order, placed.events)
+    """Work on the host itself. Machines that can leave it do so first. The others restart with it."""
+    return _ordered(Action.SERVICE, name, body, service, tx, caller)
 
 
-@router.call(
-    "POST /v1/hosts/{name}/fail",
-    "Report that a host has failed: its machines come back on others",
-    status=202,
-    errors=(404, 409, 413),
-)
+@router.call("POST /v1/hosts/{name}/fail", "Report a failed host", status=202)
 def fail_host(
     name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: FailBody | None = None
 ) -> OrderWithEventsAnswer:
-    """Recover the machines of a host on others, once it is fenced or somebody vouches for it."""
-    request = body.request(caller) if body else OrderRequest(by=caller)
-    placed = service.fleet.hosts.order_host(tx, name, Action.FAIL, request)
-    return OrderWithEventsAnswer.of(placed.order, placed.events)
+    """Recover the machines of a host on other hosts, once it is fenced or you confirm that it is off."""
+    return _ordered(Action.FAIL, name, body, service, tx, caller)
 
 
-@router.call("POST /v1/hosts/{name}/wait", "Give a lost host more time", status=202, errors=(404, 409, 413))
+@router.call("POST /v1/hosts/{name}/wait", "Give a lost host more time", status=202)
 def wait_for_host(
     name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: OrderBody | None = None
 ) -> OrderWithEventsAnswer:
-    """Wait on for a host that did not come back from the work on it in time."""
+    """Continue to wait for a host that did not come back from its work in time.
+
+    It gets the same time again. Other hosts cannot be waited for: 409.
+    """
     placed = service.fleet.hosts.wait_for(tx, name, by=caller, why=body.reason if body else "")
-    return OrderWithEventsAnswer.of(placed.order, placed.events)
+    return OrderWithEventsAnswer.like(placed)
 
 
-SUMMARIES = {
-    Action.DEGRADE: "Report that a host is going to fail: its machines move within days",
-    Action.RESTORE: "Report that a host is sound again",
-    Action.CORDON: "Let a host take no more machines",
-    Action.UNCORDON: "Let a host take machines again",
+_SIMPLE_ORDERS = {
+    Action.DEGRADE: (
+        "Report a degrading host",
+        "Report that a host is going to fail. Its machines move to other hosts within days.",
+    ),
+    Action.RESTORE: ("Restore a host", "Report that a host is sound again. Its state becomes `ok`."),
+    Action.CORDON: ("Cordon a host", "Stop placing machines on a host. Its machines stay."),
+    Action.UNCORDON: ("Uncordon a host", "Allow a cordoned host to take machines again."),
 }
 
 
-def _add_order(action: Action, summary: str) -> None:
+def _add_order(action: Action, summary: str, description: str) -> None:
     @router.call(
         f"POST /v1/hosts/{{name}}/{action}",
         summary,
         status=202,
-        errors=(404, 409, 413),
+        description=description,
         operation_id=f"{action}_host",
     )
     def order_host(
         name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: HostOrderBody | None = None
     ) -> OrderWithEventsAnswer:
-        request = body.request(caller) if body else OrderRequest(by=caller)
-        placed = service.fleet.hosts.order_host(tx, name, action, request)
-        return OrderWithEventsAnswer.of(placed.order, placed.events)
+        return _ordered(action, name, body, service, tx, caller)
 
 
-for _action, _summary in SUMMARIES.items():
-    _add_order(_action, _summary)
+for _action, _texts in _SIMPLE_ORDERS.items():
+    _add_order(_action, *_texts)
 
 
-driver_router = ApiRouter("drivers")
+def _ordered(
+    action: Action, name: str, body: HostOrderBody | None, service: Service, tx: WholeTx, caller: str
+) -> OrderWithEventsAnswer:
+    request = body.request(caller) if body else OrderRequest(by=caller)
+    return OrderWithEventsAnswer.like(service.fleet.hosts.order_host(tx, name, action, request))
 
 
-@driver_router.call("GET /v1/drivers", "List drivers")
+@router.call("GET /v1/drivers", "List drivers", tag="drivers")
 def list_drivers(reads: CallerReading) -> Page[DriverAnswer]:
-    """List by name who can do work, and those that hosts name though they are not installed."""
+    """List drivers by name: those that are installed, and those that hosts name but are not installed."""
     found = reads.fleet.views.drivers()
     return Page(kind=DriverAnswer, items=[DriverAnswer.like(each) for each in found])
 
 
-declaration_router = ApiRouter("fleet")
-
-HostDeclaration = Annotated[Mapping[str, Any], TableInBody(fleet.HOST_CHANGES)]
+HostDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.HOST_CHANGES)]
 
 
-@declaration_router.call(
-    "PUT /v1/hosts/{name}", "Add or change a host", errors=(404, 409, 413), also={201: "The host is new."}
-)
+@router.call("PUT /v1/hosts/{name}", "Create or change a host", also={201: "The host was created."})
 async def put_host(
     name: DeclaredNameInPath,
     body: HostDeclaration,
@@ -165,25 +153,25 @@ async def put_host(
     service: Service,
     caller: CallerName,
 ) -> WithStatus[HostWithMachinesAnswer]:
-    """Add a host, or change one: what the body leaves out stays as it is, what is null goes."""
+    """Create or change a host. Omitted fields stay as they are. Null resets a field to its default."""
 
     def change(present: HostSpec | None) -> HostSpec:
         condition.check(f'host "{name}"', None if present is None else fleet.write_host(present))
-        return fleet.read_host(body, name=name, present=present)
+        return declarations.read_host(body, name=name, present=present)
 
     def put(tx: Transaction) -> WithStatus[HostWithMachinesAnswer]:
         new = service.fleet.puts.put_host(tx, HostName(name), change, by=caller)
-        return shown_host(service.reads_in(tx).fleet.views, name, status=201 if new else 200)
+        return _shown(service.reads_in(tx).fleet.views, name, status=201 if new else 200)
 
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/hosts/{name}", "Remove a host", errors=(404, 409, 413))
+@router.call("DELETE /v1/hosts/{name}", "Delete a host")
 async def delete_host(name: HostInPath, service: Service, caller: CallerName) -> HostWithMachinesAnswer:
-    """Take a host out of the fleet; 409 while it carries a machine, or something is ordered on it."""
+    """Remove a host from the fleet. While it carries machines or has an open order: 409."""
 
     def delete(tx: Transaction) -> HostWithMachinesAnswer:
-        shown = shown_host(service.reads_in(tx).fleet.views, name).body
+        shown = _shown(service.reads_in(tx).fleet.views, name).body
         service.fleet.puts.delete_host(tx, HostName(name), by=caller)
         return shown
 

@@ -1,18 +1,17 @@
-"""Machines: show, declare, remove, and order something to be done to one."""
+"""Endpoints of machines: show, declare and remove them, and place orders on one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from forewarn.api.bodies import MachineOrderBody, MoveBody
-from forewarn.api.inputs import ListQuery, MachineInPath, NewMachineInPath, TableInBody
+from forewarn.api.inputs import ListQuery, MachineInPath, NewMachineInPath, RawBodyInput
+from forewarn.api.order_bodies import HostOrderBody, MachineOrderBody, MoveBody
 from forewarn.api.request_fields import GROUP, HOST, LINE, MACHINE, PROJECT, several
 from forewarn.api.request_headers import Condition, PutCondition, tag_of
-from forewarn.api.request_parts import Query, declared, given, maybe
+from forewarn.api.request_models import Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service, Services
 from forewarn.control.naming import narrowed
-from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
 from forewarn.core.basic_types import (
@@ -30,77 +29,72 @@ from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet.machines import spec_of
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.store.batch import Transaction
-from forewarn.wire import fleet
+from forewarn.store.batch import ScopedTransaction, Transaction
+from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import MachineAnswer
-from forewarn.wire.answers.order_answers import OrderAnswer, OrderOnMachineAnswer
+from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
 
 router = ApiRouter("machines")
 
-# As many as fit into a request line, of whatever length.
+# So many names of the maximum length fit into a request line.
 MOST_NAMES = 500
 
-Declaration = Annotated[Mapping[str, Any], TableInBody(fleet.MACHINE_CHANGES)]
+Declaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.MACHINE_CHANGES)]
 
 
-@declared
+@request_model
 class MachinesQuery(ListQuery):
-    """Which machines."""
+    """A filter of machines."""
 
-    group: GroupName | None = maybe(GROUP, "Only of this group.")
-    host: HostName | None = maybe(HOST, "Only on this host.")
-    bound_for: HostName | None = maybe(HOST, "Only those that move to this host, or will.")
-    name: tuple[MachineName, ...] = given(
+    group: GroupName | None = nullable(GROUP, "Only machines of this group.")
+    host: HostName | None = nullable(HOST, "Only machines on this host.")
+    bound_for: HostName | None = nullable(HOST, "Only machines that move to this host, or are going to.")
+    name: tuple[MachineName, ...] = field(
         several(MACHINE, most=MOST_NAMES),
-        "Only of these names; one that nothing has is passed over.",
+        "Only machines with this name. Repeat the parameter for several names. Unknown names are ignored.",
         default=(),
     )
-    begins: MachineName | None = maybe(MACHINE, "Only those whose names begin so, in any case.")
-    contains: str | None = maybe(LINE, "Only those with this in name, address or vm-id, in any case.")
+    begins: MachineName | None = nullable(
+        MACHINE, "Only machines whose name begins with this text. Case does not matter."
+    )
+    contains: str | None = nullable(
+        LINE, "Only machines with this text in name, address or vm_id. Case does not matter."
+    )
 
 
-@declared
+@request_model
 class ProjectQuery(Query):
-    """Whose machine."""
+    """The project of a machine."""
 
-    project: ProjectName | None = maybe(PROJECT, "Its project; needed where several have the name.")
+    project: ProjectName | None = nullable(
+        PROJECT, "Project of the machine. Required if machines of several projects have this name."
+    )
 
 
-@router.call("GET /v1/machines", "List machines", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/machines", "List machines", right=Right.SEE)
 def list_machines(query: MachinesQuery, reads: CallerReading) -> Page[MachineAnswer]:
-    """List machines by project and name; names are compared without their case."""
+    """List machines by project and name. The order of names ignores case."""
     found, after = reads.narrowed(query.project).views.machines(
-        MachineFilter(
-            group=query.group,
-            host=query.host,
-            bound_for=query.bound_for,
-            names=frozenset(query.name),
-            begins=query.begins or "",
-            contains=query.contains or "",
-        ),
+        query.build(MachineFilter, project=None, names=frozenset(query.name)),
         after=query.after,
         limit=query.limit,
     )
     return Page(kind=MachineAnswer, items=[_shown(view) for view in found], next=after)
 
 
-@router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(404, 409))
+@router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(409,))
 def show_machine(name: MachineInPath, query: ProjectQuery, reads: CallerReading) -> WithStatus[MachineAnswer]:
-    """Show a machine, whether its group listens (`enabled`), and when it was last seen.
-
-    The ETag is that of its declaration; a machine that was moved has another one.
-    """
+    """Return a machine. The ETag is that of its declaration, which includes the host."""
     view = reads.narrowed(query.project).views.machine(name)
     return WithStatus(_shown(view), tag=_tag(view))
 
 
 @router.call(
     "PUT /v1/machines/{name}",
-    "Add or change a machine",
-    errors=(404, 409, 413),
-    also={201: "The machine is new."},
+    "Create or change a machine",
+    also={201: "The machine was created."},
 )
 async def put_machine(
     name: NewMachineInPath,
@@ -110,11 +104,11 @@ async def put_machine(
     service: Service,
     caller: CallerName,
 ) -> WithStatus[MachineAnswer]:
-    """Add a machine, or change one: what the body leaves out stays as it is, what is null goes.
+    """Create or change a machine. Omitted fields stay as they are. Null resets a field to its default.
 
-    Another `host` means that it has been moved there; another `name` renames it.
+    Another `host` records that the machine was moved there. Another `name` renames it.
     """
-    declared = fleet.read_machine(body, name=name, present=None)
+    declared = declarations.read_machine(body, name=name, present=None)
     project = query.project
     if "project" in body:
         _check_same(project or declared.project, declared.project, "as in the query")
@@ -124,11 +118,11 @@ async def put_machine(
     return WithStatus(_shown(view), 201 if created else 200, _tag(view))
 
 
-@router.call("DELETE /v1/machines/{name}", "Remove a machine", errors=(404, 409))
+@router.call("DELETE /v1/machines/{name}", "Delete a machine")
 async def delete_machine(
     name: MachineInPath, query: ProjectQuery, service: Service, caller: CallerName
 ) -> MachineAnswer:
-    """Take a machine out of the fleet; it leaves the events that name it."""
+    """Remove a machine from the fleet and from the events that name it."""
     return _shown(await service.run_whole(lambda tx: _delete(service, tx, name, query.project, caller)))
 
 
@@ -152,7 +146,7 @@ def _put(service: Services, tx: Transaction, wanted: _MachinePut, *, by: str) ->
     name, body, project, condition = wanted.name, wanted.body, wanted.project, wanted.condition
     created, reads = False, service.reads_in(tx)
     if condition.is_new and project is None:
-        # Machines of other projects may have the name of a new one.
+        # Without this, a machine with the same name in another project would count as existing.
         group = body.get("group")
         project = reads.views.group(group).project if isinstance(group, str) else DEFAULT_PROJECT
 
@@ -164,9 +158,9 @@ def _put(service: Services, tx: Transaction, wanted: _MachinePut, *, by: str) ->
             None if present is None else fleet.write_machine(present),
             about="" if present is None else _place(present),
         )
-        # A new machine is in the project that the query names, if its declaration does not say.
+        # Without a project in its declaration, a new machine belongs to the project of the query.
         given = {"project": project, **body} if created and project else body
-        return fleet.read_machine(given, name=name, present=present)
+        return declarations.read_machine(given, name=name, present=present)
 
     if project is not None and isinstance(body.get("group"), str):
         _check_same(reads.views.group(body["group"]).project, project, "the project of its group")
@@ -198,7 +192,7 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         facts.about,
         right=Right.USE if facts.source is Source.USER else None,
         status=202,
-        errors=(404, 409, 413, 429),
+        description=f"{facts.about}. `event` is the notice for guests. If it is null, `reason` tells why.",
         operation_id=f"{action}_machine",
         machine="name",
     )
@@ -210,21 +204,27 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         caller: CallerName,
         body: MachineOrderBody | None = None,
     ) -> OrderOnMachineAnswer:
-        request = body.request(caller, at_once=body.now) if body else OrderRequest(by=caller)
-        mine = narrowed(tx, query.project)
-        return _placed(service.orders.order_machine(mine, name, action, request))
+        terms = {"at_once": body.now} if body else {}
+        return _ordered(service, narrowed(tx, query.project), name, action, body, caller, **terms)
 
 
-def _placed(placed: Placed) -> OrderOnMachineAnswer:
-    return OrderOnMachineAnswer(
-        order=OrderAnswer.of(placed.order),
-        event=EventAnswer.of(placed.events[0]) if placed.events else None,
-        reason=placed.why_no_event,
-    )
+def _ordered(
+    service: Services,
+    tx: ScopedTransaction,
+    name: str,
+    action: Action,
+    body: HostOrderBody | None,
+    by: str,
+    **terms: Any,
+) -> OrderOnMachineAnswer:
+    request = body.request(by, **terms) if body else OrderRequest(by=by)
+    placed = service.orders.order_machine(tx, name, action, request)
+    event = EventAnswer.of(placed.events[0]) if placed.events else None
+    return OrderOnMachineAnswer.like(placed, event=event, reason=placed.why_no_event)
 
 
 for _action, _facts in ON_MACHINES.items():
-    if _action is not Action.MOVE:  # which says where and how
+    if _action is not Action.MOVE:  # it has a body of its own
         _add_order(_action, _facts)
 
 
@@ -232,7 +232,6 @@ for _action, _facts in ON_MACHINES.items():
     "POST /v1/machines/{name}/move",
     ON_MACHINES[Action.MOVE].about,
     status=202,
-    errors=(404, 409, 413),
     machine="name",
 )
 def move_machine(
@@ -243,10 +242,9 @@ def move_machine(
     caller: CallerName,
     body: MoveBody | None = None,
 ) -> OrderOnMachineAnswer:
-    """Move a machine with notice: a Freeze if it goes live, else a Redeploy.
+    """Move a machine with notice: a Freeze for a live migration, otherwise a Redeploy.
 
-    It waits while another update domain of its group is disturbed, and until its host has room for it.
+    The move waits while another update domain of the group is disturbed, and while the target host has no
+    room.
     """
-    request = body.request(caller) if body else OrderRequest(by=caller)
-    mine = narrowed(tx, query.project)
-    return _placed(service.orders.order_machine(mine, name, Action.MOVE, request))
+    return _ordered(service, narrowed(tx, query.project), name, Action.MOVE, body, caller)

@@ -1,13 +1,10 @@
-"""Orders: show them, and what they wait for; cancel, retry and abandon them.
-
-Programs that do the work of an order outside report how it goes: done, failed, still at it.
-"""
+"""Endpoints of orders: show and change them, and report the work of external drivers."""
 
 from collections.abc import Callable
 
 from forewarn.api.inputs import ListQuery, OrderInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, MACHINE, free_text, one_of
-from forewarn.api.request_parts import Body, declared, given, maybe
+from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
@@ -16,65 +13,55 @@ from forewarn.core.basic_types import HostName, MachineName, OrderId, OrderState
 from forewarn.core.filters import OrderFilter
 from forewarn.store.batch import ScopedTransaction
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.event_answers import EventDetailAnswer, NoticeAnswer
+from forewarn.wire.answers.event_answers import EventDetailAnswer
 from forewarn.wire.answers.order_answers import (
     HeartbeatAnswer,
+    OrderAnswer,
     OrderDetailAnswer,
     OrderDetailWithEventsAnswer,
-    OrderAnswer,
     OrderWithEventsAnswer,
 )
 
 router = ApiRouter("orders")
 
 
-@declared
+@request_model
 class OrdersQuery(ListQuery):
-    """Which orders."""
+    """A filter of orders."""
 
-    state: OrderState | None = maybe(one_of(OrderState), "Only orders in this state.")
-    open: bool = given(FLAG_IN_QUERY, "Only those that are not over.", default=False)
-    machine: MachineName | None = maybe(
-        MACHINE, "Only those that this machine was ordered for, told of, or is to be touched by."
+    state: OrderState | None = nullable(one_of(OrderState), "Only orders in this state.")
+    open: bool = field(FLAG_IN_QUERY, "Only open orders.", default=False)
+    machine: MachineName | None = nullable(
+        MACHINE, "Only orders on this machine, or with an event or a step for it."
     )
-    host: HostName | None = maybe(HOST, "Only those on this host, and open ones on machines that it carries.")
+    host: HostName | None = nullable(HOST, "Only orders on this host, and open orders on the machines on it.")
 
 
-@declared
+@request_model
 class FailureBody(Body):
-    """Why work outside failed."""
+    """A failure of external work."""
 
-    reason: str = given(free_text(), default="failed")
+    reason: str = field(free_text(), "Why the work failed.", default="failed")
 
 
-@router.call("GET /v1/orders", "List orders", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/orders", "List orders", right=Right.SEE)
 def list_orders(query: OrdersQuery, reads: CallerReading) -> Page[OrderAnswer]:
-    """List orders, newest first, open or over."""
+    """List open and past orders, newest first."""
     found, after = reads.narrowed(query.project).views.orders(
-        OrderFilter(state=query.state, only_open=query.open, machine=query.machine, host=query.host),
+        query.build(OrderFilter, only_open=query.open),
         after=query.after,
         limit=query.limit,
     )
     return Page(kind=OrderAnswer, items=[OrderAnswer.of(order) for order in found], next=after)
 
 
-@router.call("GET /v1/orders/{id}", "Show an order", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/orders/{id}", "Show an order", right=Right.SEE)
 def show_order(id: OrderInPath, reads: CallerReading) -> OrderDetailWithEventsAnswer:
-    """Show an order with its stages and steps, what it waits for, all its events, and what notice was got."""
+    """Return an order with its stages and steps, the reasons why it waits, its events and their notice."""
     view = reads.views.order(id)
     return OrderDetailWithEventsAnswer(
-        order=OrderDetailAnswer.of(view.order, notice=NoticeAnswer.like(view.notice)),
-        events=tuple(
-            EventDetailAnswer.noted(
-                each.event,
-                each.notices,
-                impact=each.impact,
-                project=each.project,
-                simulated=each.simulated,
-                notice=each.notice,
-            )
-            for each in view.events
-        ),
+        order=OrderDetailAnswer.of(view.order, view),
+        events=tuple(EventDetailAnswer.of(each.event, each) for each in view.events),
     )
 
 
@@ -87,36 +74,34 @@ def _add_verb(
     right: Right | None = None,
     status: int = 200,
 ) -> None:
-    """Add what can be asked for by an order's id alone; `carry_out` takes the order's id and the caller."""
+    """Add an endpoint that needs only an order's id. `carry_out` takes the id and the caller."""
 
     @router.call(
         f"POST /v1/orders/{{id}}/{verb}",
         summary,
         right=right,
         status=status,
-        errors=(404, 409),
         description=description,
         operation_id=f"{verb}_order",
     )
     def on_order(
         id: OrderInPath, service: Service, tx: ScopedTx, caller: CallerName
     ) -> OrderWithEventsAnswer:
-        placed = carry_out(service.orders, tx, id, caller)
-        return OrderWithEventsAnswer.of(placed.order, placed.events)
+        return OrderWithEventsAnswer.like(carry_out(service.orders, tx, id, caller))
 
 
 _add_verb(
     "cancel",
     "Cancel an order",
-    "Cancel an order, with all its events; too late once one has started.",
+    "Cancel an order with all its events. After the start of an event this is not possible: 409.",
     lambda orders, tx, order, by: orders.cancel_order(tx, order, by=by),
     right=Right.USE,
 )
 _add_verb(
     "retry",
-    "Carry out the failed steps again",
-    "Carry out the failed steps of an order once more. With an external driver they do not begin by "
-    "themselves: a report says that they are done.",
+    "Retry an order",
+    "Start the failed steps of an order again. An external driver does not start by itself: it must report "
+    "the work again.",
     lambda orders, tx, order, by: orders.retry_order(tx, order, by=by),
     right=Right.USE,
     status=202,
@@ -124,35 +109,34 @@ _add_verb(
 _add_verb(
     "abandon",
     "Abandon an order",
-    "Abandon an order that failed or is under way: its events leave, what was not done stays undone. Drivers "
-    "are asked to call off what still runs; what cannot be called off goes on, and the order ends with it.",
+    "Give up an order that failed or has started. Guests no longer see its events, and remaining work is not "
+    "done. Drivers are asked to cancel running steps. If a driver cannot, the order ends with that step.",
     lambda orders, tx, order, by: orders.abandon_order(tx, order, by=by),
     right=Right.USE,
     status=202,
 )
-# Reports of work that is done outside; that it failed is reported with a reason, below.
 _add_verb(
     "complete",
-    "Report that the work is done",
-    "Report that all work of an order with an external driver that is under way is done.",
+    "Report completed work",
+    "External driver only: report that all started work of the order is done.",
     lambda orders, tx, order, by: orders.complete_order(tx, order, by=by),
 )
 
 
-@router.call("POST /v1/orders/{id}/heartbeat", "Report that the work goes on", errors=(404, 409))
+@router.call("POST /v1/orders/{id}/heartbeat", "Send a heartbeat")
 def heartbeat_order(id: OrderInPath, service: Service, tx: ScopedTx) -> HeartbeatAnswer:
-    """Report that work of an order with an external driver goes on; long silence is a failure.
+    """External driver only: report that the work continues. Without heartbeats it counts as failed.
 
-    `stop` says why the work should stop, if it should: the order was abandoned, or a hold stops it.
+    If `stop` is not null, stop the work: the order was abandoned, or a hold stopped it.
     """
     placed = service.orders.heartbeat(tx, id)
-    return HeartbeatAnswer.of(placed.order, placed.events)
+    return HeartbeatAnswer.like(placed, stop=placed.order.given_up)
 
 
-@router.call("POST /v1/orders/{id}/fail", "Report that the work failed", errors=(404, 409, 413))
+@router.call("POST /v1/orders/{id}/fail", "Report failed work")
 def fail_order(
     id: OrderInPath, service: Service, tx: ScopedTx, caller: CallerName, body: FailureBody | None = None
 ) -> OrderWithEventsAnswer:
-    """Report that the work of an order with an external driver failed; a person retries or abandons it."""
-    placed = service.orders.fail_order(tx, id, by=caller, why=(body or FailureBody()).reason)
-    return OrderWithEventsAnswer.of(placed.order, placed.events)
+    """External driver only: report that the work of the order failed. A person can retry or abandon it."""
+    reason = (body or FailureBody()).reason
+    return OrderWithEventsAnswer.like(service.orders.fail_order(tx, id, by=caller, why=reason))

@@ -1,4 +1,4 @@
-"""All that is current in one answer: what the console's first view needs, over a slow link too."""
+"""The endpoint that returns everything current at once: the console's first request."""
 
 from typing import TypeVar
 
@@ -23,11 +23,12 @@ router = ApiRouter("fleet")
 A = TypeVar("A", bound=ApiAnswer)
 
 
-@router.call("GET /v1/overview", "Show all that is current", right=Right.SEE)
+@router.call("GET /v1/overview", "Show everything current", right=Right.SEE)
 def show_overview(service: Service, reads: CallerReading, caller: KnownCaller) -> OverviewAnswer:
-    """Show the clock, the summary and the lists of what is current, each as its own call shows it.
+    """Return the clock, the summary and all current resources, in the form of their own endpoints.
 
-    A list is null if it has more than 1,000 items (its own call has all pages) or the caller may not see it.
+    A list is null if it has more than 1,000 items, or if the caller may not see it. Read a long list page by
+    page from its own endpoint.
     """
     summary = show_summary(SummaryQuery(), reads)
     survey = may(caller, Right.SURVEY)
@@ -35,7 +36,7 @@ def show_overview(service: Service, reads: CallerReading, caller: KnownCaller) -
     return OverviewAnswer(
         clock=ClockAnswer.like(service.clock, now=service.clock.now()),
         summary=summary,
-        # The page of a large fleet reads only the machines that it shows.
+        # The count is cheaper than a page of a large fleet.
         machines=_whole(list_machines(MachinesQuery(limit=MAX_LIMIT), reads))
         if summary.machines <= MAX_LIMIT
         else None,

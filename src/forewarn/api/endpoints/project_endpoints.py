@@ -1,4 +1,4 @@
-"""Projects and groups: show them, and declare or remove one at a time."""
+"""Endpoints of projects and groups: show them, and declare or remove one."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from forewarn.api.inputs import (
     ListQuery,
     PageQuery,
     ProjectInPath,
-    TableInBody,
+    RawBodyInput,
 )
 from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.routing import ApiRouter, WithStatus
@@ -22,7 +22,7 @@ from forewarn.core.model.declaration import GroupSpec, group_spec
 from forewarn.core.model.group import Group
 from forewarn.core.model.project import Project
 from forewarn.store.batch import Transaction
-from forewarn.wire import fleet
+from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import GroupAnswer, ProjectAnswer
 from forewarn.wire.projects import write_project
@@ -32,56 +32,44 @@ router = ApiRouter("projects")
 
 @router.call("GET /v1/projects", "List projects", right=Right.SEE)
 def list_projects(page: PageQuery, reads: CallerReading) -> Page[ProjectAnswer]:
-    """List projects by name; a project's people see their own."""
+    """List projects by name. The users of a project see only their own."""
     found, after = reads.views.projects(after=page.after, limit=page.limit)
     return Page(kind=ProjectAnswer, items=[ProjectAnswer.of(project) for project in found], next=after)
 
 
-@router.call("GET /v1/projects/{name}", "Show a project", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/projects/{name}", "Show a project", right=Right.SEE)
 def show_project(name: ProjectInPath, reads: CallerReading) -> WithStatus[ProjectAnswer]:
-    """Show a project: when maintenance may disturb it, and whether it is for rehearsals.
-
-    The ETag is that of its declaration.
-    """
-    return shown_project(reads.views.project(name))
+    """Return a project. The ETag is that of its declaration."""
+    return _shown_project(reads.views.project(name))
 
 
-def shown_project(project: Project, *, status: int = 200) -> WithStatus[ProjectAnswer]:
-    """Show a project, with the ETag of its declaration."""
+def _shown_project(project: Project, *, status: int = 200) -> WithStatus[ProjectAnswer]:
     return WithStatus(ProjectAnswer.of(project), status, tag_of(write_project(project)))
 
 
-group_router = ApiRouter("groups")
-
-
-@group_router.call("GET /v1/groups", "List groups", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/groups", "List groups", right=Right.SEE, tag="groups")
 def list_groups(query: ListQuery, reads: CallerReading) -> Page[GroupAnswer]:
-    """List groups by name; a standalone machine's own is not among them."""
+    """List groups by name. The groups of standalone machines are not listed."""
     found, after = reads.narrowed(query.project).views.groups(after=query.after, limit=query.limit)
     return Page(kind=GroupAnswer, items=[GroupAnswer.of(group) for group in found], next=after)
 
 
-@group_router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE, errors=(404,))
+@router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE, tag="groups")
 def show_group(name: GroupInPath, reads: CallerReading) -> WithStatus[GroupAnswer]:
-    """Show a group, and whether its guests listen; the ETag is that of its declaration."""
-    return shown_group(reads.views.group(name))
+    """Return a group. The ETag is that of its declaration."""
+    return _shown_group(reads.views.group(name))
 
 
-def shown_group(group: Group, *, status: int = 200) -> WithStatus[GroupAnswer]:
-    """Show a group, with the ETag of its declaration."""
+def _shown_group(group: Group, *, status: int = 200) -> WithStatus[GroupAnswer]:
     return WithStatus(GroupAnswer.of(group), status, tag_of(fleet.write_group(group_spec(group))))
 
 
-declaration_router = ApiRouter("fleet")
-
-GroupDeclaration = Annotated[Mapping[str, Any], TableInBody(fleet.GROUP_CHANGES)]
-ProjectDeclaration = Annotated[Mapping[str, Any], TableInBody(fleet.PROJECT_CHANGES)]
-
-_ERRORS = (404, 409, 413)
+GroupDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.GROUP_CHANGES)]
+ProjectDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.PROJECT_CHANGES)]
 
 
-@declaration_router.call(
-    "PUT /v1/groups/{name}", "Add or change a group", errors=_ERRORS, also={201: "The group is new."}
+@router.call(
+    "PUT /v1/groups/{name}", "Create or change a group", also={201: "The group was created."}, tag="groups"
 )
 async def put_group(
     name: DeclaredNameInPath,
@@ -90,36 +78,36 @@ async def put_group(
     service: Service,
     caller: CallerName,
 ) -> WithStatus[GroupAnswer]:
-    """Add a group, or change one: what the body leaves out stays as it is, what is null goes.
+    """Create or change a group. Omitted fields stay as they are. Null resets a field to its default.
 
-    So it is with each key of its policy.
-
-    A group that gets another project takes its machines along.
+    The same applies to each key of `policy`. If the group moves to another project, its machines do too.
     """
 
     def change(present: GroupSpec | None) -> GroupSpec:
         declaration = None if present is None else fleet.write_group(present)
         about = "" if present is None else f"in project {present.project}"
         condition.check(f'group "{name}"', declaration, about=about)
-        return fleet.read_group(body, name=name, present=present)
+        return declarations.read_group(body, name=name, present=present)
 
     def put(tx: Transaction) -> WithStatus[GroupAnswer]:
         new = service.fleet.puts.put_group(tx, GroupName(name), change, by=caller)
-        return shown_group(service.reads_in(tx).views.group(name), status=201 if new else 200)
+        return _shown_group(service.reads_in(tx).views.group(name), status=201 if new else 200)
 
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/groups/{name}", "Remove a group", errors=_ERRORS)
+@router.call("DELETE /v1/groups/{name}", "Delete a group", tag="groups")
 async def delete_group(name: GroupInPath, service: Service, caller: CallerName) -> GroupAnswer:
-    """Take a group out of the fleet; 409 while it has machines."""
+    """Remove a group from the fleet. While it has machines: 409."""
     return GroupAnswer.of(
         await service.run_whole(lambda tx: service.fleet.puts.delete_group(tx, GroupName(name), by=caller))
     )
 
 
-@declaration_router.call(
-    "PUT /v1/projects/{name}", "Add or change a project", errors=_ERRORS, also={201: "The project is new."}
+@router.call(
+    "PUT /v1/projects/{name}",
+    "Create or change a project",
+    also={201: "The project was created."},
 )
 async def put_project(
     name: DeclaredNameInPath,
@@ -128,25 +116,25 @@ async def put_project(
     service: Service,
     caller: CallerName,
 ) -> WithStatus[ProjectAnswer]:
-    """Add a project, or change one: what the body leaves out stays as it is, what is null goes."""
+    """Create or change a project. Omitted fields stay as they are. Null resets a field to its default."""
     own = ProjectName(name)
 
     def change(present: Project | None) -> Project:
         condition.check(f'project "{name}"', None if present is None else write_project(present))
-        return fleet.read_one_project(body, name=name, present=present)
+        return declarations.read_one_project(body, name=name, present=present)
 
     def put(tx: Transaction) -> WithStatus[ProjectAnswer]:
         new = service.fleet.puts.put_project(tx, own, change, by=caller)
-        return shown_project(service.reads_in(tx).views.project(own), status=201 if new else 200)
+        return _shown_project(service.reads_in(tx).views.project(own), status=201 if new else 200)
 
     return await service.run_whole(put)
 
 
-@declaration_router.call("DELETE /v1/projects/{name}", "Remove a project", errors=_ERRORS)
+@router.call("DELETE /v1/projects/{name}", "Delete a project")
 async def delete_project(
     name: ProjectInPath, request: Request, service: Service, caller: CallerName
 ) -> ProjectAnswer:
-    """Take a project out of the fleet, with its tokens and webhooks; 409 while it has groups or machines."""
+    """Remove a project with its tokens and webhooks. While it has groups or machines: 409."""
     gone = await service.run_whole(lambda tx: service.fleet.puts.delete_project(tx, name, by=caller))
-    request.app.state.authenticator.forget()  # a project that is gone has no tokens
+    request.app.state.authenticator.forget()  # the tokens of the project are gone
     return ProjectAnswer.of(gone)

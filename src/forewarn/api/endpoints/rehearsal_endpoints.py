@@ -1,11 +1,11 @@
-"""Rehearsals: whose guests have a part in one, what they meet, and what they have done."""
+"""Endpoints of rehearsals: begin, show and end one."""
 
 from datetime import datetime
 
-from forewarn.api.bodies import DAY
 from forewarn.api.inputs import ProjectInPath
+from forewarn.api.order_bodies import DAY
 from forewarn.api.request_fields import LARGEST, MACHINE, NAME, TIME, one_of, seconds, several, whole
-from forewarn.api.request_parts import Body, Query, declared, given, maybe
+from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service
 from forewarn.control.rehearsals.open_rehearsals import Rehearsal
@@ -30,58 +30,71 @@ router = ApiRouter("rehearsals")
 PATH = "/v1/projects/{name}/rehearsal"
 
 
-@declared
+@request_model
 class FaultBody(Body):
-    """What guests meet instead of the answer that is due, and when."""
+    """A fault of the guest endpoint."""
 
-    number: int = given(whole(minimum=0, maximum=LARGEST), "Tells faults apart; calls are counted by it.")
-    kind: FaultKind = given(one_of(FaultKind))
-    machines: tuple[MachineName, ...] = given(several(MACHINE, most=1000), "Whose; none: all.", default=())
-    since: datetime | None = maybe(TIME, "Service time (RFC 3339); left out: at once.")
-    until: datetime | None = maybe(TIME, "Left out: to the end.")
-    calls: int | None = maybe(whole(minimum=1, maximum=LARGEST), "Of each machine that it spoils at most.")
-    delay_seconds: float = given(
-        seconds(minimum=0, maximum=DAY), "Of a slow answer.", default=SLOW.total_seconds()
+    number: int = field(
+        whole(minimum=0, maximum=LARGEST), "Identifies the fault, so that `calls` is counted across requests."
     )
-    notice_seconds: float = given(
+    kind: FaultKind = field(one_of(FaultKind), "Fault of the guest endpoint.")
+    machines: tuple[MachineName, ...] = field(
+        several(MACHINE, most=1000), "Machines that see the fault. Default: all.", default=()
+    )
+    since: datetime | None = nullable(TIME, "When the fault begins, in service time. Default: at once.")
+    until: datetime | None = nullable(
+        TIME, "When the fault ends, in service time. Default: with the rehearsal."
+    )
+    calls: int | None = nullable(
+        whole(minimum=1, maximum=LARGEST),
+        "Maximum number of affected requests of each machine. Default: no maximum.",
+    )
+    delay_seconds: float = field(
+        seconds(minimum=0, maximum=DAY), "Delay of a slow answer.", default=SLOW.total_seconds()
+    )
+    notice_seconds: float = field(
         seconds(minimum=0, maximum=30 * DAY),
-        "Left when a short notice is shown.",
+        "Notice that a short notice shows.",
         default=SHORT_NOTICE.total_seconds(),
     )
 
 
-@declared
+@request_model
 class RehearsalBody(Body):
-    """What is played, by whose guests, and what these meet."""
+    """A rehearsal."""
 
-    id: str = given(NAME, "Made by the caller, and given again each time.")
-    scenario: str = given(NAME)
-    machines: tuple[MachineName, ...] = given(
-        several(MACHINE, least=1, most=1000), "Whose guests have a part."
+    id: str = field(NAME, "Id that you choose. Send the same id to keep the rehearsal running.")
+    scenario: str = field(NAME, "Name of the scenario.")
+    machines: tuple[MachineName, ...] = field(
+        several(MACHINE, least=1, most=1000), "Machines whose guests take part."
     )
-    faults: tuple[FaultBody, ...] = given(several(FaultBody.part(), most=100), default=())
+    faults: tuple[FaultBody, ...] = field(
+        several(FaultBody.part(), most=100), "Faults of the guest endpoint.", default=()
+    )
 
 
-@declared
+@request_model
 class RehearsalQuery(Query):
-    """Which rehearsal."""
+    """Which rehearsal to end."""
 
-    id: str | None = maybe(NAME, "Only if it is this one; 404 otherwise.")
+    id: str | None = nullable(NAME, "End only the rehearsal with this id. If another one runs: 404.")
 
 
-@router.call(f"GET {PATH}", "Show a rehearsal", right=Right.SEE, errors=(404,))
+@router.call(f"GET {PATH}", "Show a rehearsal", right=Right.SEE)
 def show_rehearsal(name: ProjectInPath, reads: CallerReading) -> RehearsalAnswer:
-    """Show what is being played in a project, and what the guests have done so far."""
+    """Return the running rehearsal of a project, with what the guests have done so far."""
     return _shown(reads.rehearsals.show(name))
 
 
-@router.call(f"PUT {PATH}", "Begin a rehearsal, or go on with it", right=Right.USE, errors=(404, 409, 413))
+@router.call(f"PUT {PATH}", "Begin or continue a rehearsal", right=Right.USE)
 async def play_rehearsal(
     name: ProjectInPath, body: RehearsalBody, service: Service, caller: CallerName
 ) -> RehearsalAnswer:
-    """Give guests of a project for rehearsals a part; it ends by itself unless asked for again in 30 s."""
-    faults = tuple(each.asked(Fault) for each in body.faults)
-    wanted = body.asked(Rehearsal, faults=faults)
+    """Run a scenario on machines of a project that allows rehearsals.
+
+    Repeat the request to keep the rehearsal running. It ends by itself 30 seconds after the last one.
+    """
+    wanted = body.build(Rehearsal, faults=tuple(each.build(Fault) for each in body.faults))
 
     def play(transact: Transact) -> RehearsalView:
         return service.rehearsals.play(transact, service.scope, name, wanted, by=caller)
@@ -89,11 +102,11 @@ async def play_rehearsal(
     return _shown(await service.run_unscoped(Alone(play)))
 
 
-@router.call(f"DELETE {PATH}", "End a rehearsal", right=Right.USE, errors=(404,))
+@router.call(f"DELETE {PATH}", "End a rehearsal", right=Right.USE)
 async def end_rehearsal(
     name: ProjectInPath, query: RehearsalQuery, service: Service, caller: CallerName
 ) -> EndedRehearsalAnswer:
-    """Answer all guests as ever again, and cancel what was ordered and has not begun."""
+    """End a rehearsal: its faults stop, and its orders that have not started are cancelled."""
 
     def end(transact: Transact) -> RehearsalView:
         return service.rehearsals.end(transact, service.scope, name, only=query.id, by=caller)

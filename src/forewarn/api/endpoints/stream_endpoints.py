@@ -1,26 +1,28 @@
-"""The stream: every record as it happens, and everything since if the reader was away."""
+"""The endpoint of the stream: records as server-sent events, resumable by number."""
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Send
 
+from forewarn.api import request_models
 from forewarn.api.authentication import Authenticator, credentials_of
-from forewarn.api.inputs import InHeader
+from forewarn.api.inputs import HeaderInput
 from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, several, whole_in_query
-from forewarn.api.request_parts import Query, declared, given, maybe
+from forewarn.api.request_models import Query, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ApiSettings, Read, Service, Services
 from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.followed_records import FollowedRecords
 from forewarn.core.access import Right
 from forewarn.core.basic_types import Kind, MachineName, ProjectName
-from forewarn.core.errors import Unauthenticated, Conflict, Invalid, Unavailable
+from forewarn.core.errors import Conflict, Invalid, Unauthenticated, Unavailable
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.signals import Signal, waking
 from forewarn.wire import sse
@@ -31,34 +33,42 @@ router = ApiRouter("history")
 
 PAGE = 200
 
-LastEventId = Annotated[str | None, InHeader("The `id` of the last event that was seen.")]
+LastEventId = Annotated[
+    str | None, HeaderInput("Resume after this record: the `id` of the last received event.")
+]
 NUMBER = whole_in_query(minimum=0, maximum=LARGEST)
 
 
-@declared
+@request_model
 class StreamQuery(Query):
-    """Which records, and from where on."""
+    """A filter of the stream, and its start."""
 
-    project: ProjectName | None = maybe(PROJECT, "Only of this project.")
-    machine: MachineName | None = maybe(MACHINE, "Only of this machine.")
-    kind: tuple[Kind, ...] = given(several(one_of(Kind)), "Only of these kinds.", default=())
-    last_event_id: int | None = maybe(NUMBER, "As the header, for readers that cannot send it.")
-    since: int | None = maybe(NUMBER, "Only after this record's number; 0 for all.")
+    project: ProjectName | None = nullable(PROJECT, "Only records about this project.")
+    machine: MachineName | None = nullable(MACHINE, "Only records about this machine.")
+    kind: tuple[Kind, ...] = request_models.field(
+        several(one_of(Kind)),
+        "Only records of this kind. Repeat the parameter for several kinds.",
+        default=(),
+    )
+    last_event_id: int | None = nullable(NUMBER, "The same as the header, for clients that cannot send it.")
+    since: int | None = nullable(
+        NUMBER, "Start after this record. 0: the first record. Default: only new records."
+    )
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events, for a reader that takes them."""
+    """A stream of server-sent events. It ends when the client stops reading."""
 
     media_type = "text/event-stream"
 
     def __init__(self, blocks: AsyncGenerator[bytes, None], *, patience: float) -> None:
-        # No proxy on the way may keep anything, or wait for more.
+        # Proxies must neither cache nor buffer the stream.
         super().__init__(blocks, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self._blocks = blocks
         self._patience = patience
 
     async def stream_response(self, send: Send) -> None:
-        """Send until the stream ends, or the reader takes nothing any more."""
+        """Send events until the stream ends or the client stops reading."""
 
         async def bounded(message: Message) -> None:
             async with asyncio.timeout(self._patience):
@@ -68,29 +78,33 @@ class EventStream(StreamingResponse):
             async with aclosing(self._blocks):
                 await super().stream_response(bounded)
         except TimeoutError:
-            log.warning("a reader of the stream took nothing for %g s and was cut off", self._patience)
+            log.warning("closed a stream: its client read nothing for %g s", self._patience)
 
 
-@router.call("GET /v1/stream", "Follow what happens", right=Right.SEE, errors=(404, 409))
+@router.call("GET /v1/stream", "Follow the history", right=Right.SEE, errors=(409,))
 async def follow_stream(
     request: Request,
     query: StreamQuery,
     service: Service,
     last_event_id: LastEventId = None,
 ) -> EventStream:
-    """Send every record as a server-sent event, from now on or from after a number."""
+    """Send each new record as a server-sent event.
+
+    The `id` of an event is the record's number, and its type is the record's kind. After a disconnection,
+    send the last `id` to resume. If some records are no longer stored, the first event is `records-missing`.
+    """
     if service.reads.records.closed:
-        raise Unavailable("stopping")
+        raise Unavailable("the server stops")
     records = await service.read(lambda reads: _records(reads, query))
     wanted = RecordFilter(machine=query.machine, kinds=frozenset(kind.value for kind in query.kind))
     number = await _start(query, last_event_id, service)
     settings: ApiSettings = request.app.state.settings
     reader = _Reader(
-        records,
-        wanted,
+        records=records,
+        wanted=wanted,
         read=service.read,
         heartbeat=settings.heartbeat,
-        is_welcome=_asker(request),
+        is_valid=_credentials_check(request),
         cut_off=request.app.state.authenticator.cut_off,
     )
     return EventStream(reader.events(number), patience=settings.patience)
@@ -103,31 +117,31 @@ def _records(reads: CallerReads, query: StreamQuery) -> FollowedRecords:
     return mine.records
 
 
-def _asker(request: Request) -> Callable[[], Awaitable[bool]]:
-    """Make what says whether the token or session that a stream was opened with is still good."""
+def _credentials_check(request: Request) -> Callable[[], Awaitable[bool]]:
+    """Return a check whether the credentials of a stream are still valid."""
     authenticator: Authenticator = request.app.state.authenticator
     shown = credentials_of(request.scope)
 
-    async def is_welcome() -> bool:
+    async def is_valid() -> bool:
         try:
             await authenticator.identify(shown)
         except Unauthenticated:
             return False
         return True
 
-    return is_welcome
+    return is_valid
 
 
 async def _start(query: StreamQuery, last_event_id: str | None, service: Services) -> int:
-    """Return the number after which to begin."""
+    """Return the number after which the stream starts."""
     newest = await service.read(lambda reads: reads.records.newest())
     given = _number(last_event_id) if last_event_id else query.last_event_id
     number = query.since if given is None else given
     if number is None:
         return newest
     if number > newest:
-        # Another store's numbers, or this one's before a backup was restored.
-        raise Conflict(f"there is no record {number} yet, the newest is {newest}: begin with ?since={newest}")
+        # The number comes from another store, or from before a backup was restored.
+        raise Conflict(f"record {number} does not exist, the newest is {newest}: start with ?since={newest}")
     return number
 
 
@@ -137,66 +151,57 @@ def _number(text: str) -> int:
     return int(text)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
-    """One who follows: reads on from a number when woken."""
+    """Reads records for one stream, from a number on, when it is woken."""
 
-    def __init__(
-        self,
-        records: FollowedRecords,
-        wanted: RecordFilter,
-        *,
-        read: Read,
-        heartbeat: float,
-        is_welcome: Callable[[], Awaitable[bool]],
-        cut_off: Signal,
-    ) -> None:
-        self._records = records
-        self._read = read
-        self._is_welcome = is_welcome
-        self._cut_off = cut_off
-        self._wanted = wanted
-        self._heartbeat = heartbeat
-        self._woken = asyncio.Event()
+    records: FollowedRecords
+    wanted: RecordFilter
+    read: Read
+    heartbeat: float
+    is_valid: Callable[[], Awaitable[bool]]
+    cut_off: Signal
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def events(self, number: int) -> AsyncGenerator[bytes, None]:
-        """Give blocks to send until the service stops."""
-        wake = waking(self._woken)
-        with self._records.listening(wake), self._cut_off.listening(wake):
+        """Yield blocks to send until the server stops."""
+        wake = waking(self.woken)
+        with self.records.listening(wake), self.cut_off.listening(wake):
             yield sse.opening(number)
-            # Who asks for all from the very first knows of nothing that could be missing.
-            up_to = await self._read(lambda _: self._records.missing(number)) if number else None
+            # A client that starts at the first record has missed none.
+            up_to = await self.read(lambda _: self.records.missing(number)) if number else None
             if up_to is not None:
                 yield sse.missing(number, up_to)
-            # The reader connects again, and learns then that the store is away.
+            # The client reconnects, and then gets the error.
             with suppress(Unavailable):
                 async with aclosing(self._follow(number)) as blocks:
                     async for block in blocks:
                         yield block
 
     async def _follow(self, number: int) -> AsyncGenerator[bytes, None]:
-        while not self._records.closed:
-            self._woken.clear()
+        while not self.records.closed:
+            self.woken.clear()
             found = await self._after(number)
             number = found.number
-            # A token may be revoked, or expire, and a session end, while its stream is open.
-            if not await self._is_welcome():
+            # Credentials can become invalid while the stream is open.
+            if not await self.is_valid():
                 return
             if found.records:
                 yield b"".join(map(sse.event, found.records))
-            if not found.more and not await self._news():
+            if not found.more and not await self._woke():
                 yield sse.heartbeat(number)
 
     async def _after(self, number: int) -> Following:
-        known = self._records.recent(number, self._wanted)
+        known = self.records.recent(number, self.wanted)
         if known is not None:
             return known
-        return await self._read(lambda _: self._records.page(number, self._wanted, limit=PAGE))
+        return await self.read(lambda _: self.records.page(number, self.wanted, limit=PAGE))
 
-    async def _news(self) -> bool:
-        """Wait for news; say whether there are any, or it is time for a heartbeat."""
+    async def _woke(self) -> bool:
+        """Wait for a wake-up. Return False if it is time for a heartbeat."""
         try:
-            async with asyncio.timeout(self._heartbeat):
-                await self._woken.wait()
+            async with asyncio.timeout(self.heartbeat):
+                await self.woken.wait()
         except TimeoutError:
             return False
         return True

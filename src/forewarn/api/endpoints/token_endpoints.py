@@ -1,4 +1,4 @@
-"""Tokens: who may do what; and the sessions of browsers, each begun with a token."""
+"""Endpoints of tokens and browser sessions."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from forewarn.api.authentication import Authenticator, cookie_name, is_secure, session_secret
 from forewarn.api.inputs import PageQuery, TokenInPath
 from forewarn.api.request_fields import NAME, PROJECT, one_of, seconds
-from forewarn.api.request_parts import Body, declared, given, maybe
+from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import (
     CallerName,
@@ -29,8 +29,8 @@ from forewarn.core.basic_types import ProjectName
 from forewarn.core.session_cookies import Identified, csrf_of
 from forewarn.store.batch import Transaction
 from forewarn.wire.answers.access_answers import (
-    BegunSessionAnswer,
     CallerAnswer,
+    NewSessionAnswer,
     NewTokenAnswer,
     RevokedTokenAnswer,
     SessionAnswer,
@@ -42,68 +42,72 @@ from forewarn.wire.answers.coding import read_body, write_body
 router = ApiRouter("tokens")
 
 
-@declared
+@request_model
 class TokenBody(Body):
-    """Who is to be let in, and as what."""
+    """A new token."""
 
-    name: str = given(NAME, "What records call its user.")
-    role: Role = given(one_of(Role))
-    project: ProjectName | None = maybe(PROJECT, "A user's, or all that a viewer may see.")
-    expires_seconds: float | None = maybe(
-        seconds(exclusiveMinimum=0, maximum=LONGEST_LIFE.total_seconds()), "Left out: never."
+    name: str = field(NAME, "Unique name of the token. Records show it in `by`.")
+    role: Role = field(one_of(Role), "Role of the token: `operator`, `user` or `viewer`.")
+    project: ProjectName | None = nullable(
+        PROJECT, "The only project that the token can access. Required for a user. Operators have none."
+    )
+    expires_seconds: float | None = nullable(
+        seconds(exclusiveMinimum=0, maximum=LONGEST_LIFE.total_seconds()),
+        "Lifetime of the token, in service time. Default: unlimited.",
     )
 
 
 @router.call("GET /v1/tokens", "List tokens", right=Right.RUN)
 def list_tokens(page: PageQuery, reads: CallerReading) -> Page[TokenAnswer]:
-    """List tokens, the oldest first, revoked ones too; their secrets are kept nowhere."""
+    """List tokens, oldest first, including revoked ones. The server does not store their secrets."""
     found, after = reads.fleet.tokens.list(after=page.after, limit=page.limit)
     return Page(kind=TokenAnswer, items=[TokenAnswer.like(token) for token in found], next=after)
 
 
-@router.call("GET /v1/caller", "Show who you are", right=Right.SEE)
+@router.call("GET /v1/caller", "Show the caller", right=Right.SEE)
 async def show_caller(caller: KnownCaller) -> CallerAnswer:
-    """Show whom the token of this call belongs to, and what it allows."""
+    """Return the name, role and rights of the token or session in this request."""
     return CallerAnswer.of(caller)
 
 
-@router.call("POST /v1/tokens", "Make a token", status=201, errors=(409, 413))
+@router.call("POST /v1/tokens", "Create a token", status=201)
 def create_token(
     body: TokenBody, request: Request, service: Service, tx: WholeTx, caller: CallerName
 ) -> NewTokenAnswer:
-    """Make a token, and show its secret this once; the first one must be an operator's."""
+    """Create a token. Only this answer shows its secret.
+
+    The first token must be an operator's. From then on every request needs a token.
+    """
     life = None if body.expires_seconds is None else timedelta(seconds=body.expires_seconds)
-    wanted = body.asked(Grant, life=life)
+    wanted = body.build(Grant, life=life)
     token, secret = service.fleet.tokens.create(tx, wanted, by=caller)
     tx.after_commit(request.app.state.authenticator.forget)
     return NewTokenAnswer(token=TokenAnswer.like(token), secret=secret)
 
 
-@router.call("POST /v1/tokens/{name}/revoke", "Revoke a token", errors=(404,))
+@router.call("POST /v1/tokens/{name}/revoke", "Revoke a token")
 def revoke_token(
     name: TokenInPath, request: Request, service: Service, tx: WholeTx, caller: CallerName
 ) -> RevokedTokenAnswer:
-    """End a token: from now on nothing can be done with it; `warnings` say what that leaves behind."""
+    """Revoke a token at once. `warnings` names consequences to act on."""
     revoked = service.fleet.tokens.revoke(tx, name, by=caller)
     tx.after_commit(request.app.state.authenticator.forget)
     return RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))
 
 
-session_router = ApiRouter("session")
-
-# A browser that goes back, or a proxy, must not show one person's session to another.
-_NOT_KEPT = {"Cache-Control": "no-store"}
+# Neither a proxy nor the browser's history may show a session to another person.
+_UNCACHED = {"Cache-Control": "no-store"}
 
 
 def _send_uncached(_: Request, answered: IdempotentResponse) -> Response:
-    return Response(answered.body, answered.status, headers=_NOT_KEPT, media_type=JSONResponse.media_type)
+    return Response(answered.body, answered.status, headers=_UNCACHED, media_type=JSONResponse.media_type)
 
 
 def _send_cookie(request: Request, answered: IdempotentResponse) -> Response:
-    """Send the secret as a cookie, which no script can read, and the rest as the body."""
-    begun = read_body(BegunSessionAnswer, json.loads(answered.body))
+    """Send the secret as a cookie that scripts cannot read, and the session as the body."""
+    begun = read_body(NewSessionAnswer, json.loads(answered.body))
     services: Services = request.app.state.services
-    response = JSONResponse(write_body(begun.session), answered.status, headers=_NOT_KEPT)
+    response = JSONResponse(write_body(begun.session), answered.status, headers=_UNCACHED)
     response.set_cookie(
         cookie_name(request.scope),
         begun.secret,
@@ -123,36 +127,36 @@ def _send_no_cookie(request: Request, answered: IdempotentResponse) -> Response:
     return response
 
 
-@session_router.call("GET /v1/session", "Show the session", right=Right.SEE, sends=_send_uncached)
+@router.call("GET /v1/session", "Show the session", right=Right.SEE, respond=_send_uncached, tag="session")
 async def show_session(identified: IdentifiedCaller) -> SessionAnswer:
-    """Show who is signed in, until when, and the `csrf` that calls which change something must send.
+    """Return the signed-in caller, the end of the session, and the CSRF token for changes.
 
-    Where there is no session, because the call has a token or the server has none at all, `csrf` and
-    `expires_at` are null.
+    Without a session `csrf` and `expires_at` are null: the request has a token, or the server has none.
     """
     return _shown(identified)
 
 
 def _check_open(services: Services, tx: Transaction, body: Mapping[str, Any]) -> None:
-    services.sessions.check_open(tx, read_body(BegunSessionAnswer, body).secret)
+    services.sessions.check_open(tx, read_body(NewSessionAnswer, body).secret)
 
 
-@session_router.call(
+@router.call(
     "POST /v1/session",
     "Sign in",
     right=Right.SEE,
     status=201,
-    sent=SessionAnswer,
-    sends=_send_cookie,
-    check_repeated=_check_open,
+    answer=SessionAnswer,
+    respond=_send_cookie,
+    check_replayed=_check_open,
+    tag="session",
 )
 def begin_session(
     request: Request, service: Service, tx: OwnTx, identified: IdentifiedCaller
-) -> BegunSessionAnswer:
-    """Begin a session of the token in the Authorization header, and set its cookie.
+) -> NewSessionAnswer:
+    """Begin a session for the token in the Authorization header, and set the session cookie.
 
-    The session of a cookie that came with the call ends. 409 on a server without tokens, and if this
-    sign-in was answered before and its session has ended.
+    The session of a cookie in the request ends. On a server without tokens, or if this is a repeated request
+    whose session has ended: 409.
     """
     left = session_secret(request.scope)
     begun = service.sessions.sign_in(tx, identified, instead_of=digest_of(left) if left else None)
@@ -161,12 +165,12 @@ def begin_session(
     shown = SessionAnswer.of(
         identified.caller, csrf=csrf_of(begun.secret), expires_at=begun.session.expires_at
     )
-    return BegunSessionAnswer(session=shown, secret=begun.secret)
+    return NewSessionAnswer(session=shown, secret=begun.secret)
 
 
-@session_router.call("DELETE /v1/session", "Sign out", right=Right.SEE, errors=(404,), sends=_send_no_cookie)
+@router.call("DELETE /v1/session", "Sign out", right=Right.SEE, respond=_send_no_cookie, tag="session")
 async def end_session(request: Request, service: Service, identified: IdentifiedCaller) -> SessionAnswer:
-    """End the session of this call's cookie, at once and for all copies of it; answer with what it was."""
+    """End the session of the cookie in this request. Copies of the cookie become invalid too."""
     await service.run_unscoped(lambda tx: service.sessions.sign_out(tx, identified))
     request.app.state.authenticator.forget(cut_off=True)
     return _shown(identified)

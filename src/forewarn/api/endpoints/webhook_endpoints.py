@@ -1,11 +1,8 @@
-"""Webhooks: where records are pushed to, and how that fares.
-
-Their addresses are often secrets: who may not keep any need not see those of others.
-"""
+"""Endpoints of webhooks. Their URLs are often secrets, so that viewers cannot list them."""
 
 from forewarn.api.inputs import ListQuery, WebhookInPath
 from forewarn.api.request_fields import LINE, PROJECT, line, one_of, several
-from forewarn.api.request_parts import Body, declared, given, maybe
+from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, ScopedTx, Service, Services
 from forewarn.control.webhook_use_cases import WebhookView
@@ -13,7 +10,7 @@ from forewarn.core.access import Right
 from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.webhook_rules import WebhookId
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookTestAnswer, WebhookAnswer
+from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookAnswer, WebhookTestAnswer
 from forewarn.wire.fields import Field
 
 router = ApiRouter("webhooks")
@@ -21,25 +18,25 @@ router = ApiRouter("webhooks")
 URL = Field(read=line(most=2000).read, schema={"type": "string", "maxLength": 2000, "format": "uri"})
 
 
-@declared
+@request_model
 class WebhookBody(Body):
-    """Where records are to be pushed to."""
+    """A new webhook."""
 
-    url: str = given(URL)
-    project: ProjectName | None = maybe(
-        PROJECT, "Only records of this project; left out: all that you may see."
+    url: str = field(URL, "URL that receives the records.")
+    project: ProjectName | None = nullable(
+        PROJECT, "Only records about this project. Default: all that you may see."
     )
-    kinds: tuple[Kind, ...] = given(
-        several(one_of(Kind), most=100), "Only records of these kinds; none: all.", default=()
+    kinds: tuple[Kind, ...] = field(
+        several(one_of(Kind), most=100), "Only records of these kinds. Default: all kinds.", default=()
     )
-    secret: str | None = maybe(
-        LINE, "What signs the calls, `whsec_` and 24 to 64 bytes in base64; left out: made."
+    secret: str | None = nullable(
+        LINE, "Secret that signs deliveries: `whsec_` and 24 to 64 bytes in base64. Default: a generated one."
     )
 
 
-@router.call("GET /v1/webhooks", "List webhooks", right=Right.USE, errors=(404,))
+@router.call("GET /v1/webhooks", "List webhooks", right=Right.USE)
 async def list_webhooks(query: ListQuery, service: Service) -> Page[WebhookAnswer]:
-    """List webhooks, oldest first, with what is stuck and why."""
+    """List webhooks, oldest first, with the state of their deliveries."""
     found, after = await service.read(
         lambda reads: reads.webhooks.webhooks(project=query.project, after=query.after, limit=query.limit)
     )
@@ -48,13 +45,12 @@ async def list_webhooks(query: ListQuery, service: Service) -> Page[WebhookAnswe
 
 @router.call(
     "POST /v1/webhooks",
-    "Push records to an address",
+    "Add a webhook",
     right=Right.USE,
     status=201,
-    errors=(404, 409, 413),
 )
 def add_webhook(body: WebhookBody, service: Service, tx: ScopedTx, caller: CallerName) -> NewWebhookAnswer:
-    """Push records to an address from now on; the secret that signs them is shown this once."""
+    """Deliver new records to a URL. Only this answer shows the secret that signs deliveries."""
     webhook = service.webhooks.add(
         tx, body.url, project=body.project, kinds=body.kinds, secret=body.secret, by=caller
     )
@@ -62,25 +58,28 @@ def add_webhook(body: WebhookBody, service: Service, tx: ScopedTx, caller: Calle
     return NewWebhookAnswer(webhook=shown, secret=webhook.secret)
 
 
-@router.call("GET /v1/webhooks/{id}", "Show a webhook", right=Right.USE, errors=(404,))
+@router.call("GET /v1/webhooks/{id}", "Show a webhook", right=Right.USE)
 async def show_webhook(id: WebhookInPath, service: Service) -> WebhookAnswer:
-    """Show a webhook, and how far behind it is."""
+    """Return a webhook with the state of its deliveries."""
     return _shown(await _view(service, id))
 
 
-@router.call("DELETE /v1/webhooks/{id}", "Remove a webhook", right=Right.USE, errors=(404,))
+@router.call("DELETE /v1/webhooks/{id}", "Delete a webhook", right=Right.USE)
 async def remove_webhook(id: WebhookInPath, service: Service, caller: CallerName) -> WebhookAnswer:
-    """Push nothing to an address any more; what it has not been sent is dropped."""
+    """Stop deliveries to a URL. Records that wait for delivery are dropped."""
     shown = _shown(await _view(service, id))
     await service.run(lambda tx: service.webhooks.remove(tx, id, by=caller))
     return shown
 
 
-@router.call("POST /v1/webhooks/{id}/test", "Try a webhook out", right=Right.USE, errors=(404, 429))
+@router.call("POST /v1/webhooks/{id}/test", "Test a webhook", right=Right.USE)
 async def try_webhook(id: WebhookInPath, service: Service) -> WebhookTestAnswer:
-    """Call a webhook now with an event of type `forewarn.test`, and say what came of it; once at a time."""
+    """Send an event of type `forewarn.test` to a webhook now, and return the result.
+
+    While another test of the webhook runs: 429.
+    """
     view = await _view(service, id)
-    error = await service.pushing.try_out(view.webhook)
+    error = await service.parts.pushing.try_out(view.webhook)
     return WebhookTestAnswer(delivered=error is None, error=error)
 
 

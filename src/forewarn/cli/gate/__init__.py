@@ -1,1 +1,1 @@
-"""`forewarn gate`: a command of the operator's that runs once the guests are ready for it."""
+"""`forewarn gate`: run an operator's command once the guests are ready."""

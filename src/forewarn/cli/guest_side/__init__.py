@@ -1,1 +1,1 @@
-"""The commands that run inside a machine: `forewarn guest` and `forewarn agent`."""
+"""Commands that run inside a machine: `forewarn guest` and `forewarn agent`."""

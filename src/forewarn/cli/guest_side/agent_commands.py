@@ -1,4 +1,4 @@
-"""`forewarn agent`: the program in a machine that runs handlers and approves."""
+"""`forewarn agent`: the program in a machine that runs handlers and approves events."""
 
 from operator import itemgetter
 from pathlib import Path
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from forewarn.rehearsal.rehearse_agent import AgentReport
 
 DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
-# The exit code for what cannot be reached: here, an agent that does not run.
-NOT_THERE = 3
+# The exit code 3, unreachable, for an agent that does not run.
+NOT_RUNNING = 3
 
-CONFIG_FILE = option("--config", "FILE", f"The config. Else {DEFAULT_CONFIG}.", type=PATH)
+CONFIG_FILE = option("--config", "FILE", f"The config. Default: {DEFAULT_CONFIG}.", type=PATH)
 RUN = (
     CONFIG_FILE,
-    flag("--dry-run", "Say what would be done, and do nothing."),
-    option("--log", "FORM", "text or json, over the config."),
-    option("--endpoint", "URL", "Over the config."),
-    option("--machine", "NAME", "Over the config."),
-    option("--journal", "FILE", "Over the config.", type=PATH),
-    flag("--listen/--no-listen", "Whether to serve metrics and probes.", default=True),
+    flag("--dry-run", "Log the actions, and do nothing."),
+    option("--log", "FORM", "The log format, text or json. Overrides the config."),
+    option("--endpoint", "URL", "The endpoint. Overrides the config."),
+    option("--machine", "NAME", "The name of this machine. Overrides the config."),
+    option("--journal", "FILE", "The journal. Overrides the config.", type=PATH),
+    flag("--listen/--no-listen", "Serve metrics and probes.", default=True),
     option("--speed", None, "", type=click.FloatRange(min=0.001), default=1.0, hidden=True),
 )
 RECIPES = terminal.ItemTable[dict[str, str]](
@@ -37,7 +37,7 @@ RECIPES = terminal.ItemTable[dict[str, str]](
 
 
 def agent(**typed: Any) -> None:
-    """Run the agent in this machine; or look after it, with one of the commands."""
+    """Run the agent in this machine, or run one of the commands."""
     ctx = click.get_current_context()
     if ctx.invoked_subcommand is None:
         _run(**typed)
@@ -49,11 +49,11 @@ app = Noun(RUN, shared=WITHIN_MACHINE, callback=agent, invoke_without_command=Tr
 
 
 def _pass_on(ctx: click.Context, verb: str) -> None:
-    """Let a config that stands before a command count for it; what only runs of the agent know does not."""
+    """Pass options that stand before a command on to it, if it takes them."""
     typed = {name: value for name, value in ctx.params.items() if _is_typed(ctx, name)}
     takes = {param.name for param in app.commands[verb].params}
     if not typed.keys() <= takes:
-        raise click.BadParameter(f"give options after the command: forewarn agent {verb} …")
+        raise click.BadParameter(f"put options after the command: forewarn agent {verb} …")
     ctx.default_map = {verb: typed}
 
 
@@ -68,7 +68,7 @@ def run(_: Session, **typed: Any) -> None:
 
 
 def _run(*, config: Path | None, log: str | None, **typed: Any) -> None:
-    """Become the agent: the same process, without what the command line has loaded."""
+    """Replace this process with the agent, without the modules of the command line."""
     if log not in (None, "text", "json"):
         raise click.BadParameter("expected text or json", param_hint="--log")
     import json
@@ -78,10 +78,10 @@ def _run(*, config: Path | None, log: str | None, **typed: Any) -> None:
 
     options = {"config": config or DEFAULT_CONFIG, "log": log, **typed}
     written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
-    # -P: what lies in the working directory is no part of it.
+    # -P: import nothing from the working directory.
     words = [sys.executable, "-P", "-m", "forewarn.agent", written]
     system.become(words)
-    # Not every system can.
+    # Not every system can replace a process.
     from forewarn.agent.__main__ import main
 
     main(written)
@@ -89,7 +89,7 @@ def _run(*, config: Path | None, log: str | None, **typed: Any) -> None:
 
 @app.verb(CONFIG_FILE)
 def check(session: Session, config: Path | None) -> None:
-    """Validate a config, and say what it would do for each type of event."""
+    """Validate a config, and show what the agent would do for each type of event."""
     from dataclasses import asdict
 
     from forewarn.agent.setup.summary import explain, preflight, problems
@@ -116,52 +116,52 @@ def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[st
     )
 
     for line in (*surroundings(config.agent), recovery_times(config)):
-        terminal.fold(line)
-    for alike in grouped(explain(config)):
-        each = alike[0]
-        terminal.echo(f"\n{', '.join(each.type for each in alike)}")
+        terminal.echo_wrapped(line)
+    for same in grouped(explain(config)):
+        each = same[0]
+        terminal.echo(f"\n{', '.join(each.type for each in same)}")
         for side, lines in (
             ("prepare", each.prepare or ("nothing",)),
             ("approve", (each.approve,)),
             ("recover", each.recover or ("nothing",)),
         ):
             for line in lines:
-                terminal.fold(line, indent=f"  {side}  ", hanging=" " * 11)
-        if late := short_notice_warning(alike):
-            terminal.fold(late, indent="  but      ", hanging=" " * 11)
-    _show_lines("To be known:", remarks)
-    _show_lines("In this machine stands in the way:", wrong)
-    terminal.echo(f"\n{path} " + ("would not work here." if wrong else "is sound."))
+                terminal.echo_wrapped(line, indent=f"  {side}  ", hanging=" " * 11)
+        if late := short_notice_warning(same):
+            terminal.echo_wrapped(late, indent="  but      ", hanging=" " * 11)
+    _show_lines("Remarks:", remarks)
+    _show_lines("Problems in this machine:", wrong)
+    terminal.echo(f"\n{path} " + ("would not work here." if wrong else "is valid."))
 
 
 def _show_lines(head: str, lines: list[str]) -> None:
     if lines:
         terminal.echo(f"\n{head}")
     for line in lines:
-        terminal.fold(line, indent="  ", hanging="    ")
+        terminal.echo_wrapped(line, indent="  ", hanging="    ")
 
 
 @app.verb(CONFIG_FILE)
 def status(session: Session, config: Path | None) -> None:
     """Show what the agent is doing, and for how long."""
     from forewarn.agent.setup.agent_config import load_settings
-    from forewarn.cli.guest_side.agent_status import asked, from_journal, show
+    from forewarn.cli.guest_side.agent_status import ask, from_journal, show
 
     settings = load_settings(config or DEFAULT_CONFIG)
-    found = asked(settings) or from_journal(settings)
+    found = ask(settings) or from_journal(settings)
     session.print_answer(found, lambda: show(found))
     if not found["running"]:
-        raise click.exceptions.Exit(NOT_THERE)
+        raise click.exceptions.Exit(NOT_RUNNING)
 
 
 @app.verb(
-    argument("file", "[FILE]", "Where to write it.", type=PATH, default=Path("agent.toml")),
-    option("--recipe", "NAME", "What to start from; --list shows all.", default="log"),
+    argument("file", "[FILE]", "The file to write.", type=PATH, default=Path("agent.toml")),
+    option("--recipe", "NAME", "The recipe to start from; --list shows all.", default="log"),
     flag("--list list_", "Show the recipes."),
-    flag("--force", "Write over a file that is there."),
+    flag("--force", "Overwrite existing files."),
 )
 def init(session: Session, file: Path, recipe: str, list_: bool, force: bool) -> None:
-    """Write a config to start from, and beside it the programs that it runs."""
+    """Write a config from a recipe, and the programs that it runs."""
     from forewarn.agent.setup.recipe import about, names, placed, programs
 
     if list_:
@@ -170,18 +170,18 @@ def init(session: Session, file: Path, recipe: str, list_: bool, force: bool) ->
         return
     config, others = placed(recipe, file.resolve().parent), programs(recipe)
     if file.is_dir():
-        raise RequestRefused(f"{file} is a folder: name the file to write, as {file / 'agent.toml'}")
+        raise RequestRefused(f"{file} is a folder; choose a file such as {file / 'agent.toml'}")
     beside = [file.with_name(name) for name in others]
     if not force and (there := next((path for path in (file, *beside) if path.exists()), None)):
-        raise RequestRefused(f"{there} cannot be written: File exists; --force writes over it")
+        raise RequestRefused(f"{there} exists; --force overwrites it")
     _write(file, config)
     for path, content in zip(beside, others.values(), strict=True):
         _write(path, content, mode=0o755)
-    also = f", and the programs it runs: {', '.join(map(str, beside))}" if beside else ""
+    also = f" and its programs {', '.join(map(str, beside))}" if beside else ""
     session.print_answer(
         {"file": str(file), "recipe": recipe, "programs": [str(path) for path in beside]},
         lambda: terminal.echo(
-            f"Written to {file}{also}. Next: `{session.command(f'agent check --config {file}')}`."
+            f"Wrote {file}{also}. Next: `{session.command(f'agent check --config {file}')}`."
         ),
     )
 
@@ -192,30 +192,33 @@ def _write(path: Path, content: str, *, mode: int | None = None) -> None:
         if mode is not None:
             path.chmod(mode)
     except FileNotFoundError:
-        raise RequestRefused(f"{path} cannot be written: there is no folder {path.parent}") from None
+        raise RequestRefused(f"{path} cannot be written: folder {path.parent} does not exist") from None
     except OSError as error:
         raise RequestRefused(f"{path} cannot be written: {error.strerror}") from None
 
 
 @app.verb(
-    argument("scenario", "SCENARIO", "As redeploy; `forewarn rehearse --list` shows all."),
+    argument("scenario", "SCENARIO", "A scenario such as redeploy; `forewarn rehearse --list` shows all."),
     CONFIG_FILE,
     option(
-        "--speed", "N", "How fast time runs; else as the scenario says.", type=click.FloatRange(min=0.001)
+        "--speed",
+        "N",
+        "Run time N times as fast. Default: the speed in the scenario.",
+        type=click.FloatRange(min=0.001),
     ),
-    flag("--kill/--no-kill", "Do it again, with the agent killed half-way.", default=True),
-    flag("--verbose -v", "Show what the agent says."),
+    flag("--kill/--no-kill", "Repeat the rehearsal with an agent that is killed.", default=True),
+    flag("--verbose -v", "Show the log of the agent."),
 )
 def rehearse(
     session: Session, scenario: str, config: Path | None, speed: float | None, kill: bool, verbose: bool
 ) -> None:
-    """Run this machine's own config through an event, in a private service; handlers really run."""
-    from forewarn.cli.views.rehearsal_view import as_json, show, stories
+    """Rehearse an event with a config and a private service; the handlers really run."""
+    from forewarn.cli.views.rehearsal_view import as_json, run_agent_rehearsal, show
 
     path, _ = _loaded(config)
     reports: list[AgentReport] = []
     for killed in (False, True) if kill else (False,):
-        report = stories(scenario, config=path, speed=speed, killed=killed, verbose=verbose)
+        report = run_agent_rehearsal(scenario, config=path, speed=speed, killed=killed, verbose=verbose)
         reports.append(report)
         if not session.json:
             show(report)

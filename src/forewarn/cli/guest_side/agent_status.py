@@ -1,4 +1,4 @@
-"""What an agent is doing: asked of itself, or read in its journal."""
+"""The status of an agent, from the agent itself or from its journal."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from forewarn.core.time_formats import format_span_briefly
 from forewarn.platform import system
 
 TIMEOUT_SECONDS = 5.0
-# Beside a handler's name there should be room left for what became of it.
+# Wrapped text of a handler starts at this column at most.
 WIDEST_HEAD = 36
 FAILED = "preparation failed"
-# How an attempt stands, in words; the journal has shorter ones.
+# The states of an attempt in the journal, in words.
 STATES = {"again": "to be tried again", "never": "failed"}
 
 
-def asked(settings: AgentSettings) -> dict[str, Any] | None:
+def ask(settings: AgentSettings) -> dict[str, Any] | None:
     """Ask the running agent, if it listens."""
     if settings.listen is None:
         return None
@@ -35,7 +35,7 @@ def asked(settings: AgentSettings) -> dict[str, Any] | None:
 
 
 def from_journal(settings: AgentSettings) -> dict[str, Any]:
-    """Read what an agent that cannot be asked has written down; its lock says whether it runs."""
+    """Read the journal of an agent that does not answer; its lock shows whether it runs."""
     journal, now = settings.journal, SystemClock().now()
     status = {"journal": str(journal.absolute()), "has_run": True, "listens": settings.listen is not None}
     try:
@@ -50,8 +50,8 @@ def from_journal(settings: AgentSettings) -> dict[str, Any]:
 
 
 def show(status: dict[str, Any]) -> None:
-    """Print it, for a person."""
-    terminal.fold(_head(status))
+    """Print the status for a person."""
+    terminal.echo_wrapped(_head(status))
     for event in status["events"]:
         terminal.echo()
         _show_event(event, runs=status["running"])
@@ -62,30 +62,28 @@ def _head(status: dict[str, Any]) -> str:
     if not status.get("has_run", True):
         journal = status["journal"]
         if status["running"]:
-            return (
-                f"The agent runs, and has not learnt yet who this machine is: there is no journal {journal}."
-            )
-        return f"No agent has run with this config here: there is no journal {journal}."
+            return f"The agent runs, but does not know its machine yet: journal {journal} is missing."
+        return f"No agent has run with this config here: journal {journal} is missing."
     nothing = "" if events or not status.get("informed", True) else " No event for this machine."
     if "journal" not in status:
-        trouble = f" The endpoint gives no document: {status['trouble']}" if status["trouble"] else ""
-        dry = "in a dry run: it does nothing, and approves nothing" if status["dry_run"] else ""
+        trouble = f" The endpoint returns no document: {status['trouble']}" if status["trouble"] else ""
+        dry = "in a dry run, without any action" if status["dry_run"] else ""
         running = f"running for {format_span_briefly(status['for_seconds'])} {dry}".rstrip()
         return f"{status['machine'] or 'This machine'}: {running}, {_readiness(status)}.{trouble}{nothing}"
     if status["running"]:
-        why = "does not answer at its `listen`" if status["listens"] else "has no `listen` to be asked at"
-        return f"The agent runs, but {why}; by its journal {status['journal']}:{nothing}"
+        why = "does not answer at its `listen` address" if status["listens"] else "has no `listen` address"
+        return f"The agent runs, but {why}. From its journal {status['journal']}:{nothing}"
     what = events[0]["type"] if len(events) == 1 else f"{len(events)} events"
     left = (
-        f"this machine is still prepared for {what}, and nobody brings it back before the agent is started."
+        f"this machine is still prepared for {what}. Start the agent to recover it."
         if events
         else "nothing is prepared."
     )
-    return f"The agent does not run: {left} By its journal {status['journal']}{':' if events else '.'}"
+    return f"The agent does not run: {left} From its journal {status['journal']}{':' if events else '.'}"
 
 
 def _readiness(status: dict[str, Any]) -> str:
-    """Return whether it may get work, as far as is known."""
+    """Return whether the machine may get work."""
     if status["draining"]:
         return "draining"
     return "ready for work" if status["informed"] else "waiting for the first document"
@@ -96,20 +94,22 @@ def _show_event(event: dict[str, Any], *, runs: bool) -> None:
     doing = event["doing"]
     if not runs and doing != FAILED:
         doing = f"was {doing}"
-    terminal.fold(f"{event['type']} {terminal.short(event['id'])}: {_stands(event)}")
+    terminal.echo_wrapped(f"{event['type']} {terminal.short(event['id'])}: {_event_state(event)}")
     terminal.echo(f"  {doing}, first seen {since} ago")
     if why := event["not_approved"]:
-        terminal.fold(f"not approved: {why}", indent="  ", hanging="    ")
+        terminal.echo_wrapped(f"not approved: {why}", indent="  ", hanging="    ")
     if step := event["next"]:
-        terminal.fold(f"next: {step}", indent="  ", hanging="    ")
+        terminal.echo_wrapped(f"next: {step}", indent="  ", hanging="    ")
     width = max((len(each["handler"]) for each in event["handlers"]), default=0)
     for each in event["handlers"]:
         head = f"  {each['handler']:{width}}  {each['side']}  "
-        terminal.fold(_attempt(each, runs=runs), indent=head, hanging=" " * min(len(head), WIDEST_HEAD))
+        terminal.echo_wrapped(
+            _attempt(each, runs=runs), indent=head, hanging=" " * min(len(head), WIDEST_HEAD)
+        )
 
 
-def _stands(event: dict[str, Any]) -> str:
-    """Return how far the event itself is."""
+def _event_state(event: dict[str, Any]) -> str:
+    """Return the state of the event itself."""
     left = event.get("seconds_left")
     if event["left"] is not None:
         return "has left the list"
@@ -125,7 +125,7 @@ def _attempt(each: dict[str, Any], *, runs: bool) -> str:
     count = f", attempt {number}" if number > 1 else ""
     if each["state"] == "running":
         process = f" (pid {each['pid']})" if each["pid"] is not None else ""
-        status = f"running for {took}" if runs else f"begun {took} ago, its end is not written down"
+        status = f"running for {took}" if runs else f"started {took} ago, no end recorded"
         return status + process + count
     why = f": {each['why']}" if each["why"] else ""
     return f"{STATES.get(each['state'], each['state'])} after {took}{count}{why}"

@@ -1,4 +1,4 @@
-"""Finding out, in a machine, why it sees no events."""
+"""Diagnose, in a machine, why it sees no events, and wait until none is listed."""
 
 import re
 import threading
@@ -21,52 +21,52 @@ if TYPE_CHECKING:
     from forewarn.sdk.documents import Document
 
 HTTP_PORT = 80
-# As people type it, and as what that becomes.
+# The typed command, and the process that it becomes.
 AGENT = re.compile(r"\bforewarn(\.agent| agent)\b")
 DRY_RUN = re.compile(r'--dry-run|"dry_run": true')
-# Less is a matter of whole seconds in the answer's Date.
+# Smaller differences come from the whole seconds of the Date header.
 SKEW = timedelta(seconds=2)
-NOWHERE = "no metadata endpoint was found in this machine"
+NO_ENDPOINT = "no metadata endpoint was found in this machine"
 NEXT = (
-    "Say where it is, with --endpoint http://HOST:PORT or FOREWARN_ENDPOINT. If you run the server: it must "
-    "be reached at 169.254.169.254 from this machine, or DHCP option 245 must name it."
+    "Set --endpoint http://HOST:PORT or FOREWARN_ENDPOINT. If you run the server, make it reachable at "
+    "169.254.169.254 from this machine, or announce it with DHCP option 245."
 )
 FINDINGS = terminal.ItemTable[Finding](
     columns={"LOOKED AT": attrgetter("where"), "FOUND": attrgetter("found")}, wraps=("FOUND",)
 )
 
-# At boot the network may come later than this command.
-LOOK_AGAIN_SECONDS = 2.0
+# At boot the network may come up after this command starts.
+RETRY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorReport:
-    """What was found; nothing that was not looked at."""
+    """The findings; None where nothing was checked."""
 
     findings: tuple[Finding, ...] = ()
     url: str | None = None
-    trouble: str | None = None  # why no events can be had
+    trouble: str | None = None  # why there is no document
     document: Document | None = None
     instance: Instance | None = None
-    stranger: str | None = None  # why it is not known who this machine is
+    instance_error: str | None = None  # why the name of this machine is unknown
     skew: timedelta | None = None
     connected_processes: ConnectedProcesses | None = None
 
     @property
     def mine(self) -> int | None:
-        """How many events name this machine; None if that cannot be known."""
+        """The number of events that name this machine; None if unknown."""
         if self.document is None or self.instance is None:
             return None
         return len(self.document.naming(self.instance.name))
 
     @property
     def agents(self) -> tuple[int, ...]:
-        """The processes that would approve by themselves."""
+        """The processes of agents that approve events."""
         return tuple(each.pid for each in self._agents if not DRY_RUN.search(each.command))
 
     @property
     def dry_runs(self) -> tuple[int, ...]:
-        """The processes that would only say so."""
+        """The processes of agents in a dry run."""
         return tuple(each.pid for each in self._agents if DRY_RUN.search(each.command))
 
     @property
@@ -75,7 +75,7 @@ class DoctorReport:
         return [each for each in known if AGENT.search(each.command)]
 
     def as_json(self) -> dict[str, Any]:
-        """Write it for a program."""
+        """Return the JSON form."""
         others = self.connected_processes
         return {
             "looked": [{"place": each.where, "found": each.found} for each in self.findings],
@@ -95,19 +95,19 @@ class DoctorReport:
 
 
 def examine(endpoint: str | None) -> DoctorReport:
-    """Look at everything that can be looked at from here."""
+    """Check everything that can be checked from here."""
     report = DoctorReport()
     try:
-        report = _located(endpoint)
+        report = _find_endpoint(endpoint)
         if report.url is None:
             return report
         with GuestClient(report.url, persistence=0) as client:
-            return _asked(client, report)
+            return _query(client, report)
     except GuestError as error:
         return replace(report, trouble=str(error))
 
 
-def _located(endpoint: str | None) -> DoctorReport:
+def _find_endpoint(endpoint: str | None) -> DoctorReport:
     if endpoint is not None:
         with GuestClient(endpoint) as client:
             return DoctorReport(
@@ -118,10 +118,10 @@ def _located(endpoint: str | None) -> DoctorReport:
     try:
         return DoctorReport(findings=discovery.findings, url=discovery.url)
     except NoEndpoint:
-        return DoctorReport(findings=discovery.findings, trouble=f"{NOWHERE}\n{NEXT}")
+        return DoctorReport(findings=discovery.findings, trouble=f"{NO_ENDPOINT}\n{NEXT}")
 
 
-def _asked(client: GuestClient, report: DoctorReport) -> DoctorReport:
+def _query(client: GuestClient, report: DoctorReport) -> DoctorReport:
     parts = urlsplit(client.url)
     others = connected_processes(parts.hostname or "", parts.port or HTTP_PORT)
     report = replace(report, connected_processes=others)
@@ -132,28 +132,28 @@ def _asked(client: GuestClient, report: DoctorReport) -> DoctorReport:
     try:
         return replace(report, instance=client.instance())
     except GuestError as error:
-        return replace(report, stranger=str(error))
+        return replace(report, instance_error=str(error))
 
 
 def show(report: DoctorReport) -> None:
-    """Print what was found, for a person."""
+    """Print the findings for a person."""
     FINDINGS.print(report.findings)
     terminal.echo()
     terminal.details(
         [
             ("endpoint", report.url or "none"),
             ("this machine", _who(report)),
-            ("its clock", _clock(report.skew)),
+            ("clock", _clock(report.skew)),
             ("events", _events(report)),
-            ("who else polls", _others(report.connected_processes) if report.url else "unknown"),
-            ("what would approve", _approvers(report)),
+            ("other pollers", _others(report.connected_processes) if report.url else "unknown"),
+            ("approvals", _approvers(report)),
         ]
     )
 
 
 def _who(report: DoctorReport) -> str:
     if report.instance is None:
-        return f"unknown: {report.stranger}" if report.stranger else "unknown"
+        return f"unknown: {report.instance_error}" if report.instance_error else "unknown"
     known = report.instance
     return f"{known.name} ({known.vm_id or 'no vmId'})"
 
@@ -163,56 +163,57 @@ def _clock(skew: timedelta | None) -> str:
         return "unknown"
     if abs(skew) < SKEW:
         return "agrees with the server's"
-    way = "ahead of" if skew > timedelta() else "behind"
-    return f"{format_span_briefly(skew.total_seconds())} {way} the server's; countdowns go by the server's"
+    direction = "ahead of" if skew > timedelta() else "behind"
+    return f"{format_span_briefly(skew.total_seconds())} {direction} the server's, which countdowns use"
 
 
 def _events(report: DoctorReport) -> str:
     if report.document is None:
         return "unknown"
     own = "" if report.mine is None else f", {report.mine} of them for this machine"
-    odd = len(report.document.unreadable)
-    return f"{len(report.document.events)}{own}" + (f"; {odd} more cannot be read" if odd else "")
+    unreadable = len(report.document.unreadable)
+    more = f"; {unreadable} more unreadable" if unreadable else ""
+    return f"{len(report.document.events)}{own}{more}"
 
 
 def _others(others: ConnectedProcesses | None) -> str:
     if others is None:
-        return "this system does not tell"
+        return "unknown on this system"
     named = [f"{each.command} (pid {each.pid})" for each in others.known]
     if others.unknown:
-        named.append(f"{others.unknown} of other users: run this as root to see them")
-    return "; ".join(named) or "nobody has a connection to it now"
+        named.append(f"{others.unknown} of other users; run this as root to see them")
+    return "; ".join(named) or "none now"
 
 
 def _approvers(report: DoctorReport) -> str:
     if report.agents:
-        return f"the agent, by its own rules (pid {', '.join(map(str, report.agents))})"
+        return f"by the agent (pid {', '.join(map(str, report.agents))})"
     if report.dry_runs:
-        return f"nobody here: the agent is in a dry run (pid {', '.join(map(str, report.dry_runs))})"
-    return "nobody here: no agent talks to the endpoint; forewarn guest approve does it by hand"
+        return f"none: the agent is in a dry run (pid {', '.join(map(str, report.dry_runs))})"
+    return "none: no agent polls the endpoint; approve with `forewarn guest approve`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitOutcome:
-    """Why the application may start."""
+    """Whether the application may start, and why."""
 
     clear: bool
     why: str
 
     def as_json(self) -> dict[str, Any]:
-        """Write it for a program."""
+        """Return the JSON form."""
         return {"clear": self.clear, "reason": self.why}
 
     def show(self) -> None:
-        """Show it; what is not as it should be, beside the output."""
+        """Print the outcome; a problem goes to stderr."""
         if self.clear:
             terminal.echo(self.why)
         else:
-            terminal.print_error(f"{self.why}\nGoing on all the same.")
+            terminal.print_error(f"{self.why}\nContinuing anyway.")
 
 
 class _Watch(threading.Thread):
-    """Looks for an event of this machine, in a thread that ends with the program."""
+    """A daemon thread that watches for events of this machine."""
 
     def __init__(self, endpoint: str | None, machine: str | None) -> None:
         super().__init__(daemon=True)
@@ -223,13 +224,13 @@ class _Watch(threading.Thread):
         self.ended = threading.Event()
 
     def run(self) -> None:
-        """Watch until the list is clear, or until that can never be known."""
+        """Watch until no event names this machine, or until an error that does not pass."""
         while not self.ended.is_set():
             try:
                 self._watch()
             except (NoEndpoint, Unavailable) as error:
                 self.why = str(error)
-                self.ended.wait(LOOK_AGAIN_SECONDS)
+                self.ended.wait(RETRY_SECONDS)
             except GuestError as error:
                 self._end(clear=False, why=str(error))
 
@@ -237,7 +238,7 @@ class _Watch(threading.Thread):
         with self._client() as client:
             machine = self._machine
             asked = machine is not None
-            # Who this machine is, is asked once something answers: what does not is noted by the watch.
+            # The name is read once the endpoint answers; the watch notes an endpoint that does not.
             for document in client.watch(trouble=self._note):
                 if not asked:
                     machine, asked = self._own_name(client), True
@@ -248,14 +249,14 @@ class _Watch(threading.Thread):
                 self.why = f"still listed: {', '.join(waiting)}"
 
     def _client(self) -> GuestClient:
-        """Reach the endpoint; one that is nowhere is looked for again from outside, where it is noted."""
+        """Return a client; the caller notes a missing endpoint and retries."""
         if self._endpoint is not None:
             return GuestClient(self._endpoint)
         with GuestClient.discover(persistence=0) as found:
             return GuestClient(found.url)
 
     def _own_name(self, client: GuestClient) -> str | None:
-        """Ask who this machine is; without an answer every event counts as its own."""
+        """Return the name of this machine; None makes every event count as its own."""
         try:
             return client.instance().name
         except (Unavailable, Refused):
@@ -263,8 +264,8 @@ class _Watch(threading.Thread):
 
     def _mine(self, document: "Document", machine: str | None) -> list[str]:
         events = document.events if machine is None else document.naming(machine)
-        odd = [f"an event that cannot be read ({each.why})" for each in document.unreadable]
-        return [*(f"{event.type} ({event.status}, {event.id})" for event in events), *odd]
+        unreadable = [f"an unreadable event ({each.why})" for each in document.unreadable]
+        return [*(f"{event.type} ({event.status}, {event.id})" for event in events), *unreadable]
 
     def _note(self, trouble: Unavailable | None) -> None:
         if trouble is not None:
@@ -276,7 +277,7 @@ class _Watch(threading.Thread):
 
 
 def wait_until_clear(endpoint: str | None, *, machine: str | None, limit: float) -> WaitOutcome:
-    """Return when no event names this machine, or after the limit, or when it can never be known."""
+    """Wait until no event names this machine, for at most `limit` seconds."""
     watch = _Watch(endpoint, machine)
     watch.start()
     watch.ended.wait(limit)

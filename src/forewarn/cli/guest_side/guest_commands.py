@@ -1,4 +1,4 @@
-"""`forewarn guest`: inside a machine, what it is told, and what a person can say to it."""
+"""`forewarn guest`: show and approve the events of the machine that it runs in."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,37 +16,39 @@ if TYPE_CHECKING:
     from forewarn.sdk.documents import Document, Event
 
 
-# What does not pass by then, a person should hear of; the first call may still take two minutes.
+# Retry transient errors for this long. The first call alone may take two minutes.
 PERSISTENCE_SECONDS = 10.0
-# The first call may take two minutes; and an event stays listed for a while after it was over.
+# The first call may take two minutes, and an event stays listed for a while after its end.
 CLEAR_SECONDS = 300.0
 ELSEWHERE = (
-    "guest commands ask the endpoint of this machine, not a server\n"
-    "Leave --server and --project out; --endpoint URL says where the endpoint is."
+    "guest commands use the endpoint of this machine, not a server\n"
+    "Use --endpoint URL instead of --server and --project."
 )
-ADVICE = "See where it was looked for, and what was found:  forewarn guest doctor"
+ADVICE = "Diagnose the endpoint with `forewarn guest doctor`."
 
 
 def _endpoint(**settings: Any) -> click.Option:
-    about = "Where the endpoint is. FOREWARN_ENDPOINT says it for good; else it is looked for."
+    about = "The metadata endpoint. Default: FOREWARN_ENDPOINT, else it is discovered."
     return option("--endpoint", "URL", about, **settings)
 
 
 def _pass_on(ctx: click.Context, _: click.Parameter, endpoint: str | None) -> None:
-    """Let an endpoint that stands before a verb count for it; one after the verb counts more."""
+    """Pass an endpoint that stands before a verb on to it; one after the verb wins."""
     if endpoint is not None:
         ctx.default_map = {verb: {"endpoint": endpoint} for verb in app.commands}
 
 
 ENDPOINT = _endpoint()
-MACHINE = option("--machine", "NAME", "Who this machine is; else the endpoint is asked.")
-IDS = argument("ids", "[EVENT]...", "Ids, or how they begin; without, asks for each.", nargs=-1)
-YES = flag("--yes -y", "Approve all without asking.")
+MACHINE = option("--machine", "NAME", "The name of this machine. Default: from the endpoint.")
+IDS = argument(
+    "ids", "[EVENT]...", "The ids, or how they begin. Without ids, the command asks for each event.", nargs=-1
+)
+YES = flag("--yes -y", "Approve all events without asking.")
 CLEAR = flag("--clear", "Wait until no event of this machine is listed.")
 LIMIT = option(
     "--limit",
     "SECONDS",
-    "Give up after this, and go on as if all were clear.",
+    "Return after this time in any case.",
     type=click.FloatRange(min=0),
     default=CLEAR_SECONDS,
 )
@@ -57,7 +59,7 @@ app = Noun([_endpoint(callback=_pass_on, expose_value=False), JSON], shared=WITH
 
 @app.verb(ENDPOINT)
 def events(session: Session, endpoint: str | None) -> None:
-    """Show what this machine is told, with countdowns."""
+    """Show the events of this machine, with countdowns."""
     from forewarn.cli.guest_side import guest_view
 
     with connected(session, endpoint) as client:
@@ -69,7 +71,7 @@ def events(session: Session, endpoint: str | None) -> None:
 
 @app.verb(ENDPOINT)
 def watch(session: Session, endpoint: str | None) -> None:
-    """Show what this machine is told, as it changes, until interrupted."""
+    """Show the events of this machine live, until interrupted."""
     from forewarn.cli.guest_side import guest_view
 
     with suppress(KeyboardInterrupt), connected(session, endpoint) as client:
@@ -83,13 +85,11 @@ def watch(session: Session, endpoint: str | None) -> None:
 
 @app.verb(IDS, YES, ENDPOINT)
 def approve(session: Session, ids: tuple[str, ...], yes: bool, endpoint: str | None) -> None:
-    """Let events start now."""
+    """Approve events: they may start now."""
     from forewarn.cli.guest_side import guest_view
 
     if session.json and not (ids or yes):
-        raise click.BadParameter(
-            "a program cannot be asked: name the events, or say --yes", param_hint="EVENT"
-        )
+        raise click.BadParameter("--json requires ids or --yes", param_hint="EVENT")
     with connected(session, endpoint) as client:
         document = client.events()
         if ids:
@@ -105,7 +105,7 @@ def approve(session: Session, ids: tuple[str, ...], yes: bool, endpoint: str | N
 
 @app.verb(ENDPOINT)
 def doctor(session: Session, endpoint: str | None) -> None:
-    """Find out why this machine is told nothing: where the endpoint is, who I am, clocks, who polls."""
+    """Diagnose why this machine sees no events: endpoint, name, clock, other pollers."""
     from forewarn.cli.guest_side.guest_checks import examine, show
 
     report = examine(checked(session, endpoint))
@@ -116,12 +116,12 @@ def doctor(session: Session, endpoint: str | None) -> None:
 
 @app.verb(CLEAR, LIMIT, MACHINE, ENDPOINT)
 def wait(session: Session, clear: bool, limit: float, machine: str | None, endpoint: str | None) -> None:
-    """Wait, before the application starts, until nothing is going to happen to this machine.
+    """Wait, before an application starts, until no event of this machine is listed.
 
-    Fails open: whatever is wrong, it returns with 0 after the limit, and says why beside the output.
+    The command fails open: after the limit it exits with 0, and prints the reason to stderr.
     """
     if not clear:
-        raise click.BadParameter("say what to wait for: --clear", param_hint="--clear")
+        raise click.BadParameter("is required", param_hint="--clear")
     from forewarn.cli.guest_side.guest_checks import wait_until_clear
 
     outcome = wait_until_clear(checked(session, endpoint), machine=machine, limit=limit)
@@ -130,7 +130,7 @@ def wait(session: Session, clear: bool, limit: float, machine: str | None, endpo
 
 @contextmanager
 def connected(session: Session, endpoint: str | None) -> "Iterator[GuestClient]":
-    """Reach the endpoint; what the SDK raises becomes what a command exits with."""
+    """Connect to the endpoint; errors of the SDK become exit codes."""
     from forewarn.sdk.blocking_client import GuestClient
     from forewarn.sdk.guest_errors import GuestError, NoEndpoint
     from forewarn.sdk.guest_errors import Refused as Permanent
@@ -152,7 +152,7 @@ def connected(session: Session, endpoint: str | None) -> "Iterator[GuestClient]"
 
 
 def checked(session: Session, endpoint: str | None) -> str | None:
-    """Return the URL that was typed, if one was; what is none is wrong usage."""
+    """Return the typed URL, if any; an invalid one is wrong usage."""
     if session.server or session.project:
         raise RequestRefused(ELSEWHERE)
     from forewarn.sdk.guest_errors import NoEndpoint
@@ -168,5 +168,7 @@ def _named(document: "Document", id_: str) -> "Event":
     found = [event for event in document.events if event.id.casefold().startswith(id_.casefold())]
     if len(found) != 1:
         what = "no event" if not found else "several events"
-        raise RequestRefused(f"{what} of this machine's group begins with {id_}: see forewarn guest events")
+        raise RequestRefused(
+            f"{what} of this machine's group begins with {id_}; `forewarn guest events` lists them"
+        )
     return found[0]

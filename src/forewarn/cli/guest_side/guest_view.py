@@ -1,4 +1,4 @@
-"""How a person in a machine is shown its events: a table, drawn while it changes, or line by line."""
+"""How `forewarn guest` shows events: as a table, live, or line by line."""
 
 import json
 import sys
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from forewarn.sdk.documents import Document, Event
     from forewarn.sdk.guest_errors import Unavailable
 
-NOTHING = "No events: nothing is going to happen to this machine's group."
-NOTHING_THEN = "There were no events then; what comes now is not known."
-REDRAWN = 4  # times a second
+NO_EVENTS = "No events for the group of this machine."
+NO_EVENTS_THEN = "No events at that time; the current ones are unknown."
+REDRAWS_PER_SECOND = 4
 
 
 def as_json(document: "Document", client: "GuestClient") -> dict[str, Any]:
-    """Write a document for a program."""
-    odd = [{"id": each.id or None, "why": each.why} for each in document.unreadable]
+    """Return the JSON form of a document."""
+    unreadable = [{"id": each.id or None, "why": each.why} for each in document.unreadable]
     return {
         "incarnation": document.incarnation,
         "events": [_event(event, client) for event in document.events],
-        **({"unreadable": odd} if odd else {}),
+        **({"unreadable": unreadable} if unreadable else {}),
     }
 
 
@@ -52,17 +52,17 @@ def _event(event: "Event", client: "GuestClient") -> dict[str, Any]:
 def show_events(document: "Document", client: "GuestClient") -> None:
     """Print a table with countdowns."""
     event_table(client).print(document.events)
-    for line in unreadable(document):
+    for line in unreadable_lines(document):
         terminal.print_error(line)
 
 
-def unreadable(document: "Document") -> list[str]:
-    """Return a line for each event that cannot be read."""
-    return [f"an event cannot be read ({each.why})" for each in document.unreadable]
+def unreadable_lines(document: "Document") -> list[str]:
+    """Return a line for each unreadable event."""
+    return [f"unreadable event ({each.why})" for each in document.unreadable]
 
 
 def event_table(client: "GuestClient") -> "terminal.ItemTable[Event]":
-    """Make the table of events, with countdowns by the endpoint's time."""
+    """Return the table of events, with countdowns in the endpoint's time."""
     return terminal.ItemTable(
         columns={
             "EVENT": lambda event: terminal.short(event.id),
@@ -76,21 +76,18 @@ def event_table(client: "GuestClient") -> "terminal.ItemTable[Event]":
         },
         wraps=("MACHINES", "DESCRIPTION"),
         spare=("DESCRIPTION", "SOURCE", "LASTS"),
-        empty=NOTHING,
+        empty=NO_EVENTS,
     )
 
 
 def starts(event: "Event", client: "GuestClient") -> str:
-    """Return when an event starts, as seen from now."""
+    """Return when an event starts, relative to now."""
     if event.status == EventStatus.STARTED:
         return "has started"
     left = client.seconds_left(event)
     if left is None:
         return "at any time"
     return f"in {format_span_briefly(left)}" if round(left) else "now"
-
-
-# As it changes
 
 
 def print_changes(client: "GuestClient") -> None:
@@ -100,7 +97,7 @@ def print_changes(client: "GuestClient") -> None:
 
 
 def print_documents(client: "GuestClient") -> None:
-    """Print each document as it comes."""
+    """Print each document as it arrives."""
     for document in client.watch(trouble=_complain):
         terminal.echo(f"{client.server_now():%H:%M:%S} UTC, document {document.incarnation}")
         show_events(document, client)
@@ -108,17 +105,17 @@ def print_documents(client: "GuestClient") -> None:
 
 
 def draw(client: "GuestClient") -> None:
-    """Draw the document, and count down."""
+    """Draw the document, with countdowns."""
     from rich.live import Live
 
     drawing = _Drawing(client)
-    with Live(get_renderable=drawing.drawn, refresh_per_second=REDRAWN):
+    with Live(get_renderable=drawing.drawn, refresh_per_second=REDRAWS_PER_SECOND):
         for document in client.watch(trouble=drawing.note):
             drawing.document = document
 
 
 class _Drawing:
-    """What is drawn: the newest document, or what keeps it from coming."""
+    """The newest document, or the reason why it is missing."""
 
     def __init__(self, client: "GuestClient") -> None:
         self._client = client
@@ -126,11 +123,11 @@ class _Drawing:
         self.document: Document | None = None
 
     def note(self, trouble: "Unavailable | None") -> None:
-        """Take note that the endpoint is away, or is back."""
+        """Note that the endpoint is unreachable, or answers again."""
         self._trouble = None if trouble is None else str(trouble)
 
     def drawn(self) -> "RenderableType":
-        """Draw the present state."""
+        """Draw the current state."""
         from rich.console import Group
         from rich.text import Text
 
@@ -144,7 +141,7 @@ class _Drawing:
         return Group(*parts)
 
     def _last_known(self) -> datetime:
-        """Return when the endpoint last answered, in its own time."""
+        """Return the endpoint's time of its last answer."""
         answered = self._client.last_answered
         ago = 0.0 if answered is None else monotonic() - answered
         return self._client.server_now() - timedelta(seconds=ago)
@@ -153,23 +150,20 @@ class _Drawing:
         from rich.text import Text
 
         if self.document is None:
-            return Text("Asking; the first answer may take two minutes …")
-        odd = [Text(line) for line in unreadable(self.document)]
-        if not self.document.events and not odd:
-            return Text(NOTHING if self._trouble is None else NOTHING_THEN)
+            return Text("Waiting for the first answer, which may take two minutes …")
+        unreadable = [Text(line) for line in unreadable_lines(self.document)]
+        if not self.document.events and not unreadable:
+            return Text(NO_EVENTS if self._trouble is None else NO_EVENTS_THEN)
         lines = event_table(self._client).lines(self.document.events) if self.document.events else []
-        return Text("\n").join([*lines, *odd])
+        return Text("\n").join([*lines, *unreadable])
 
 
 def _complain(trouble: "Unavailable | None") -> None:
     terminal.print_error("the endpoint answers again" if trouble is None else str(trouble))
 
 
-# Approving
-
-
 def is_wanted(event: "Event", client: "GuestClient") -> bool:
-    """Show an event and ask whether it may start."""
+    """Show an event, and ask whether to approve it."""
     import click
 
     terminal.details(
@@ -182,13 +176,13 @@ def is_wanted(event: "Event", client: "GuestClient") -> bool:
             ("description", event.description),
         ]
     )
-    return click.confirm("May it start now?", default=False)
+    return click.confirm("Approve this event?", default=False)
 
 
 def show_approved(events: "Sequence[Event]") -> None:
-    """Show what was approved."""
+    """Show the approved events."""
     if not events:
-        terminal.echo("Nothing was approved.")
+        terminal.echo("No event was approved.")
     for event in events:
         named = formatting.listing(list(event.resources))
         terminal.echo(f"Approved: {event.type} of {named} ({terminal.short(event.id)}).")

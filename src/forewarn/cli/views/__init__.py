@@ -1,1 +1,1 @@
-"""How orders, rollouts, rehearsals, records and fleets are shown or written to a file."""
+"""How commands show orders, hosts, rollouts, rehearsals and fleets."""

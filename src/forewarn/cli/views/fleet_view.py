@@ -1,4 +1,4 @@
-"""A fleet as the TOML file that would declare it, without defaults; and counted by update domain."""
+"""A fleet as a fleet file without default values, and counted by update domain."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def fleet_file(fleet: Mapping[str, Any]) -> str:
 
 
 def _project(project: dict[str, Any]) -> dict[str, Any]:
-    """Write the length of windows as people do."""
+    """Write the length of windows as a span."""
     if "windows" not in project:
         return project
     windows = [{**window, "length": span_literal(window["length"])} for window in project["windows"]]
@@ -51,7 +51,7 @@ def _project(project: dict[str, Any]) -> dict[str, Any]:
 
 
 def _asked(policy: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what every group gets; times are written as people do."""
+    """Leave out default values, and write spans of time as text."""
     return {
         key: span_literal(value) if key in POLICY and fields.is_span(POLICY[key]) else value
         for key, value in policy.items()
@@ -66,8 +66,8 @@ def _host(host: dict[str, Any]) -> dict[str, Any]:
 def _machine(machine: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in machine.items() if key == "project" or value != _MACHINE.get(key)}
     if machine["group"] is not None:
-        kept.pop("project", None)  # its group says it
-    # A machine that was evicted has no host; TOML has no null.
+        kept.pop("project", None)  # the group has it
+    # An evicted machine has no host, and TOML has no null.
     return kept if "host" in kept else {**kept, "host": ""}
 
 
@@ -82,7 +82,7 @@ def _value(value: object) -> str:
         return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_value(each) for each in value) + "]"
-    # Texts and whole numbers are written alike in both.
+    # JSON and TOML write texts and numbers alike.
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -109,7 +109,7 @@ DOMAINS = terminal.ItemTable[Row](
 
 
 def show_summary(summary: SummaryAnswer) -> None:
-    """Print what there is, and each update domain."""
+    """Print the totals, and a row for each update domain."""
     terminal.details(_totals(summary))
     terminal.echo()
     DOMAINS.print((group, domain) for group in summary.groups for domain in group.update_domains)
@@ -128,7 +128,7 @@ def _totals(summary: SummaryAnswer) -> Iterator[tuple[str, object]]:
 
 
 def _counted(states: Mapping[str, int]) -> str:
-    """Write how many there are, and in which states: `14 (13 running, 1 frozen)`."""
+    """Write a total and its states: `14 (13 running, 1 frozen)`."""
     total = sum(states.values())
     return f"{total} ({_by_state(states)})" if total else "none"
 

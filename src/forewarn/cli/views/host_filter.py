@@ -1,9 +1,10 @@
-"""Rules for the bridges of a host: no guest uses the address or the MAC of another machine of the fleet.
+"""nftables rules for the bridges of a host, which prevent guests from spoofing addresses.
 
-Nor does a guest take the place of what guests rely on: the guest endpoint, their router, their DHCP server.
+A guest cannot use the address or the MAC of another machine of the fleet. It cannot act as the guest
+endpoint, as a router or as a DHCP server.
 
-The rules name no tap. A tap is bound by its index, which the kernel gives to no second device, while
-libvirt gives the name of a tap (vnet0) to the next guest.
+The rules bind a tap by its index, because the kernel never reuses one. libvirt gives the name of a tap,
+such as vnet0, to the next guest.
 """
 
 import json
@@ -16,24 +17,24 @@ from typing import Any
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 
 TABLE = "forewarn"
-# The address of the guest endpoint: a guest that answered there would forge the events of its neighbours.
+# The guest endpoint: a guest that answered at this address could forge the events of its neighbours.
 ENDPOINT = "169.254.169.254"
 NOT_OURS = "not of the fleet"
-# The same for sets and for `nft -j list`: a name, and the type of its elements.
+# The sets and the types of their elements.
 _TYPES = {
     "macs": "type ether_addr",
     "addresses4": "type ipv4_addr",
     "pairs4": "type ether_addr . ipv4_addr",
     "addresses6": "type ipv6_addr",
     "pairs6": "type ether_addr . ipv6_addr",
-    # The address in a neighbour advertisement, for which nft 1.0.6 has no name: 16 bytes, after the first 8.
+    # The address in a neighbour advertisement: 16 bytes after the first 8. nft 1.0.6 has no name for it.
     "advertised": "typeof @th,64,128",
     "advertisers": "typeof ether saddr . @th,64,128",
     "taps": "type iface_index",
     "tap_macs": "type iface_index . ether_addr",
 }
 _ADVERTISEMENT = "icmpv6 type nd-neighbor-advert @th,64,128 @advertised"
-# Each rule has a name, as a comment: by these `--check` finds that a rule is missing.
+# Each rule carries its name as a comment, so that `--check` can find missing rules.
 _RULES = {
     "tap-mac": "iif @taps ether saddr @macs iif . ether saddr != @tap_macs drop",
     "ipv4": "ip saddr @addresses4 ether saddr . ip saddr != @pairs4 drop",
@@ -41,12 +42,12 @@ _RULES = {
     "arp": "arp saddr ip @addresses4 arp saddr ether . arp saddr ip != @pairs4 drop",
     "ipv6": "ip6 saddr @addresses6 ether saddr . ip6 saddr != @pairs6 drop",
     "advertisement": f"{_ADVERTISEMENT} ether saddr . @th,64,128 != @advertisers drop",
-    # By these a guest would become its neighbours' router, or name them another endpoint (DHCP option 245).
+    # With these a guest could become the router, or announce another endpoint (DHCP option 245).
     "router": "icmpv6 type { nd-router-advert, nd-redirect } drop",
     "redirect": "icmp type redirect drop",
     "dhcp-server": "udp sport { 67, 547 } drop",
 }
-# Frames from taps alone are checked. From other ports come what routers forward for machines elsewhere.
+# Only frames from taps are checked. Other ports carry forwarded traffic of machines elsewhere.
 _ENTRY = {"guests": 'meta iifkind "tun" jump guests'}
 
 Element = tuple[str, ...]
@@ -54,25 +55,25 @@ Element = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tap:
-    """The tap of a running guest, as the host has it."""
+    """The tap of a running guest."""
 
     device: str
     index: int
-    macs: tuple[str, ...]  # all of its guest's, in lower case
+    macs: tuple[str, ...]  # all MACs of the guest, in lower case
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """What a host lets its guests send; it has no slots, for it keeps what it has counted out."""
+    """The filter that a host should load."""
 
     host: str
-    machines: Sequence[MachineAnswer]  # of the whole fleet: any of them may come
+    machines: Sequence[MachineAnswer]  # of the whole fleet, as any of them may move here
     taps: Sequence[Tap] = ()
-    reserved: Sequence[str] = ()  # addresses of no machine, such as the router's
+    reserved: Sequence[str] = ()  # addresses that no guest may use, such as the router's
 
     @property
     def unbound(self) -> Sequence[str]:
-        """The host's machines that the rules cannot protect, each with what it does not declare."""
+        """The machines of the host that the rules cannot protect, with their missing fields."""
         here = (each for each in self.machines if self.host in (each.host, each.bound_for))
         found = []
         for machine in here:
@@ -93,7 +94,7 @@ class Filter:
             sets[f"pairs{own.version}"].add((mac, address))
             if isinstance(own, IPv6Address):
                 sets["advertisers"].add((mac, hex(int(own))))
-        # A reserved address has no pair, unless a machine declares it: guests cannot use it.
+        # A reserved address has no pair, so no guest can use it.
         for own in map(ip_address, {ENDPOINT, *self.reserved, *(address for _, address in self.owners)}):
             sets[f"addresses{own.version}"].add((str(own),))
             if isinstance(own, IPv6Address):
@@ -105,7 +106,7 @@ class Filter:
 
     @cached_property
     def owners(self) -> Mapping[Element, str]:
-        """Return the machines of the fleet by MAC and address, as far as they declare both."""
+        """Return the machines that declare both a MAC and an address, by these."""
         return {
             (each.mac.lower(), str(ip_address(each.address))): _full_name(each)
             for each in self.machines
@@ -115,17 +116,17 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedFilter:
-    """What nft says is loaded."""
+    """The filter that nft has loaded."""
 
     rules: Sequence[tuple[str, str]]  # chain and name
     sets: Mapping[str, frozenset[Element]]
 
 
 def filter_rules(wanted: Filter) -> str:
-    """Write rules as `nft -f` reads them; they replace those before in one transaction."""
+    """Write rules for `nft -f`, which replaces the loaded ones in one transaction."""
     lines = [
         "#!/usr/sbin/nft -f",
-        f"# What guests of {wanted.host} may send. Written by `forewarn host filter`.",
+        f"# Filter for the guests of {wanted.host}. Written by `forewarn host filter`.",
         *(f"# {line}" for line in wanted.unbound),
         f"table bridge {TABLE}",
         f"delete table bridge {TABLE}",
@@ -150,7 +151,7 @@ def filter_rules(wanted: Filter) -> str:
 
 
 def read_loaded(text: str, indexes: Mapping[str, int]) -> LoadedFilter:
-    """Read what `nft -j list table` says; it names devices, whose indexes are given."""
+    """Parse the output of `nft -j list table`, and replace device names by their indexes."""
     rules: list[tuple[str, str]] = []
     sets: dict[str, frozenset[Element]] = {}
     for each in json.loads(text)["nftables"]:
@@ -163,19 +164,19 @@ def read_loaded(text: str, indexes: Mapping[str, int]) -> LoadedFilter:
 
 
 def differences(wanted: Filter, loaded: LoadedFilter | None) -> Sequence[str]:
-    """Say by machine and tap what is not loaded as it should be."""
+    """Return the differences between the wanted and the loaded filter, by machine and tap."""
     if loaded is None:
         return ["no filter is loaded"]
     expected = [*(("prerouting", name) for name in _ENTRY), *(("guests", name) for name in _RULES)]
-    found = [] if loaded.rules == expected else ["rules are missing, or others are loaded"]
-    found += _of_machines(wanted, loaded.sets)
-    found += _of_taps(wanted, loaded.sets)
+    found = [] if loaded.rules == expected else ["the loaded rules differ"]
+    found += _machine_differences(wanted, loaded.sets)
+    found += _tap_differences(wanted, loaded.sets)
     if not found and loaded.sets != wanted.sets:
-        found.append("sets of the filter were changed by another program")
+        found.append("another program has changed the sets of the filter")
     return found
 
 
-def _of_machines(wanted: Filter, loaded: Mapping[str, frozenset[Element]]) -> list[str]:
+def _machine_differences(wanted: Filter, loaded: Mapping[str, frozenset[Element]]) -> list[str]:
     owners = wanted.owners
     pairs = frozenset(loaded.get("pairs4", frozenset()) | loaded.get("pairs6", frozenset()))
     missing = sorted((name, pair) for pair, name in owners.items() if pair not in pairs)
@@ -185,15 +186,18 @@ def _of_machines(wanted: Filter, loaded: Mapping[str, frozenset[Element]]) -> li
     ]
 
 
-def _of_taps(wanted: Filter, loaded: Mapping[str, frozenset[Element]]) -> list[str]:
+def _tap_differences(wanted: Filter, loaded: Mapping[str, frozenset[Element]]) -> list[str]:
     names = {mac: name for (mac, *_), name in wanted.owners.items()}
     devices = {str(tap.index): tap.device for tap in wanted.taps}
     bound = loaded.get("tap_macs", frozenset())
     missing = [(tap, mac) for tap in wanted.taps for mac in tap.macs if (str(tap.index), mac) not in bound]
     others = sorted(bound - wanted.sets["tap_macs"])
     return [
-        *(f"tap {tap.device}: is not bound to {mac} ({names.get(mac, NOT_OURS)})" for tap, mac in missing),
-        *(f"tap {devices.get(index, index)}: is bound to {mac}, which is not there" for index, mac in others),
+        *(f"tap {tap.device} is not bound to {mac} ({names.get(mac, NOT_OURS)})" for tap, mac in missing),
+        *(
+            f"tap {devices.get(index, index)} is bound to {mac}, which its guest does not have"
+            for index, mac in others
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Hosts as people see them: what they carry and what is left, for whom they are cordoned, what to choose."""
+"""How commands show hosts: their machines, free resources, cordons, and choices after a loss."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -11,17 +11,17 @@ from forewarn.core.basic_types import HostState, Mobility
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 
-# How machines leave their host.
+# The ways in which machines leave their host.
 WAYS = {
     Mobility.LIVE: "move live",
     Mobility.LIVE_ONLY: "move live or stay",
     Mobility.COLD: "restart elsewhere",
-    Mobility.NONE: "stay on it",
+    Mobility.NONE: "cannot leave",
 }
 
 
 def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
-    """Print a host, how its machines can leave it, and what is done to it or keeps it."""
+    """Print a host, its machines and how they can leave, and its orders."""
     machines = session.client.all(MachineAnswer, host=host.name).value.items
     orders = session.client.all(OrderAnswer, host=host.name, open=True).value.items
     coming = session.client.all(MachineAnswer, bound_for=host.name).value.items
@@ -33,13 +33,13 @@ def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
             ("driver", host.driver),
             ("uri", host.uri),
             ("source", host.source),
-            *([("reached", _reached(host))] if host.reachable is not None else []),
+            *([("reachable", _reachable(host))] if host.reachable is not None else []),
             ("at once", host.at_once),
-            ("left", "; ".join(_left(host, [*machines, *coming]))),
+            ("free", "; ".join(_free(host, [*machines, *coming]))),
             ("labels", host.labels),
-            *([("bare metal", "it is itself the machine that it carries")] if host.bare_metal else []),
+            *([("bare metal", "the host is itself its one machine")] if host.bare_metal else []),
             ("machines", host.machines),
-            *([("on their way", [machine.name for machine in coming])] if coming else []),
+            *([("arriving", [machine.name for machine in coming])] if coming else []),
             *_ways(machines),
             ("projects", host.projects),
             *[("order", f"{terminal.short(each.id)}, {name_order(each)}, {each.state}") for each in on_host],
@@ -54,7 +54,7 @@ def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
 def show_hosts(session: Session, hosts: Sequence[HostAnswer]) -> None:
     """Print a row for each host."""
     carried = session.client.page(MachineAnswer, limit=PAGE).value
-    # A machine's name is unique only within its project.
+    # Names of machines are unique only within a project.
     several = len({machine.project for machine in carried.items}) > 1
     on: dict[str | None, list[MachineAnswer]] = defaultdict(list)
     coming: dict[str | None, list[MachineAnswer]] = defaultdict(list)
@@ -67,22 +67,22 @@ def show_hosts(session: Session, hosts: Sequence[HostAnswer]) -> None:
         "DRIVER": lambda host: host.driver,
     }
     if any(host.reachable is not None for host in hosts):
-        columns["REACHED"] = lambda host: {True: "yes", False: "no", None: ""}[host.reachable]
+        columns["REACHABLE"] = lambda host: {True: "yes", False: "no", None: ""}[host.reachable]
     columns["SOURCE"] = lambda host: host.source
-    # In a fleet of many pages the names would fill the screen; `show` has them.
+    # The names of a large fleet would fill the screen; `host show` has them.
     if carried.next is None:
         if any(host.resources for host in hosts):
-            columns["LEFT"] = lambda host: ", ".join(
-                _left(host, [*on[host.name], *coming[host.name]], briefly=True)
+            columns["FREE"] = lambda host: ", ".join(
+                _free(host, [*on[host.name], *coming[host.name]], briefly=True)
             )
-        columns["CARRIES"] = lambda host: [
+        columns["MACHINES"] = lambda host: [
             f"{each.project}/{each.name}" if several else each.name for each in on[host.name]
         ]
     empty = "No hosts: `forewarn fleet apply FILE` declares a fleet."
     table = terminal.ItemTable(
         columns=columns,
-        wraps=("STATE", "LEFT", "CARRIES"),
-        spare=("LEFT", "SOURCE"),
+        wraps=("STATE", "FREE", "MACHINES"),
+        spare=("FREE", "SOURCE"),
         spare_if_same=("SOURCE",),
         empty=empty,
     )
@@ -100,17 +100,17 @@ def _state(host: HostAnswer) -> str:
     return state
 
 
-def _reached(host: HostAnswer) -> str:
+def _reachable(host: HostAnswer) -> str:
     if host.reachable:
         return f"yes, at {formatting.utc(host.reached_at)}" if host.reached_at else "yes"
     since = f", since {formatting.utc(host.unreachable_since)}" if host.unreachable_since else ""
     last = f" (last reached at {formatting.utc(host.reached_at)})" if host.reached_at else ""
-    return f"no{since}{last}: {host.unreachable_because or 'its driver has not said why yet'}"
+    return f"no{since}{last}: {host.unreachable_because or 'reason unknown'}"
 
 
-def _left(host: HostAnswer, machines: Iterable[MachineAnswer], *, briefly: bool = False) -> list[str]:
-    """Write how much of each resource is not taken by the machines that are there, or on their way."""
-    if host.bare_metal:  # all of it is its one machine's
+def _free(host: HostAnswer, machines: Iterable[MachineAnswer], *, briefly: bool = False) -> list[str]:
+    """Write how much of each resource the present and arriving machines leave free."""
+    if host.bare_metal:  # its one machine has all resources
         return []
     taking, written = {machine.vm_id: machine for machine in machines}.values(), []
     for name, resource in host.resources.items():
@@ -121,7 +121,7 @@ def _left(host: HostAnswer, machines: Iterable[MachineAnswer], *, briefly: bool 
 
 
 def _ways(machines: Iterable[MachineAnswer]) -> list[tuple[str, object]]:
-    """Name the machines that can leave a host by each way."""
+    """Name the machines that can leave a host in each way."""
     by_way: dict[Mobility, list[str]] = defaultdict(list)
     for machine in machines:
         by_way[machine.mobility].append(machine.name)
@@ -129,26 +129,26 @@ def _ways(machines: Iterable[MachineAnswer]) -> list[tuple[str, object]]:
 
 
 def show_waited_for(session: Session, order: OrderAnswer) -> None:
-    """Print until when a host is waited for that was lost, and how its rollout goes on."""
+    """Print how long the server waits for a lost host, and how to resume its rollout."""
     back_by = next((step.back_by for step in order.host_steps if step.back_by is not None), None)
     until = f", until {formatting.utc(back_by)}" if back_by else ""
-    terminal.echo(f"{order.host}: waited for{until}. If it comes back, its work goes on by itself.")
+    terminal.echo(f"{order.host}: waiting for the host{until}. When it comes back, its work continues.")
     if order.rollout:
         resume = session.command(f"rollout resume {terminal.short(order.rollout)}")
-        terminal.echo(f"  Its rollout stays paused:  {resume}")
+        terminal.echo_steps({"Resume the paused rollout": resume})
 
 
 def _show_choices(session: Session, host: HostAnswer) -> None:
-    """Print what there is to choose for a host that did not come back."""
+    """Print the choices for a host that did not come back."""
     wait, fail = (session.command(f"host {verb} {host.name}") for verb in ("wait", "fail"))
-    terminal.echo("\nIt has not come back from the work on it. Choose:")
-    terminal.fold(f"{wait}  gives it as much time again", indent="  ", hanging="    ")
-    fenced = "fences it, then its machines come back on other hosts"
-    terminal.fold(f"{fail}  {fenced}", indent="  ", hanging="    ")
+    terminal.echo("\nThe host did not come back from the work on it. Choose:")
+    terminal.echo_wrapped(f"{wait}  gives it the same time again", indent="  ", hanging="    ")
+    fenced = "fences the host, and recovers its machines on other hosts"
+    terminal.echo_wrapped(f"{fail}  {fenced}", indent="  ", hanging="    ")
 
 
 def _show_unreachable(hosts: Sequence[HostAnswer]) -> None:
-    """Print why hosts cannot be reached: what is to be done there waits."""
+    """Print why hosts are unreachable."""
     silent: dict[str | None, list[str]] = defaultdict(list)
     for host in hosts:
         if host.reachable is False:
@@ -156,14 +156,14 @@ def _show_unreachable(hosts: Sequence[HostAnswer]) -> None:
     if silent:
         terminal.echo()
     for why, names in silent.items():
-        terminal.fold(f"{formatting.some(names)} cannot be reached: {why}", hanging="  ")
+        terminal.echo_wrapped(f"{formatting.some(names)} cannot be reached: {why}", hanging="  ")
 
 
 def _show_lost(session: Session, hosts: Sequence[HostAnswer]) -> None:
-    """Print how to learn what to choose, if hosts are lost."""
+    """Print the command that shows the choices for lost hosts."""
     lost = [host.name for host in hosts if host.state is HostState.LOST]
     if lost:
         shown = session.command(f"host show {lost[0]}")
         named = formatting.listing(lost)
         terminal.echo()
-        terminal.fold(f"{named} did not come back from the work on it: `{shown}` says what to choose.")
+        terminal.echo_wrapped(f"{named} did not come back from work: `{shown}` shows the choices.")

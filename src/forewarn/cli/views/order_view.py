@@ -1,12 +1,12 @@
-"""What is printed of an order: what was done, what it waits for, and what can be done next."""
+"""How commands show orders: the state, the reasons to wait, and the next commands."""
 
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from urllib.parse import quote
 
 from forewarn.cli import formatting, terminal
+from forewarn.cli.options import path_of
 from forewarn.cli.session import Session
 from forewarn.client.replies import FORBIDDEN, RequestRefused
 from forewarn.core.access import Right
@@ -39,32 +39,38 @@ from forewarn.wire.answers.service_answers import HoldAnswer
 from forewarn.wire.texts import is_guid
 
 _ORDER = re.compile(r"waits for order (\S+) ")
-Way = tuple[str, str]  # what it does, and the words of the command
+# Orders that report a state. All other orders request work.
+REPORTED = {
+    Action.DEGRADE: "reported as degraded",
+    Action.FAIL: "reported as failed",
+    Action.RESTORE: "reported as sound",
+    Action.CORDON: "cordoned",
+    Action.UNCORDON: "uncordoned",
+}
+Way = tuple[str, str]  # a label, and the words of a command
 
 
 def show_order_on_machine(session: Session, answer: OrderOnMachineAnswer) -> None:
     """Print an order on one machine."""
     order, event = answer.order, answer.event
-    # A stage without an event counts as announced; to a person it waits for its machine.
+    # A stage without an event counts as announced, although it waits for its machine.
     waits = event is None and bool(order.waiting)
     progress = "waiting" if waits and order.state is OrderState.ANNOUNCED else _progress(order)
     terminal.echo(f"{order.machine}: {order.action} ordered, {progress}.")
     _show_driver(session, order)
-    if event is None:
-        if waits:
-            show_waiting(order.waiting)
-        show_no_event(answer)
-        _next(session, follow=order)
-    else:
-        terminal.fold(_announcement(event, session.now()), indent="  ", hanging="    ")
-        _next(session, event=event, follow=order)
+    if event is not None:
+        terminal.echo_wrapped(_announcement(event, session.now()), indent="  ", hanging="    ")
+    elif waits:
+        show_waiting(order.waiting)
+    show_no_event(answer)
+    _show_next(session, order, event)
 
 
 def _show_driver(session: Session, order: OrderAnswer) -> None:
-    """Print who does the work, unless the server sees to it; how to do it is said to operators."""
+    """Print who does the work, unless the server itself does it."""
     if formatting.is_simulated(order):
         terminal.echo(f"  {formatting.SIMULATED_MARK.capitalize()}.")
-    elif is_unfenced(order):  # nobody can do the work before
+    elif is_unfenced(order):
         show_waiting(order.waiting)
     elif formatting.is_done_outside(order) and order.ended_at is None:
         caller = session.caller()
@@ -72,23 +78,27 @@ def _show_driver(session: Session, order: OrderAnswer) -> None:
         parts = " --one-by-one" if in_parts else ""
         gate = session.command(f"gate order {terminal.short(order.id)}{parts} -- COMMAND")
         how = f": {gate}" if caller is None or Right.RUN in caller.rights else ""
-        terminal.echo(f"  Done outside, by those who run the hosts{how}")
+        terminal.echo(f"  Done by an external program{how}")
 
 
 def is_unfenced(order: OrderAnswer) -> bool:
-    """Return whether the machines of a failed host wait for somebody outside to fence it."""
+    """Return whether an external program must still fence the failed host."""
     fences = (step for step in order.host_steps if step.task is HostTask.FENCE and step.driver == EXTERNAL)
     return any(step.state is StepState.RUNNING for step in fences)
 
 
+def action_of(order: OrderAnswer) -> str:
+    """Name the action: `maintenance reboot`."""
+    return f"maintenance {order.work}" if order.action is Action.MAINTENANCE else order.action
+
+
 def name_order(order: OrderAnswer) -> str:
-    """Name what is done to what: `maintenance reboot of host-1`."""
-    what = f"maintenance {order.work}" if order.action is Action.MAINTENANCE else order.action
-    return f"{what} of {order.machine or order.host or A_HOST}"
+    """Name the action and the target: `maintenance reboot of host-1`."""
+    return f"{action_of(order)} of {order.machine or order.host or A_HOST}"
 
 
 def machines_of(order: OrderAnswer) -> list[str]:
-    """Name the machines that an order is about."""
+    """Return the names of the machines of an order."""
     return sorted({step.machine for step in order.steps})
 
 
@@ -102,50 +112,54 @@ def show_no_event(answer: OrderOnMachineAnswer) -> None:
 def show_order_on_host(session: Session, answer: OrderWithEventsAnswer) -> None:
     """Print an order on a host."""
     order, events = answer.order, answer.events
-    what = str(order.action)
-    if order.action is Action.MAINTENANCE:
-        what += f" ({order.work})"
-    if order.mode is not None:
-        what += f" ({order.mode})"
-    urgent = f" as an emergency ({order.emergency})" if order.emergency else ""
-    terminal.fold(f"{order.host}: {what} ordered{urgent}, {_progress(order)}.")
+    terminal.echo_wrapped(_headline(order))
     if order.fenced:
-        terminal.fold(f"Taken as fenced, vouched for by {order.fenced}.", indent="  ")
+        terminal.echo_wrapped(f"Fenced, confirmed by {order.fenced}.", indent="  ")
     _show_driver(session, order)
     if events:
         now = session.now()
         for event in events:
-            terminal.fold(_announcement(event, now), indent="  ", hanging="    ")
+            terminal.echo_wrapped(_announcement(event, now), indent="  ", hanging="    ")
     else:
         show_waiting(order.waiting)
-    show_later_stages(order)
+    _show_later_stages(order)
     show_broken_promises(session, order)
     if order.emergency:
         show_ways_on(session, order)
     if order.ended_at is None:
         only = events[0] if len(events) == 1 and not order.emergency else None
-        _next(session, event=only, follow=order)
+        _show_next(session, order, only)
 
 
-def show_later_stages(order: OrderAnswer) -> None:
-    """Print what of an order in several stages is still to be announced, and to whom."""
+def _headline(order: OrderAnswer) -> str:
+    urgent = f" as an emergency ({order.emergency})" if order.emergency else ""
+    if order.action in REPORTED:
+        progress = "" if order.state is OrderState.DONE else f"; order {_progress(order)}"
+        return f"{order.host} {REPORTED[order.action]}{urgent}{progress}."
+    detail = order.work if order.action is Action.MAINTENANCE else order.mode
+    what = f"{order.action} ({detail})" if detail else order.action
+    return f"{order.host}: {what} ordered{urgent}, {_progress(order)}."
+
+
+def _show_later_stages(order: OrderAnswer) -> None:
+    """Print the stages that are not announced yet, if there are several stages."""
     whole = len(order.stages)
     for number, stage in enumerate(order.stages, start=1):
         if whole > 1 and stage.state is StageState.QUEUED:
-            when = f"announced when stage {number - 1} is over" if number > 1 else "announced first"
-            said = f"Stage {number} of {whole}, {_of_stage(order, stage)}, is {when}."
-            terminal.fold(said, indent="  ", hanging="    ")
+            when = f"after stage {number - 1}" if number > 1 else "first"
+            text = f"Stage {number} of {whole}, announced {when}: {_describe_stage(order, stage)}."
+            terminal.echo_wrapped(text, indent="  ", hanging="    ")
 
 
-def _of_stage(order: OrderAnswer, stage: StageAnswer) -> str:
-    named, alone = formatting.listing([step.machine for step in stage.steps]), len(stage.steps) == 1
+def _describe_stage(order: OrderAnswer, stage: StageAnswer) -> str:
+    named, single = formatting.listing([step.machine for step in stage.steps]), len(stage.steps) == 1
     match stage.kind:
         case StageKind.HOST:
-            return f"the work on {order.host}" + (f", with a reboot of {named}" if stage.steps else "")
+            return f"work on {order.host}" + (f", with a reboot of {named}" if stage.steps else "")
         case StageKind.EVACUATE:
-            return f"in which {named} {'leaves' if alone else 'leave'}"
+            return f"{named} {'leaves' if single else 'leave'}"
         case StageKind.RETURN:
-            return f"in which {named} {'comes' if alone else 'come'} back"
+            return f"{named} {'returns' if single else 'return'}"
         case _:
             return f"{order.work} of {named}"
 
@@ -154,21 +168,21 @@ def show_still_degraded(session: Session, order: OrderAnswer) -> None:
     """Print that a host stays degraded after its order was cancelled."""
     if order.action is not Action.DEGRADE:
         return
-    host = session.client.get(f"/v1/hosts/{quote(order.host or '', safe='')}", HostWithMachinesAnswer).value
+    host = session.client.get(path_of("host", order.host or ""), HostWithMachinesAnswer).value
     if host.state is HostState.DEGRADED:
-        terminal.echo(f"  {host.name} stays degraded, and takes no machines.")
-        terminal.echo(f"  It is sound after all:  {session.command('host restore ' + host.name)}")
+        terminal.echo(f"  {host.name} stays degraded, and accepts no machines.")
+        terminal.echo_steps({"If the host is sound": session.command(f"host restore {host.name}")})
 
 
 def show_broken_promises(session: Session, order: OrderAnswer) -> None:
-    """Print which promises an order breaks; the history has them too."""
+    """Print the promises that an order breaks."""
     if order.emergency is None and order.together is None:
         return
     broken = session.client.get(
         "/v1/history", RecordsAnswer, order=order.id, kind=[Kind.PROMISE_BROKEN.value]
     )
     for why in sorted({record.reason or "" for record in broken.value.records}):
-        terminal.echo(f"  A promise is broken: {why}. The history says so.")
+        terminal.echo(f"  Broken promise, recorded in the history: {why}.")
 
 
 def _progress(order: OrderAnswer) -> str:
@@ -183,77 +197,72 @@ def _progress(order: OrderAnswer) -> str:
 
 def _announcement(event: EventAnswer, now: datetime) -> str:
     named = formatting.listing(event.resources)
-    announced = f"Event {terminal.short(event.id)} announces to {named}: {event.type}"
+    announced = f"Event {terminal.short(event.id)} announced to {named}: {event.type}"
     if event.status is EventStatus.STARTED:
         return f"{announced}, started."
     not_before = event.not_before
     if event.type in HINTS:
-        return f"{announced}, until {formatting.utc(not_before)}. Nothing is done to it."
+        return f"{announced}, until {formatting.utc(not_before)}. The server does nothing to the machine."
     return f"{announced} {formatting.until_start(not_before, now)} (not before {formatting.utc(not_before)})."
 
 
-def _next(session: Session, *, follow: OrderAnswer, event: EventAnswer | None = None) -> None:
+def _show_next(session: Session, order: OrderAnswer, event: EventAnswer | None) -> None:
+    commands = {}
     if event is not None and event.status is EventStatus.SCHEDULED:
         id_ = terminal.short(event.id)
         if event.type not in HINTS:
-            terminal.echo(f"  Let it start now:  {session.command(f'event approve {id_}')}")
-        terminal.echo(f"  Cancel it:         {session.command(f'event cancel {id_}')}")
-    order = terminal.short(follow.id)
-    terminal.echo(f"  Follow it:         {session.command(f'order show {order}')}")
+            commands["Start now"] = f"event approve {id_}"
+        commands["Cancel"] = f"event cancel {id_}"
+    commands["Follow"] = f"order show {terminal.short(order.id)}"
+    terminal.echo_steps({label: session.command(words) for label, words in commands.items()})
 
 
 def show_waiting(waiting: Iterable[WaitingAnswer]) -> None:
-    """Print what an order waits for."""
+    """Print the reasons why an order waits."""
     for each in waiting:
-        terminal.fold(f"{_what(each.what)}: {terminal.readable(each.reason)}", indent="  ", hanging="    ")
+        what = f"event {terminal.short(each.what)}" if is_guid(each.what) else each.what
+        terminal.echo_wrapped(f"{what}: {terminal.readable(each.reason)}", indent="  ", hanging="    ")
 
 
 def show_waiting_of(session: Session, order: OrderAnswer) -> None:
-    """Print what an order waits for; of groups, which events of others keep it away and whose those are."""
+    """Print the reasons why an order waits, with the events and orders that block it."""
     if not order.waiting:
         return
-    terminal.echo("\nWaiting:")
+    terminal.echo("\nWaiting for:")
     groups = {each.what for each in order.waiting if not is_guid(each.what)}
     listed: Sequence[EventAnswer] = session.client.all(EventAnswer).value.items if groups else ()
     hosts: dict[str, str] = {}
     for wait in order.waiting:
         show_waiting([wait])
-        for event in in_the_way(wait, order, listed):
+        for event in blocking_events(wait, order, listed):
             if event.order not in hosts:
-                hosts[event.order] = _on_host(session, event.order)
+                host = session.order(event.order).host
+                hosts[event.order] = f" on {host}" if host else ""
             named = formatting.listing(event.resources)
             whose = f"order {terminal.short(event.order)}{hosts[event.order]}"
-            said = f"{event.type} of {named} (event {terminal.short(event.id)}, {whose})"
-            terminal.fold(said, indent="    ", hanging="      ")
+            text = f"{event.type} of {named} (event {terminal.short(event.id)}, {whose})"
+            terminal.echo_wrapped(text, indent="    ", hanging="      ")
 
 
-def in_the_way(wait: WaitingAnswer, order: OrderAnswer, listed: Sequence[EventAnswer]) -> list[EventAnswer]:
-    """Return the armed events of others that a group's own one waits for."""
+def blocking_events(
+    wait: WaitingAnswer, order: OrderAnswer, listed: Sequence[EventAnswer]
+) -> list[EventAnswer]:
+    """Return the armed events of other orders in the group that an order waits for."""
     others = (event for event in listed if event.armed_at is not None and event.order != order.id)
     return [event for event in others if event.group == wait.what]
 
 
-def _on_host(session: Session, id_: str) -> str:
-    host = session.order(id_).host
-    return f" on {host}" if host else ""
-
-
-def _what(text: str) -> str:
-    """Shorten what waits if it is an event."""
-    return f"event {terminal.short(text)}" if is_guid(text) else text
-
-
 def show_ways_on(session: Session, order: OrderAnswer) -> None:
-    """Print how an order that waits can go on at once."""
+    """Print the commands that let a waiting order continue at once."""
     try:
         ways = sorted(dict.fromkeys(_ways(session, order)), key=lambda way: way[0].startswith("or "))
     except RequestRefused as refusal:
         if refusal.status != FORBIDDEN:
             raise
-        return  # a tenant sees that it waits; to end that is the operator's
+        return  # only operators can do this
     if not ways:
         return
-    terminal.echo("  To go on at once:")
+    terminal.echo("  To continue at once:")
     width = max(len(what) for what, _ in ways)
     for what, words in ways:
         terminal.echo(f"    {what + ':':{width + 1}}  {session.command(words)}")
@@ -264,32 +273,32 @@ def _ways(session: Session, order: OrderAnswer) -> Iterator[Way]:
     listed = session.client.all(EventAnswer).value.items
     for wait in order.waiting:
         if wait.what in holds:
-            yield "lift the hold", f"release {terminal.short(holds[wait.what].id)}"
+            yield "release the hold", f"hold release {terminal.short(holds[wait.what].id)}"
             if order.emergency:
-                yield "or cancel it", f"order cancel {terminal.short(order.id)}"
-                yield "or then order it again, past the hold", f"{_again(order)} --despite-hold"
+                yield "or cancel the order", f"order cancel {terminal.short(order.id)}"
+                yield "or then order it again despite the hold", f"{_again(order)} --despite-hold"
         elif is_guid(wait.what):
             yield "start without waiting", f"event approve {terminal.short(wait.what)}"
         elif wait.reason.startswith("outside "):
             now = f"{session.now():%Y-%m-%dT%H:%M:%SZ}"
-            yield "cancel it", f"order cancel {terminal.short(order.id)}"
-            yield "and order it again, so that windows give way", f"{_again(order)} --deadline {now}"
+            yield "cancel the order", f"order cancel {terminal.short(order.id)}"
+            yield "and order it again, ignoring windows", f"{_again(order)} --deadline {now}"
         elif found := _ORDER.search(wait.reason):
-            yield "see what it waits for", f"order show {terminal.short(found[1])}"
+            yield "see the blocking order", f"order show {terminal.short(found[1])}"
         else:
-            yield from _past(wait, in_the_way(wait, order, listed))
+            yield from _ways_past(wait, blocking_events(wait, order, listed))
 
 
-def _past(wait: WaitingAnswer, listed: list[EventAnswer]) -> Iterator[Way]:
-    """Give the ways past events of another update domain: they start now, or their order is cancelled."""
+def _ways_past(wait: WaitingAnswer, listed: list[EventAnswer]) -> Iterator[Way]:
+    """Return the ways past events of another update domain: start them now, or cancel their orders."""
     for event in listed:
         order = terminal.short(event.order)
         if event.status is EventStatus.STARTED:
-            yield f"{wait.what} is being worked on; see how far it is", f"order show {order}"
+            yield f"see the progress of {wait.what}", f"order show {order}"
         else:
             named = formatting.listing(event.resources)
-            yield f"let {event.type} of {named} start now", f"event approve {terminal.short(event.id)}"
-            yield "or cancel that, with its order", f"order cancel {order}"
+            yield f"start {event.type} of {named} now", f"event approve {terminal.short(event.id)}"
+            yield "or cancel that order", f"order cancel {order}"
 
 
 def _again(order: OrderAnswer) -> str:

@@ -1,4 +1,4 @@
-"""How a rehearsal is shown: drawn while it runs, or printed in lines, and a report at the end."""
+"""How commands show a rehearsal: live or in lines while it runs, with a report at the end."""
 
 import json
 import sys
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from forewarn.rehearsal.rehearse_agent import AgentReport
     from forewarn.rehearsal.report import GuestEvent, GuestReport, ProbeReport, RehearsalReport
 
-# The latest of what happened, below the table of machines.
+# The latest lines, below the table of machines.
 LINES = 12
 REDRAWN = 8  # times a second
 
-Row = tuple["GuestReport", "GuestEvent | None"]  # a guest, and an event of its machine
+Row = tuple["GuestReport", "GuestEvent | None"]
 
 
 def _of_event(show: "Callable[[GuestEvent], float | None]", *, head: str = "") -> Callable[[Row], str | None]:
-    """Show a number of seconds of a row's event, if it has one."""
+    """Return a column that shows a number of seconds of the event."""
 
     def written(row: Row) -> str | None:
         seconds = None if row[1] is None else show(row[1])
@@ -69,53 +69,58 @@ PLAYERS = terminal.ItemTable["GuestAccount"](
 
 
 class RehearsalPrinter:
-    """Prints what happens, in lines."""
+    """Print the progress in lines."""
 
-    def __init__(self, *, beside: bool, url_file: Path | None) -> None:
-        """Take whether to print to stderr, because a program reads the output."""
-        self._stream = sys.stderr if beside else sys.stdout
+    def __init__(self, *, to_stderr: bool, url_file: Path | None) -> None:
+        self._stream = sys.stderr if to_stderr else sys.stdout
         self._url_file = url_file
 
     def opened(
-        self, opening: "RehearsalSetup", accounts: "Mapping[str, GuestAccount]", elapsed: Callable[[], timedelta]
+        self,
+        opening: "RehearsalSetup",
+        accounts: "Mapping[str, GuestAccount]",
+        elapsed: Callable[[], timedelta],
     ) -> None:
-        """Print where the guests should poll."""
+        """Print the endpoints that the guests should poll."""
         if self._url_file is not None:
             _write(self._url_file, opening.endpoints)
         for line in prologue(opening):
-            self._say(line)
+            self._print(line)
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
-        """Print what has happened."""
-        self._say(line_of(at, who, what))
+        """Print an occurrence."""
+        self._print(line_of(at, who, what))
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
 
 
 class RehearsalScreen(RehearsalPrinter):
-    """Draws the machines as they stand, and the latest of what happened."""
+    """Draw the machines and the latest lines."""
 
     def __init__(self, name: str, *, url_file: Path | None) -> None:
-        super().__init__(beside=False, url_file=url_file)
+        super().__init__(to_stderr=False, url_file=url_file)
         self._name = name
         self._accounts: Mapping[str, GuestAccount] = {}
         self._elapsed: Callable[[], timedelta] = timedelta
         self._lines: deque[str] = deque(maxlen=LINES)
 
     def opened(
-        self, opening: "RehearsalSetup", accounts: "Mapping[str, GuestAccount]", elapsed: Callable[[], timedelta]
+        self,
+        opening: "RehearsalSetup",
+        accounts: "Mapping[str, GuestAccount]",
+        elapsed: Callable[[], timedelta],
     ) -> None:
-        """Print where the guests should poll, and begin to draw."""
+        """Print the endpoints, and begin to draw."""
         super().opened(opening, accounts, elapsed)
         self._accounts, self._elapsed = accounts, elapsed
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
-        """Add a line to the drawing."""
+        """Add a line."""
         self._lines.append(line_of(at, who, what))
 
     def drawn(self) -> "RenderableType":
-        """Draw the present state."""
+        """Draw the current state."""
         from rich.text import Text
 
         from forewarn.cli.tables import clip
@@ -127,10 +132,10 @@ class RehearsalScreen(RehearsalPrinter):
 
 
 @contextmanager
-def watching(name: str, *, beside: bool, url_file: Path | None) -> Iterator[RehearsalPrinter]:
+def watching(name: str, *, to_stderr: bool, url_file: Path | None) -> Iterator[RehearsalPrinter]:
     """Show a rehearsal while it runs."""
-    if beside or not terminal.is_terminal():
-        yield RehearsalPrinter(beside=beside, url_file=url_file)
+    if to_stderr or not terminal.is_terminal():
+        yield RehearsalPrinter(to_stderr=to_stderr, url_file=url_file)
         return
     from rich.live import Live
 
@@ -140,7 +145,7 @@ def watching(name: str, *, beside: bool, url_file: Path | None) -> Iterator[Rehe
 
 
 def _write(path: Path, endpoints: Mapping[str, str]) -> None:
-    """Write the endpoints whole: a program may be waiting for the file to appear."""
+    """Write the endpoints at once, because a program may wait for the file to appear."""
     part = path.with_name(f"{path.name}.part")
     try:
         part.write_text(json.dumps(endpoints, indent=2) + "\n", encoding="utf-8")
@@ -150,18 +155,18 @@ def _write(path: Path, endpoints: Mapping[str, str]) -> None:
 
 
 def prologue(opening: "RehearsalSetup") -> list[str]:
-    """Write what is rehearsed, where the guests should poll, and how long it may take."""
+    """Return lines with the scenario, the endpoints and the expected duration."""
     scenario, concerned = opening.scenario, opening.scenario.expect.machines
     where = f" in project {opening.project}" if opening.project else ""
     width = max(len(name) for name in opening.places)
-    awaited = formatting.listing(list(concerned))
+    guests = formatting.listing(list(concerned))
     has = "has" if len(concerned) == 1 else "have"
-    well = {0: "", 1: " and the probe holds"}.get(len(scenario.probes), " and all probes hold")
-    began = "now" if scenario.start == "now" else f"when {awaited} {has} polled{well}"
+    probes = {0: "", 1: " and the probe succeeds"}.get(len(scenario.probes), " and all probes succeed")
+    begins = "now" if scenario.start == "now" else f"when {guests} {has} polled{probes}"
     return [
         f"Rehearsing {scenario.name}{where} (clock {opening.clock}). {scenario.about}",
         *(f"  {name:{width}}  {place}" for name, place in opening.places.items()),
-        f"Guests poll there. The scenario begins {began}.",
+        f"Guests poll these endpoints. The scenario begins {begins}.",
         *_takes(opening),
     ]
 
@@ -170,16 +175,16 @@ def _takes(opening: "RehearsalSetup") -> list[str]:
     if opening.unanswered is None:
         return []
     takes = format_span_briefly(opening.unanswered.total_seconds())
-    return [f"If nobody approves, it takes about {takes} from then on."]
+    return [f"Without approvals it then takes about {takes}."]
 
 
 def line_of(at: timedelta, who: str, what: str) -> str:
-    """Write a line about something that happened."""
+    """Return a line about an occurrence."""
     return f"{format_span_briefly(at.total_seconds()):>10}  {who:10}  {what}"
 
 
 def show_report(report: "RehearsalReport") -> None:
-    """Show what each guest did, and whether that was what was expected."""
+    """Show what each guest did, and whether that was expected."""
     terminal.echo()
     GUESTS.print(row for guest in report.guests for row in _rows(guest))
     terminal.echo()
@@ -193,34 +198,34 @@ def show_report(report: "RehearsalReport") -> None:
 
 def _probe(probe: "ProbeReport") -> str:
     if not probe.looks:
-        return "never looked at"
+        return "never tried"
     wanted = (
-        "to hold throughout"
+        "expected to succeed throughout"
         if probe.back_within_seconds is None
-        else f"to be back within {format_span_briefly(probe.back_within_seconds)}"
+        else f"expected to be back within {format_span_briefly(probe.back_within_seconds)}"
     )
     if not probe.outages:
-        return f"held throughout ({wanted}; {probe.looks} looks)"
+        return f"succeeded throughout ({wanted}; {probe.looks} tries)"
     times = "once" if probe.outages == 1 else f"{probe.outages} times"
     longest = format_span_briefly(probe.longest_outage_seconds)
-    end = "" if probe.holds else ", and does not hold in the end"
-    return f"failed {times}, for {longest} at most{end} ({wanted}; {probe.looks} looks): {probe.why}"
+    end = "" if probe.holds else ", and still fails at the end"
+    return f"failed {times}, for {longest} at most{end} ({wanted}; {probe.looks} tries): {probe.why}"
 
 
 def _rows(guest: "GuestReport") -> list[Row]:
     return [(guest, event) for event in guest.events if event.named] or [(guest, None)]
 
 
-def stories(
+def run_agent_rehearsal(
     scenario: str, *, config: Path, speed: float | None, killed: bool, verbose: bool
 ) -> "AgentReport":
-    """Rehearse; shows on stderr how far it is."""
+    """Run a rehearsal of the agent, with its progress on stderr."""
     try:
         from forewarn.rehearsal.rehearse_agent import rehearse_agent
         from forewarn.rehearsal.scenario_file import find, with_speed
     except ModuleNotFoundError as error:
         raise RequestRefused(
-            f"a rehearsal runs a private service, and the server is not installed ({error.name} is missing)\n"
+            f"a rehearsal needs the server, which is not installed ({error.name} is missing)\n"
             "Install it with `pip install 'forewarn[server]'`, here or on a laptop with the same config."
         ) from None
 
@@ -233,21 +238,21 @@ def stories(
 
 
 def show(report: "AgentReport") -> None:
-    """Show what happened when."""
+    """Show the timeline of a rehearsal."""
     terminal.echo()
     if report.killing and not report.killed:
-        terminal.echo("The agent was not killed: no handler had begun, so that nothing was half-way.")
-    whose = "With the agent killed half-way" if report.killed else "What happened"
-    terminal.echo(f"{whose}, in the service's time since the scenario began:")
+        terminal.echo("The agent was not killed, because no handler had started.")
+    title = "Timeline with a killed agent" if report.killed else "Timeline"
+    terminal.echo(f"{title}, in service time since the scenario began:")
     for story in report.stories:
         terminal.echo(f"{story.machine}, {story.type}")
         for moment in story.moments:
             terminal.echo(f"{format_span_briefly(moment.at):>10}  {moment.what}")
     for line in (*report.failures, *report.remarks):
-        terminal.fold(line, indent="  ", hanging="    ")
-    terminal.echo("Not as it should be." if report.failures else "As it should be.")
+        terminal.echo_wrapped(line, indent="  ", hanging="    ")
+    terminal.echo("Not as expected." if report.failures else "As expected.")
 
 
 def as_json(report: "AgentReport") -> dict[str, Any]:
-    """Write what happened for a program."""
+    """Return the report as JSON."""
     return {**asdict(report), "as_expected": not report.failures}

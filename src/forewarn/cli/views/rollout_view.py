@@ -1,4 +1,4 @@
-"""Rollouts as people see them: a row of a list, the waves of one, a plan drawn as a timeline."""
+"""How commands show rollouts: a row of a list, the waves of one, a plan with a timeline."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
 from forewarn.cli.views.order_view import show_waiting
-from forewarn.cli.views.rollout_night import show_night
+from forewarn.cli.views.rollout_progress import show_progress
 from forewarn.client.replies import AnswerNotUnderstood
 from forewarn.core.basic_types import EXTERNAL, SIMULATED, RolloutAction, ServiceMode
 from forewarn.core.model.rollout import WaveState
@@ -24,12 +24,12 @@ LIST = terminal.ItemTable[RolloutAnswer](
         "STATE": lambda rollout: _state(rollout),
         "HOSTS": lambda rollout: f"{len(rollout.hosts_done)} of {len(rollout.hosts)} done",
         "WAVES": lambda rollout: _waves_done(rollout),
-        "BEGUN": lambda rollout: rollout.created_at,
+        "STARTED": lambda rollout: rollout.created_at,
         "BY": lambda rollout: rollout.by,
         "WHY": lambda rollout: rollout.why or rollout.reason,
     },
     wraps=("WHY",),
-    spare=("BY", "BEGUN"),
+    spare=("BY", "STARTED"),
     empty="No rollouts.",
 )
 WAVES = terminal.ItemTable[NumberedWave](
@@ -46,17 +46,17 @@ WAVES = terminal.ItemTable[NumberedWave](
 )
 WIDTH = 40
 NOTICE, WORK = "·", "█"
-IDLE = "nothing to do there"
-# Of a wave, on a terminal; those that are next to one another there are mostly so by name too.
+IDLE = "no machines to treat"
+# A terminal shows at most these names of a wave.
 MOST_NAMES = 6
-# A thousand hosts would fill the screen with their turns; JSON has them all.
+# A thousand hosts would fill the screen; --json shows all.
 MOST_REASONS = 20
-# Likewise of hosts that cannot be emptied, and of their machines that are in the way.
+# The same limit for hosts that cannot be emptied, and for the machines that prevent it.
 MOST_HOSTS, MOST_MACHINES = 10, 3
 
 
 def _hosts(wave: WaveAnswer) -> str:
-    """Name the hosts of a wave; of many, on a terminal, the first and the last."""
+    """Name the hosts of a wave; a terminal gets the first and the last of many."""
     if len(wave.hosts) <= MOST_NAMES or not terminal.is_terminal():
         return ", ".join(wave.hosts)
     return f"{wave.hosts[0]}, {wave.hosts[1]} … {wave.hosts[-1]} ({len(wave.hosts)})"
@@ -68,24 +68,24 @@ def _state(rollout: RolloutAnswer) -> str:
 
 
 def _driver(rollout: RolloutAnswer) -> str:
-    """Name who does the work, unless the server sees to all of it."""
+    """Name who does the work, unless the server does all of it."""
     if rollout.driver == SIMULATED:
-        return f"nobody ({formatting.SIMULATED_MARK})"
+        return formatting.SIMULATED_MARK
     if rollout.simulated_hosts:
         listed = formatting.listing(rollout.simulated_hosts)
-        return f"on {listed} nobody ({formatting.SIMULATED_MARK}); elsewhere somebody outside, who reports"
-    return "somebody outside, who reports" if rollout.driver == EXTERNAL else ""
+        return f"{formatting.DONE_OUTSIDE}; on {listed} {formatting.SIMULATED_MARK}"
+    return formatting.DONE_OUTSIDE if rollout.driver == EXTERNAL else ""
 
 
 def _waves_done(rollout: RolloutAnswer) -> str:
-    """Write how many waves are done, and of how many; an aborted rollout knows only those that began."""
+    """Write how many waves are done; an aborted rollout knows only the started ones."""
     done = sum(wave.state is WaveState.DONE for wave in rollout.waves)
     stopped = formatting.rollout_state(rollout) in ("aborting", "aborted")
     return f"{done} done" if stopped else f"{done} of {len(rollout.waves)} done"
 
 
 def show(session: Session, rollout: RolloutAnswer) -> None:
-    """Show one: what it is, its waves, how far its hosts are, and what it waits for."""
+    """Show a rollout with its waves, the progress of its hosts, and what it waits for."""
     terminal.details(
         [
             ("rollout", rollout.id),
@@ -94,42 +94,42 @@ def show(session: Session, rollout: RolloutAnswer) -> None:
             ("hosts", formatting.rollout_progress(rollout)),
             ("waves", _waves_done(rollout)),
             *([("done by", _driver(rollout))] if _driver(rollout) else []),
-            ("by", rollout.by),
+            ("requested by", rollout.by),
             ("reason", rollout.reason),
-            ("begun", rollout.created_at),
+            ("started", rollout.created_at),
             ("ended", rollout.ended_at),
             ("deadline", rollout.deadline),
             *([("together", rollout.together)] if rollout.together else []),
             ("health", _health(rollout)),
             ("canaries", _canaries(rollout)),
             ("failures", _failures(rollout)),
-            ("abandoned", rollout.given_up),
-            ("why", rollout.why),
+            ("skipped hosts", rollout.given_up),
+            ("explanation", rollout.why),
             ("notice", formatting.notice(rollout.notice)),
         ]
     )
     terminal.echo()
     WAVES.print(enumerate(rollout.waves, start=1))
-    show_night(session, rollout)
+    show_progress(session, rollout)
     _show_reasons(rollout)
     _show_warnings(rollout)
 
 
 def _known_or_about(known: datetime | None, expected: datetime | None) -> datetime | str | None:
-    """Return when something was or, before that, about when it will be."""
+    """Return the known time or, before that, the expected time."""
     return known if known or not expected else f"~{formatting.utc(expected)}"
 
 
 def _health(rollout: RolloutAnswer) -> str:
-    polls = ", and has polled again if it did before" if rollout.require_poll else ""
-    return f"a machine is healthy within {format_span_briefly(rollout.health_seconds)} of its work{polls}"
+    polls = ", and polls again if it polled before" if rollout.require_poll else ""
+    return f"each machine is healthy within {format_span_briefly(rollout.health_seconds)}{polls}"
 
 
 def _action(rollout: RolloutAnswer) -> str:
     if rollout.action is not RolloutAction.SERVICE:
         return rollout.action
     mode = rollout.mode or ServiceMode.EVACUATE
-    back = ", and machines come back" if rollout.returning else ""
+    back = ", and machines return" if rollout.returning else ""
     work = f", by {rollout.host_work}" if rollout.host_work else ""
     return f"{rollout.action} ({mode}{back}){work}"
 
@@ -143,27 +143,26 @@ def _canaries(rollout: RolloutAnswer) -> str | None:
         else ""
     )
     hosts = formatting.some(rollout.hosts[: rollout.canary], MOST_NAMES)
-    return f"{hosts} first, apart from all others{soak}"
+    return f"{hosts} first, one after the other{soak}"
 
 
 def _failures(rollout: RolloutAnswer) -> str | None:
     if rollout.max_failures == "0":
         return None
-    return f"up to {rollout.max_failures} of its hosts are left out before it pauses"
+    return f"skips up to {rollout.max_failures} hosts before it pauses"
 
 
 def show_started(session: Session, rollout: RolloutAnswer) -> None:
-    """Show what has been begun, and how to follow it."""
+    """Show a started rollout, and how to follow it."""
     show(session, rollout)
-    terminal.echo(
-        f"\n  Follow it:  {session.command('rollout show ' + terminal.short(rollout.id) + ' --follow')}"
-    )
+    terminal.echo()
+    terminal.echo_steps({"Follow": session.command(f"rollout show {terminal.short(rollout.id)} --follow")})
 
 
 def show_plan(rollout: RolloutAnswer) -> None:
-    """Draw a plan, wave by wave."""
+    """Show a plan, wave by wave."""
     waves, first = rollout.waves, _known(rollout.waves[0].announce_at)
-    # Waves that no window has room for after the others have no known end.
+    # A plan has no end if its last waves fit into no window.
     last = _known(rollout.ends_at or waves[0].end_at)
     table = terminal.ItemTable[NumberedWave](
         columns={
@@ -185,11 +184,11 @@ def show_plan(rollout: RolloutAnswer) -> None:
     legend = f" ({NOTICE} notice, {WORK} work)" if drawn else ""
     disturbs = any(wave.stages for wave in waves)
     terminal.echo(
-        f"\n{count}, {length} if nobody approves early{legend}." if disturbs else f"\n{count}: {IDLE}."
+        f"\n{count}, {length} without early approvals{legend}." if disturbs else f"\n{count}: {IDLE}."
     )
     if rollout.simulated_hosts:
         said = formatting.SIMULATED_MARK if rollout.driver == SIMULATED else _driver(rollout)
-        terminal.fold(f"{said[0].upper()}{said[1:]}.")
+        terminal.echo_wrapped(f"{said[0].upper()}{said[1:]}.")
     _show_care(rollout)
     _show_emptying(rollout)
     _show_reasons(rollout)
@@ -197,14 +196,14 @@ def show_plan(rollout: RolloutAnswer) -> None:
 
 
 def _show_care(rollout: RolloutAnswer) -> None:
-    """Say which hosts come first, and how many may fail."""
+    """Show the canaries, and how many hosts may fail."""
     canaries, failures = _canaries(rollout), _failures(rollout)
     for said in filter(None, (canaries and f"Canaries: {canaries}", failures and f"Failures: {failures}")):
-        terminal.fold(f"{said}.")
+        terminal.echo_wrapped(f"{said}.")
 
 
 def _show_emptying(rollout: RolloutAnswer) -> None:
-    """Say how many hosts can be emptied, and of the first that cannot who is in the way."""
+    """Show how many hosts can be emptied, and which machines prevent the others."""
     if not rollout.emptying:
         return
     kept = [host for host in rollout.emptying if not host.possible]
@@ -212,17 +211,17 @@ def _show_emptying(rollout: RolloutAnswer) -> None:
     terminal.echo(f"\n{able} of {formatting.counted(len(rollout.emptying), 'host')} can be emptied.")
     for host in kept[:MOST_HOSTS]:
         carried = formatting.counted(host.machines, "machine")
-        terminal.echo(f"  {host.host}: {len(host.obstacles)} of {carried} in the way")
+        terminal.echo(f"  {host.host}: {len(host.obstacles)} of {carried} cannot leave")
         for each in host.obstacles[:MOST_MACHINES]:
-            terminal.fold(f"{each.machine}: {each.reason}", indent="    ", hanging="      ")
+            terminal.echo_wrapped(f"{each.machine}: {each.reason}", indent="    ", hanging="      ")
         if len(host.obstacles) > MOST_MACHINES:
             terminal.echo(f"    … and {len(host.obstacles) - MOST_MACHINES} more")
     if len(kept) > MOST_HOSTS:
-        terminal.echo(f"  … and {len(kept) - MOST_HOSTS} more hosts (--json has all)")
+        terminal.echo(f"  … and {len(kept) - MOST_HOSTS} more hosts (--json shows all)")
 
 
 def _bar(wave: WaveAnswer, first: datetime, last: datetime) -> str:
-    """Draw one wave's share of the whole time; one that disturbs no machine takes none."""
+    """Draw the part of the whole time that one wave takes."""
     if not wave.stages:
         return IDLE
     whole = (last - first).total_seconds() or 1.0
@@ -240,15 +239,15 @@ def _bar(wave: WaveAnswer, first: datetime, last: datetime) -> str:
 def _show_reasons(rollout: RolloutAnswer) -> None:
     if not rollout.waiting:
         return
-    terminal.echo("\nWaiting:")
+    terminal.echo("\nWaiting for:")
     reasons = _each_once(rollout.waiting)
     show_waiting(reasons[:MOST_REASONS])
     if len(reasons) > MOST_REASONS:
-        terminal.echo(f"  … and {len(reasons) - MOST_REASONS} more (--json has all)")
+        terminal.echo(f"  … and {len(reasons) - MOST_REASONS} more (--json shows all)")
 
 
 def _each_once(waiting: Iterable[WaitingAnswer]) -> list[WaitingAnswer]:
-    """Return each reason once, with all that wait for it; events are named one by one."""
+    """Return each reason once, with all that wait for it; events stay separate."""
     whose: dict[str, list[str]] = {}
     for each in waiting:
         whose.setdefault(each.reason, []).append(each.what)
@@ -263,11 +262,11 @@ def _show_warnings(rollout: RolloutAnswer) -> None:
     if rollout.warnings:
         terminal.echo("\nWarnings:")
     for warning in rollout.warnings:
-        terminal.fold(warning, indent="  ", hanging="    ")
+        terminal.echo_wrapped(warning, indent="  ", hanging="    ")
 
 
 def _known(moment: datetime | None) -> datetime:
-    """Return a moment that every plan has."""
+    """Return a time that every plan has."""
     if moment is None:
-        raise AnswerNotUnderstood("the server has sent a plan without times")
+        raise AnswerNotUnderstood("the server sent a plan without times")
     return moment

@@ -1,4 +1,4 @@
-"""How far an order is: the steps of its machines stage by stage, and those on the host itself."""
+"""Tables of the steps of an order, by stage, and of the steps on the host itself."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -9,7 +9,7 @@ from forewarn.core.disclosure import A_HOST
 from forewarn.core.time_formats import format_span
 from forewarn.wire.answers.order_answers import HostStepAnswer, OrderAnswer, StageAnswer, StepAnswer
 
-# Stages come one after another, and are counted from one.
+# The number of a stage, from one, with a step.
 StagedStep = tuple[int, StepAnswer]
 Item = TypeVar("Item")
 
@@ -27,7 +27,7 @@ STEPS = terminal.ItemTable[StagedStep](
     wraps=("WHY",),
     spare=("ATTEMPT", "ENDED"),
 )
-# What becomes of each machine of an evacuation, or of one that is on a host while that is worked on.
+# Machines that leave a host, or stay on it during the work.
 WAYS = terminal.ItemTable[tuple[StageKind, StepAnswer]](
     columns={
         "MACHINE": lambda each: each[1].machine,
@@ -57,7 +57,7 @@ ON_HOST = terminal.ItemTable[HostStepAnswer](
 
 
 def show_steps(order: OrderAnswer) -> None:
-    """Print how far each step is; work on a host itself stage by stage."""
+    """Print the progress of each step; work on the host itself has a table for each stage."""
     by_kind = any(stage.kind is not StageKind.MACHINES for stage in order.stages)
     if order.host_steps and not by_kind:
         _show_table(ON_HOST, order.host_steps)
@@ -70,7 +70,7 @@ def show_steps(order: OrderAnswer) -> None:
 
 
 def is_unknown(step: StepAnswer | HostStepAnswer) -> bool:
-    """Return whether a driver cannot tell how a step is doing."""
+    """Return whether the driver does not know the state of a step."""
     return step.state is StepState.RUNNING and bool(step.why)
 
 
@@ -92,9 +92,9 @@ def _name(order: OrderAnswer, kind: StageKind) -> str:
         case StageKind.HOST:
             return f"work on {order.host or A_HOST}"
         case StageKind.RETURN:
-            return "machines come back"
+            return "machines return"
         case StageKind.MACHINES:
-            return "its machines"
+            return "machines"
 
 
 def _show_table(table: terminal.ItemTable[Item], items: Sequence[Item]) -> None:
@@ -103,16 +103,16 @@ def _show_table(table: terminal.ItemTable[Item], items: Sequence[Item]) -> None:
 
 
 def _state(step: StepAnswer | HostStepAnswer) -> str:
-    """Return the state of a step, and while it runs how far it is, or that this is unknown."""
+    """Return the state of a step; while it runs, with its progress."""
     if step.state is not StepState.RUNNING:
         return step.state
     if is_unknown(step):
-        return f"{step.state}, unknown how far"
+        return f"{step.state}, progress unknown"
     return step.state if step.progress is None else f"{step.state}, {step.progress:.0%}"
 
 
 def _way(kind: StageKind, step: StepAnswer) -> str:
-    """Say what becomes of a machine: where it goes and how, or that it restarts with its host."""
+    """Write how and where a machine moves, or that it restarts with its host."""
     if kind is StageKind.HOST:
         return "restarts with the host"
     how = "moves live" if step.work is Work.FREEZE else "moves, restarts"
@@ -121,12 +121,12 @@ def _way(kind: StageKind, step: StepAnswer) -> str:
 
 
 def _away(step: StepAnswer) -> str | None:
-    """Return for how long a machine was really away, if that is known."""
-    return None if step.impact_seconds is None else f"away for {format_span(round(step.impact_seconds, 1))}"
+    """Return the measured downtime of a machine, if known."""
+    return None if step.impact_seconds is None else f"down for {format_span(round(step.impact_seconds, 1))}"
 
 
 def _back_by(step: HostStepAnswer) -> str | None:
-    """Return until when work that runs is waited for before its host is lost."""
+    """Return when the host counts as lost if the running work is not over."""
     if step.state is not StepState.RUNNING or step.back_by is None:
         return None
     return f"lost unless over by {formatting.utc(step.back_by)}"

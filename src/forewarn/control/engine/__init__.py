@@ -1,1 +1,1 @@
-"""What happens by itself: due orders and rollouts, old records, external work that is not reported of."""
+"""The engine: due orders and rollouts, driver calls, external timeouts, and pruning."""

@@ -1,7 +1,7 @@
-"""Calls of drivers: what is asked, how it is answered, and the port for calls that take their time.
+"""Driver calls: what forewarn asks, what the driver answers, and the interface to the lanes.
 
-Drivers are asked about moves before these are announced. Such a call that is lost with the server is not
-forgotten: its order falls due, and asks again.
+A precheck asks about a move before its announcement. If the server stops before the answer, the order falls
+due and asks again.
 """
 
 import logging
@@ -17,12 +17,12 @@ from forewarn.control.driver import (
     Driver,
     DriverTask,
     Failed,
-    InOwnWords,
     NotBegun,
     Prechecking,
     Reaching,
     Running,
     TooLate,
+    TrustedText,
     Unknown,
 )
 from forewarn.core.basic_types import HOOK, HostName, Work
@@ -38,33 +38,33 @@ log = logging.getLogger(__name__)
 
 
 class Verb(StrEnum):
-    """What a driver is asked to do."""
+    """The operation of a driver call."""
 
     BEGIN = "begin"
     CHECK = "check"
     CANCEL = "cancel"
-    PRECHECK = "precheck"  # whether a step could be done, before it is announced
-    REACH = "reach"  # a host, whatever is done there; about no attempt
+    PRECHECK = "precheck"  # whether a move is possible, before its announcement
+    REACH = "reach"  # a connection test of a host, without an attempt
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The machine cannot go to the chosen host, as the driver found out beforehand; nothing was begun."""
+    """The driver refused the chosen host before the step began; nothing was begun."""
 
     why: str
-    unreached: bool = False  # for the host cannot be reached now: another time the machine could
+    unreached: bool = False  # because the host is unreachable now
 
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """The machine can go to the chosen host, for all that the driver knows."""
+    """The machine can move to the chosen host, as far as the driver knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The driver has tried to reach a host."""
+    """The result of a connection test."""
 
-    why: str | None  # why it cannot; None: it can
+    why: str | None  # why the host is unreachable; None: it is reachable
 
 
 Answer: TypeAlias = (
@@ -74,61 +74,60 @@ Answer: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverCall:
-    """One call of a driver, about one attempt of a step."""
+    """One call of a driver about one attempt of a step."""
 
     verb: Verb
     task: DriverTask
-    at: datetime | None = None  # not before then, in real time; None: at once
+    at: datetime | None = None  # the earliest real time; None: immediately
 
     @property
     def is_planned(self) -> bool:
-        """Whether it is about a move that is only planned, and of no order."""
+        """Whether the call is about a move that is only planned, without an order."""
         return self.verb is Verb.PRECHECK and self.task.attempt == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswer:
-    """What came of a call."""
+    """The answer to a call."""
 
     call: DriverCall
     answer: Answer
-    # Whether the call was given up and has not returned: what it says in the end comes as another answer.
-    hangs: bool = False
+    hangs: bool = False  # it timed out and has not returned; its result comes as another answer
 
 
 class DriverCalls(Protocol):
-    """Calls of drivers that take their time: each is made in its host's lane, and answered later.
+    """The lanes: calls of slow drivers run there, per host, and are answered later.
 
-    The answers come back through `Engine.take_answers`. Calls are made with the real time as the task's
-    `now`; those of one host begin in the order in which they were handed over, or at the time they have.
+    The answers come back through `Engine.take_answers`. Each call gets the real time as `now` of its task.
+    The calls of a host start in the order of submission, or at their own time.
     """
 
     def submit(self, call: DriverCall) -> None:
-        """Hand a call over; never waits."""
+        """Submit a call. Never blocks."""
         ...
 
     def withdraw(self, attempt: AttemptId) -> None:
-        """Take back the `begin` of an attempt that runs no more, if it has not been made."""
+        """Withdraw the `begin` of an attempt that has ended, unless it has started."""
         ...
 
 
 def perform(driver: Driver, call: DriverCall) -> Answer:
-    """Make a call; what the driver raises says nothing of what has become of the step.
+    """Make a call. An exception becomes `Unknown`, because it says nothing about the step.
 
-    The texts of its answer are marked as its own, for tenants do not read them.
+    The texts in the answer are marked as written by the driver, so that tenants do not see them.
     """
     task = call.task
     try:
         answer = _asked(driver, call)
-    except Unavailable as error:  # as when the driver's own process has died
+    except Unavailable as error:  # for example because the driver's separate process died
         answer = Unknown(str(error))
-    except Exception as error:  # a driver's fault must not stop the others
+    except Exception as error:  # one faulty driver must not stop the others
         log.exception("driver %s broke in %s of %s", task.driver, call.verb, task.name)
         return Unknown(f"{driver_named(task.driver)} broke: {error}")
     if isinstance(answer, Done):
         return replace(answer, note=mark_driver_text(answer.note, HOOK)) if answer.note else answer
-    # The answer first: to ask what a driver can do takes forty times as long.
-    if not isinstance(answer, Failed | Unknown | Refused) or isinstance(driver, InOwnWords):
+    # The type of the answer first: a check of the protocol takes forty times as long.
+    if not isinstance(answer, Failed | Unknown | Refused) or isinstance(driver, TrustedText):
         return answer
     return replace(answer, why=mark_driver_text(answer.why, task.driver))
 
@@ -148,9 +147,9 @@ def _asked(driver: Driver, call: DriverCall) -> Answer:
 
 
 def _reached(driver: Driver, task: DriverTask) -> Reached:
-    """Have a driver try to reach a host; one that breaks in it does not.
+    """Test the connection to a host. An exception means that it is unreachable.
 
-    If the driver's own process dies meanwhile, that says nothing: another host may have crashed it.
+    If the driver's separate process dies, that says nothing: another host may have crashed it.
     """
     if task.source is None or not isinstance(driver, Reaching):
         return Reached(None)
@@ -158,16 +157,16 @@ def _reached(driver: Driver, task: DriverTask) -> Reached:
         return Reached(driver.reach(task.source))
     except Unavailable:
         raise
-    except Exception as error:  # as of any other call
+    except Exception as error:
         log.exception("driver %s broke in reaching %s", task.driver, task.source.name)
         return Reached(f"{driver_named(task.driver)} broke: {error}")
 
 
 def _refusal(driver: Driver, task: DriverTask) -> Refused | Unknown | None:
-    """Have a driver look once more at the host that a machine is to go to, right before the step begins.
+    """Precheck the target host again, immediately before the step begins.
 
-    Another host is chosen for one that does not answer. A live move waits for it: it must not become a
-    redeploy because a hypervisor is away for a moment.
+    If the target does not answer, another host is chosen. A live move waits instead: it must not become a
+    redeploy because a hypervisor is briefly unavailable.
     """
     answer = _prechecked(driver, task)
     if isinstance(answer, Unknown) and task.target is not None and answer.host == task.target.name:
@@ -178,7 +177,7 @@ def _refusal(driver: Driver, task: DriverTask) -> Refused | Unknown | None:
 
 
 def _prechecked(driver: Driver, task: DriverTask) -> Refused | Unknown | None:
-    """Ask a driver that can tell beforehand whether a machine can go to a host; None: it can."""
+    """Ask the driver whether a machine can move to its target. None: it can, or the driver cannot tell."""
     if task.target is None or task.machine is None or not isinstance(driver, Prechecking):
         return None
     why = driver.precheck(task)
@@ -187,17 +186,17 @@ def _prechecked(driver: Driver, task: DriverTask) -> Refused | Unknown | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverCallCounts:
-    """The calls made in lanes since the start, and those that are being made."""
+    """Counters of the calls in lanes since the start."""
 
     answered: Mapping[tuple[str, ...], int] = field(default_factory=dict)  # by driver, verb and answer
     durations: Mapping[tuple[str, ...], Distribution] = field(default_factory=dict)  # by driver and verb
     running: Mapping[str, int] = field(default_factory=dict)  # by driver
     hung: Mapping[str, int] = field(default_factory=dict)  # by driver
-    crashes: Mapping[str, int] = field(default_factory=dict)  # of drivers' own processes, by driver
+    crashes: Mapping[str, int] = field(default_factory=dict)  # of separate driver processes, by driver
 
 
 class Prechecks:
-    """Asks drivers about moves, and knows of which no answer has come."""
+    """Asks drivers about moves, and tracks which calls are open."""
 
     def __init__(
         self,
@@ -212,14 +211,14 @@ class Prechecks:
         self._open: set[tuple[object, ...]] = set()
 
     def ask(self, tasks: Iterable[DriverTask], now: datetime) -> list[CallAnswer]:
-        """Have drivers asked about these moves; return what was answered at once."""
+        """Ask drivers about these moves; return the answers that come immediately."""
         answers = []
         for task in tasks:
             if (named := task.target) is None or _move(task) in self._open:
                 continue
-            # A host that a machine may go to is often only named.
-            asked = replace(task, target=self._find_host(named.name) or named, now=now)
-            call = precheck_call(asked)
+            # Tasks often have only the name of a possible target.
+            target = self._find_host(named.name) or named
+            call = precheck_call(replace(task, target=target, now=now))
             driver = self._drivers[task.driver]
             if driver.limits is None:
                 answers.append(CallAnswer(call=call, answer=perform(driver, call)))
@@ -229,7 +228,7 @@ class Prechecks:
         return answers
 
     def hear(self, answer: CallAnswer) -> CallAnswer:
-        """Take note of an answer; of a call that hangs another one comes in the end."""
+        """Take an answer. A call that hangs stays open, because another answer follows."""
         if not answer.hangs:
             self._open.discard(_move(answer.call.task))
         return answer
@@ -241,7 +240,7 @@ def precheck_call(task: DriverTask) -> DriverCall:
 
 
 def move_answer(answer: CallAnswer) -> MoveAnswer:
-    """Return what a driver says of a move."""
+    """Return a driver's answer about a move."""
     match answer.answer:
         case Refused(why=why):
             return MoveAnswer(refused=why)

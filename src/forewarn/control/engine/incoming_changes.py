@@ -1,15 +1,14 @@
-"""What happened outside the engine, on its way into the store.
+"""Changes from outside the engine: polls and notices of guests, external reports, reachability of hosts.
 
-Guests poll and are sent events, external work is reported of or not, and hosts can be reached or not. Each
-is known in memory first.
+Each is in memory first, and saved here.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from forewarn.control.interfaces import ExternalReports
 from forewarn.control.host_reachability import Reachability, ReachState
+from forewarn.control.interfaces import ExternalReports
 from forewarn.control.unsaved_activity import UnsavedNotices, UnsavedPolls
 from forewarn.control.use_case import Context, EngineContext, UseCase
 from forewarn.core.basic_types import FOREWARN, HostName, OrderId
@@ -18,30 +17,32 @@ from forewarn.core.model.order import Order
 from forewarn.core.orders import lost_hosts, reports
 from forewarn.core.orders.reports import Presence
 from forewarn.store.batch import Transaction
-from forewarn.store.queries.service_time import TimeQueries
 
 
 class ExternalTimeout(UseCase):
-    """Fails external orders that are not reported of in time."""
+    """Fails external orders whose reports time out."""
 
     def __init__(self, context: Context, *, external: ExternalReports) -> None:
-        """Go on waiting for reports of all that others are at."""
+        """Restart the timeouts of all external orders under way."""
         super().__init__(context)
         self._external = external
         now = context.real_now()
         with self._store.read() as snapshot:
-            presence = _presence(snapshot.time)
+            # If service time is not real time, it is unknown when a server could receive reports.
+            present_at, presence = snapshot.time.present_at(), None
+            if present_at is not None and snapshot.time.kind() is TimeKind.SYSTEM:
+                presence = Presence(until=present_at, absences=tuple(snapshot.time.absences()))
             for order in filter(_is_awaited, snapshot.due.orders_under_way()):
                 limit = order.terms.heartbeat or self._policy.external_silence
                 silent_for = reports.silence_before_start(limit, order.heard_at, presence, now=now)
                 external.heard(order.id, limit, silent_for=silent_for)
 
     def overdue(self) -> Mapping[OrderId, str]:
-        """Return the orders without a report in time, and why that is a failure."""
+        """Return the orders whose report timed out, each with the reason to fail it with."""
         return self._external.overdue()
 
     def fail(self, tx: Transaction, order: OrderId, now: datetime, *, why: str) -> None:
-        """Fail an order; one whose work is over, or was never taken up, is only forgotten."""
+        """Fail an order whose report timed out. Only stop its timeout if no external work is under way."""
         with self._saving(tx, tx.rules.around(orders=[order]), now=now) as draft:
             known = draft.orders.get(order)
             if known is not None and _is_awaited(known):
@@ -49,20 +50,12 @@ class ExternalTimeout(UseCase):
         tx.after_commit(lambda: self._external.forget(order))
 
 
-def _presence(time: TimeQueries) -> Presence | None:
-    """Return when a server could hear reports, if service time is the world's own; else nothing is known."""
-    present_at = time.present_at()
-    if present_at is None or time.kind() is not TimeKind.SYSTEM:
-        return None
-    return Presence(until=present_at, absences=tuple(time.absences()))
-
-
 def _is_awaited(order: Order) -> bool:
     return any(map(reports.is_taken_up, order.driven))
 
 
 class GuestActivitySaver(UseCase):
-    """Saves which events guests were sent at once, and which machines have polled now and then."""
+    """Saves notices immediately, and polls from time to time."""
 
     def __init__(self, context: EngineContext, *, polls: UnsavedPolls, unsaved: UnsavedNotices) -> None:
         super().__init__(context)
@@ -73,31 +66,31 @@ class GuestActivitySaver(UseCase):
         self._saved_at: datetime | None = None
 
     def save_due(self, now: datetime) -> bool:
-        """Save what is to be saved by now, but only a part of many polls; return whether more are left."""
+        """Save notices, and polls that are due, in chunks; return whether more polls are left."""
         self.save_notices()
         if now >= self._polls_due(now):
             self.polls.collect()
             self._saved_at = now
-        if self.polls.half_saved:
+        if self.polls.has_unsaved:
             self.polls.save_some(self._activity_store)
-        return self.polls.half_saved
+        return self.polls.has_unsaved
 
     def next_due(self, now: datetime) -> datetime | None:
-        """Return when polls are saved next; None while there are none."""
-        if self.polls.half_saved:
+        """Return when to save polls next; None if there are none."""
+        if self.polls.has_unsaved:
             return now
         return self._polls_due(now) if self.polls.pending() else None
 
     def save_notices(self) -> None:
-        """Save what guests have been sent since the last time."""
+        """Save new notices."""
         if self._unsaved.pending():
             self._transact(_only_notices)
 
     def save_polls(self, now: datetime) -> None:
-        """Save all polls that there are."""
+        """Save all polls."""
         self.polls.collect()
         self._saved_at = now
-        while self.polls.half_saved:
+        while self.polls.has_unsaved:
             self.polls.save_some(self._activity_store)
 
     def _polls_due(self, now: datetime) -> datetime:
@@ -107,17 +100,17 @@ class GuestActivitySaver(UseCase):
 
 
 def _only_notices(_: Transaction) -> None:
-    """Save nothing else: each transaction begins by saving the notices that guests were sent."""
+    """Do nothing else: every transaction begins by saving the new notices."""
 
 
-NOT_ASKED = "its driver is not asked any more"
+NOT_ASKED = "its driver no longer tests the connection"
 
 
 class ReachabilitySaver(UseCase):
-    """Keeps in the store since when hosts cannot be reached."""
+    """Saves since when hosts are unreachable."""
 
     def save(self, tx: Transaction, hosts: Mapping[HostName, Reachability]) -> None:
-        """Save what has changed of these hosts since it was last saved."""
+        """Save changes of the reachability of these hosts."""
         found = {name: host for name in sorted(hosts) if (host := tx.fleet.host(name)) is not None}
         with self._saving(tx, replace(tx.rules.around(), hosts=found)) as draft:
             for name in found:

@@ -1,4 +1,4 @@
-"""When something falls due next: as it was last read, or as saved since, and so never later than it does."""
+"""The next due time, as last read or as committed since. It may be too early, but never too late."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,7 +11,7 @@ from forewarn.store.snapshots import ReadStore
 
 
 class FirstDue(NamedTuple):
-    """When orders, rollouts and the silence of groups are due."""
+    """When the next order and rollout are due, and when the next group falls silent."""
 
     order: datetime | None
     rollout: datetime | None
@@ -22,17 +22,17 @@ NOTHING_DUE = FirstDue(None, None, None)
 
 
 class NextDue:
-    """The earliest moment at which there is something to do: as last read, or as saved since."""
+    """The earliest time at which there is work to do."""
 
     def __init__(self, store: ReadStore, *, policy: Policy) -> None:
         self._store = store
         self._policy = policy
-        self.at: datetime | None = None  # None: nothing will be, as far as is known
+        self.at: datetime | None = None  # None: nothing is due, as far as is known
         self._unknown = True
 
     def look(self, now: datetime) -> FirstDue:
-        """Read what falls due next; all that a tick reads if nothing is."""
-        self.at, self._unknown = None, False  # what is saved from now on is noted
+        """Read the next due times. This is all that a tick reads if nothing is due."""
+        self.at, self._unknown = None, False  # before the read: later commits are noted
         try:
             with self._store.read() as snapshot:
                 moments, absences = snapshot.due.moments(after=now), snapshot.time.absences()
@@ -45,14 +45,14 @@ class NextDue:
         return FirstDue(moments.order, moments.rollout, silent)
 
     def note(self, saved: Saved) -> None:
-        """Take what was saved; what may have been is looked for."""
+        """Note committed changes. After an uncertain commit, `is_reached` is true until the next `look`."""
         if saved is None:
             self._unknown = True
         for each in saved or ():
             self.sooner(*_moments(each, self._policy))
 
     def sooner(self, *moments: datetime | None) -> None:
-        """Take moments that may come before what is known."""
+        """Note times that may be earlier than the known one."""
         known = [moment for moment in (self.at, *moments) if moment is not None]
         self.at = min(known, default=None)
 

@@ -1,11 +1,11 @@
-"""Carrying orders on: drivers are asked outside any transaction, then all they have said is saved in one."""
+"""Advancing orders: call the drivers outside any transaction, then save all their answers in one."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
 
 from forewarn.control.driver import Cancelled, Done, Driver, Failed, NotBegun, Running, TooLate, Unknown
+from forewarn.control.driver_outbox import RunningStep, running_steps
 from forewarn.control.engine.driver_attempts import DriverAttempts
 from forewarn.control.engine.driver_calls import (
     CallAnswer,
@@ -17,7 +17,7 @@ from forewarn.control.engine.driver_calls import (
     Verb,
     move_answer,
 )
-from forewarn.control.steps_under_way import StepUnderWay, steps_of
+from forewarn.control.paging import chunks
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.basic_types import EXTERNAL, HostName, OrderId
 from forewarn.core.draft import Draft, RoomNotLoaded
@@ -29,19 +29,18 @@ from forewarn.store.batch import Transaction
 
 log = logging.getLogger(__name__)
 
-# Loaded, decided and saved together: as many as a wave of the usual size has.
+# Orders per transaction: the size of a usual wave.
 TOGETHER = 20
-# The same while callers are about, who get their turn between two of these: a choice between their waiting
-# and the transactions that it takes.
+# The same while callers wait, who get their turn between two transactions.
 FEW = 3
-# A driver that wants to be asked again at once would keep the engine from everything else.
+# A driver that asks to be called again immediately would starve all other work.
 SHORTEST_WAIT = timedelta(seconds=1)
-# When a driver that could not tell is asked again, in service time.
+# When to call a driver again that could not tell, in service time.
 ASK_AGAIN = timedelta(seconds=30)
 
 
 class OrderWork(UseCase):
-    """Carries orders as far as they can go, and lets drivers act."""
+    """Advances orders as far as possible, and calls the drivers."""
 
     def __init__(self, context: EngineContext, *, drivers: Mapping[str, Driver], calls: DriverCalls) -> None:
         super().__init__(context)
@@ -49,15 +48,15 @@ class OrderWork(UseCase):
         self._attempts = DriverAttempts(
             drivers, calls=calls, real_now=context.real_now, find_host=self._find_host
         )
-        self._started = False  # whether all that ran before the start is known
-        self._wanted: dict[AttemptId, None] = {}  # whose drivers are to be asked
+        self._started = False  # whether the attempts from before the start are known
+        self._wanted: dict[AttemptId, None] = {}  # the attempts whose drivers must be called
         self._prechecks = Prechecks(drivers, calls=calls, find_host=self._find_host)
-        self._under_way.lose()
+        self._outbox.mark_incomplete()
 
     @property
     def has_news(self) -> bool:
-        """Whether drivers are to be told something."""
-        return bool(self._under_way) or bool(self._wanted)
+        """Whether there are committed changes that drivers do not know yet."""
+        return bool(self._outbox) or bool(self._wanted)
 
     def work_on(
         self,
@@ -67,47 +66,47 @@ class OrderWork(UseCase):
         should_yield: Callable[[], bool] = lambda: False,
         few: bool = False,
     ) -> list[OrderId]:
-        """Decide on orders by what their drivers say; return those that cannot go on.
+        """Advance orders according to the answers of their drivers; return those that cannot continue.
 
-        Once it should give way, the rest is left for later; only few are decided on at a time while others
-        may come in between.
+        Once `should_yield` returns true, the rest is left for the next tick. With `few`, fewer orders share a
+        transaction, so that other callers get their turn more often.
         """
         faults = self.tell_drivers(now)
-        for some in _chunks(orders, FEW if few else TOGETHER):
+        for some in chunks(orders, FEW if few else TOGETHER):
             self._attempts.take_over(self._load(self._attempts.unloaded(some), now))
             answers = self._believed(self._attempts.ask(self._attempts.due(some, now), now))
             faults += self._decide_each(some, answers, now)
             if should_yield():
-                break  # drivers are told with the next piece
+                break  # the next piece calls the drivers
             faults += self.tell_drivers(now)
         return faults
 
     def tell_drivers(self, now: datetime) -> list[OrderId]:
-        """Have drivers begin, and call off, what was saved since the last time; return what cannot go on."""
+        """Call drivers for all committed changes of steps; return the orders that cannot continue."""
         faults: list[OrderId] = []
         while True:
-            self._wanted.update(dict.fromkeys(self._attempts.take_over(*self._under_way.take())))
-            if self._under_way.incomplete:
+            self._wanted.update(dict.fromkeys(self._attempts.take_over(*self._outbox.take())))
+            if self._outbox.incomplete:
                 self._wanted.update(dict.fromkeys(self._find_running(now)))
             answers = self._believed(
                 self._attempts.ask(list(filter(self._attempts.knows, self._wanted)), now)
             )
-            answers += self._prechecks.ask(self._under_way.take_prechecks(), now)
-            for some in _chunks(_orders_of(answers)):
-                # They have been looked at: that something begins, or is under way, gives no machine a host.
+            answers += self._prechecks.ask(self._outbox.take_prechecks(), now)
+            for some in chunks(_orders_of(answers), TOGETHER):
+                # A step that begins or continues gives no machine a new host.
                 faults += self._decide_each(some, answers, now, room=False)
-            self._wanted.clear()  # not before: what could not be saved is asked about again
+            self._wanted.clear()  # not earlier: if saving fails, these calls are repeated
             if not answers:
                 return faults
 
     def take_answers(self, answers: Sequence[CallAnswer]) -> None:
-        """Save what drivers that take their time have said, and have them asked what comes next.
+        """Save the answers to calls in lanes, and submit the calls that follow.
 
-        If it raises, nothing has been asked yet, and the same answers may come again. The drivers of an order
-        that cannot go on are asked again later.
+        If it raises, nothing was submitted, and the same answers may come again. If an order cannot continue,
+        its drivers are called again later.
         """
         now, believed = self._clock.now(), self._believed(answers)
-        for some in _chunks(_orders_of(believed)):
+        for some in chunks(_orders_of(believed), TOGETHER):
             self._decide_each(some, believed, now)
         self.tell_drivers(now)
         for each in answers:
@@ -130,9 +129,9 @@ class OrderWork(UseCase):
         *,
         room: bool | None = None,
     ) -> list[OrderId]:
-        """Decide on orders together; if that is not possible, on each by itself. Return what cannot go on.
+        """Decide on orders in one transaction, or one by one if that fails; return the faulty ones.
 
-        `room`: whether machines may have to be given hosts; None: as the orders say.
+        `room`: whether machines may need new hosts. None: according to the orders.
         """
         try:
             self._transact(lambda tx: self._decide(tx, orders, answers, now, room=room))
@@ -172,14 +171,14 @@ class OrderWork(UseCase):
                 if order in draft.orders and draft.orders[order].open:
                     lifecycle.advance(draft, order, policy=self._policy)
 
-    # What runs
+    # Running steps
 
     def _find_running(self, now: datetime) -> list[AttemptId]:
-        """Find what runs and nobody has told of: at the start it may have been begun, later it has not been.
+        """Load the running steps that the outbox has missed, and forget the ended ones.
 
-        What runs no more is forgotten. Return the attempts whose drivers are to be asked; others fall due.
+        After a start they may have begun; later they have not. Return the attempts whose drivers must be
+        called now. The others fall due.
         """
-        # Locked, so that a commit whose answer was lost has landed or failed before this reads.
         orders = self._transact(_orders_under_way)
         steps = {
             AttemptId(order.id, step.subject, step.attempt): self._is_unasked(order, step)
@@ -195,25 +194,25 @@ class OrderWork(UseCase):
             for id_, is_unasked in steps.items()
             if not self._attempts.knows(id_) or (is_unasked and not self._attempts.is_loaded(id_))
         ]
-        for some in _chunks(dict.fromkeys(id_.order for id_ in missing)):
+        for some in chunks(dict.fromkeys(id_.order for id_ in missing), TOGETHER):
             self._attempts.take_over(self._load(some, now))
-        self._under_way.incomplete = False
+        self._outbox.incomplete = False
         return [id_ for id_ in missing if self._attempts.is_loaded(id_)]
 
     def _is_unasked(self, order: Order, step: Step | HostStep) -> bool:
-        """Return whether nothing but a call brings news of a step; those who work outside report."""
+        """Return whether only a driver call brings news of a step. External programs report by themselves."""
         driver = order.driver_of(step)
         falls_due = step.look_at is not None or driver == EXTERNAL
         return self._attempts.is_laned(driver) or not falls_due
 
-    def _load(self, orders: Sequence[OrderId], now: datetime) -> dict[AttemptId, StepUnderWay]:
-        """Load the steps of orders that run, as their drivers are given them."""
+    def _load(self, orders: Sequence[OrderId], now: datetime) -> dict[AttemptId, RunningStep]:
+        """Load the running steps of orders."""
         if not orders:
             return {}
         with self._store.read() as snapshot:
             draft = self._draft(snapshot.rules.around(orders=orders, room=False), now=now)
         loaded = (draft.orders[order] for order in orders if order in draft.orders)
-        steps = (step for order in loaded for step in steps_of(draft, order, order.driven))
+        steps = (step for order in loaded for step in running_steps(draft, order, order.driven))
         return {step.task.id: step for step in steps}
 
     def _find_host(self, name: HostName) -> Host | None:
@@ -222,7 +221,7 @@ class OrderWork(UseCase):
 
 
 def _take(draft: Draft, answer: CallAnswer, *, laned: bool) -> None:
-    """Take what a driver has said of a step; what it says of real time is not service time."""
+    """Apply a driver's answer to a step. Times in the answer of a driver with limits are not service time."""
     id_, soonest = answer.call.task.id, draft.now + SHORTEST_WAIT
     match answer.answer:
         case Done(host=host, impact=impact, note=note):
@@ -238,15 +237,14 @@ def _take(draft: Draft, answer: CallAnswer, *, laned: bool) -> None:
         case Refused(why=why, unreached=unreached):
             turned_down = reports.step_target_unreachable if unreached else reports.step_refused
             turned_down(draft, id_, why=why)
-        case Cancelled() | TooLate() as called_off:
-            report = reports.step_cancelled if called_off == Cancelled() else reports.step_too_late
+        case Cancelled() | TooLate() as cancel:
+            report = reports.step_cancelled if isinstance(cancel, Cancelled) else reports.step_too_late
             report(draft, id_)
         case NotBegun() | Possible() | Reached():
-            pass  # it goes on
+            pass
 
 
 def _take_precheck(draft: Draft, answer: CallAnswer) -> None:
-    """Take what a driver has said of a move before it is announced."""
     task, said = answer.call.task, move_answer(answer)
     if task.target is not None:
         target = task.target.name
@@ -254,7 +252,7 @@ def _take_precheck(draft: Draft, answer: CallAnswer) -> None:
 
 
 def _hosts_named(answers: Iterable[CallAnswer]) -> list[HostName]:
-    """Return the hosts where drivers say that machines are, other than those they were to be on."""
+    """Return the hosts that drivers name in Done, except the current host and the target of the machine."""
     named = []
     for each in answers:
         task, host = each.call.task, each.answer.host if isinstance(each.answer, Done) else None
@@ -267,12 +265,6 @@ def _orders_of(answers: Iterable[CallAnswer]) -> Iterable[OrderId]:
     return dict.fromkeys(each.call.task.order for each in answers)
 
 
-def _chunks(orders: Iterable[OrderId], size: int | None = None) -> Iterator[list[OrderId]]:
-    left = iter(orders)
-    while some := list(islice(left, size or TOGETHER)):
-        yield some
-
-
 def _orders_under_way(tx: Transaction) -> Sequence[Order]:
-    tx.lock()
+    tx.lock()  # waits until an uncertain commit has succeeded or failed
     return tx.due.orders_under_way()

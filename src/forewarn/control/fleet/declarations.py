@@ -1,4 +1,4 @@
-"""Declaring the fleet: machine by machine, or as a whole."""
+"""Declaring the fleet: single machines, or the fleet as a whole."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,100 +11,86 @@ from forewarn.control.fleet.fleet_application import (
     CheckedFleet,
     FleetApplication,
     FleetTurns,
-    left_behind,
+    find_leftovers,
 )
 from forewarn.control.fleet.fleet_import import ImportDryRuns
 from forewarn.control.use_case import Context, Reading, UseCase
-from forewarn.core.basic_types import GroupKind, GroupName, Kind, NameKind, ProjectName
+from forewarn.core.basic_types import GroupName, Kind, NameKind, ProjectName
 from forewarn.core.errors import Conflict, Invalid, NotFound, UnknownName
 from forewarn.core.fleet import applying, machines
 from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, cut, difference
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.slice import Slice
-from forewarn.core.time_formats import format_span
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
+from forewarn.core.scope import EVERYTHING
+from forewarn.core.time_formats import format_span
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
 from forewarn.store.queries.fleet import FleetQueries
 
-# A refusal names no more machines than a person reads.
-_MACHINES_NAMED = 5
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedDomains:
-    """Update domains that could be applied when they were looked at."""
+    """Update domains that could be applied when they were checked."""
 
     fitted: FittedDomains
     fleet: CheckedFleet
 
 
 class DomainDryRuns(Reading):
-    """What shows how update domains would follow the hosts."""
+    """Dry runs that fit update domains to hosts."""
 
     def domains(self, group: GroupName | None, *, by: str) -> CheckedDomains:
-        """Fit the update domains of all groups, or of one, to the hosts; nothing is saved."""
+        """Fit the update domains of all groups, or of one, to the hosts. Saves nothing."""
         with self._store.read() as snapshot:
             base = snapshot.rules.everything()
-            if group is not None and not _is_declared(base, group):
-                raise naming.unknown(NameKind.GROUP, group)
+            if group is not None:
+                naming.check_group(snapshot.fleet, group, scope=EVERYTHING)
         fitted = fit(base.machines.values(), base.groups, only=group)
         _refuse_while_announced(base, fitted)
-        whole = FleetChange(
-            machines=tuple(
-                DeclaredMachine(
-                    spec=replace(
-                        machines.spec_of(base.machines[id_], base.groups[base.machines[id_].group]),
-                        update_domain=domain,
-                    ),
-                    known=id_,
-                )
-                for id_, domain in fitted.domains.items()
-            )
-        )
+        declared = []
+        for id_, domain in fitted.domains.items():
+            spec = machines.spec_of(base.machines[id_], base.groups[base.machines[id_].group])
+            declared.append(DeclaredMachine(spec=replace(spec, update_domain=domain), known=id_))
+        whole = FleetChange(machines=tuple(declared))
         changes = tuple(applying.apply(self._draft(base), whole, by=by))
         return CheckedDomains(
             fitted=fitted, fleet=CheckedFleet(changes=changes, parts=cut(whole, base, at_once=AT_ONCE))
         )
 
 
-def _is_declared(base: Slice, group: GroupName) -> bool:
-    return group in base.groups and base.groups[group].kind is not GroupKind.STANDALONE
-
-
 def _refuse_while_announced(base: Slice, fitted: FittedDomains) -> None:
-    """Refuse to change machines that an open event names: guests know them under the present domains."""
+    """Raise Conflict if an open event names a machine that would change its update domain."""
     named = {each.machine: each.name for event in base.events.values() for each in event.resources}
     names = sorted(name for id_, name in named.items() if id_ in fitted.domains)
     if names:
-        shown = ", ".join(f'"{name}"' for name in names[:_MACHINES_NAMED])
-        more = f" and {len(names) - _MACHINES_NAMED} more" if len(names) > _MACHINES_NAMED else ""
+        shown = naming.shortened([f'"{name}"' for name in names])
         raise Conflict(
-            f"update domains of {shown}{more} would change, and open events name them: "
+            f"update domains of {shown} would change, and open events name them: "
             "wait until those are over, or fit another group alone (group)"
         )
 
 
 class FleetDryRuns(DomainDryRuns, ImportDryRuns):
-    """What shows the changes that a declaration would make."""
+    """Dry runs of declarations."""
 
     def changes(self, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
-        """Return what would change if the fleet were made what is declared."""
+        """Return the changes that a declaration would make."""
         return self.check(spec, by=by).changes
 
     def check(self, spec: FleetSpec, *, by: str) -> CheckedFleet:
-        """Apply a declaration to a draft that is not saved: what that changes, and in which parts."""
+        """Apply a declaration to a draft that is not saved; return its changes and parts."""
         check_declaration(spec, self._drivers_known)
         with self._store.read() as snapshot:
             base = snapshot.rules.everything()
             draft, whole = self._draft(base), difference(base, spec)
-            changes = (*applying.apply(draft, whole, by=by), *left_behind(snapshot, draft).lines())
+            changes = (*applying.apply(draft, whole, by=by), *find_leftovers(snapshot, draft).lines())
         return CheckedFleet(changes=changes, parts=cut(whole, base, at_once=AT_ONCE))
 
 
 def check_declaration(spec: FleetSpec, drivers: KnownDrivers) -> None:
-    """Refuse a declaration that contradicts itself, or names a driver that is not there."""
+    """Raise Invalid if a declaration is inconsistent or names an unusable driver."""
     drivers.check(spec.defaults.driver, where="defaults.driver")
     for host in spec.hosts:
         drivers.check(host.driver, where=f"hosts.{host.name}: driver")
@@ -112,7 +98,7 @@ def check_declaration(spec: FleetSpec, drivers: KnownDrivers) -> None:
 
 
 class FleetCommands(UseCase, FleetDryRuns):
-    """The use cases that declare the fleet, and turn its clock."""
+    """Use cases that declare the fleet, and advance its clock."""
 
     def __init__(self, context: Context, *, webhooks_changed: Signal) -> None:
         super().__init__(context)
@@ -129,12 +115,16 @@ class FleetCommands(UseCase, FleetDryRuns):
         change: Callable[[MachineSpec | None], MachineSpec],
         by: str,
     ) -> Machine:
-        """Add a machine, or change one; `change` makes the new declaration of the present one, if any."""
-        known = _known_machine(tx.fleet, name, project)
-        spec = change(_present_spec(tx.fleet, known))
-        if known is None and spec.name.casefold() != name.casefold():
-            raise Invalid(f'name: expected "{name}", got "{spec.name}"')
+        """Add or change a machine. `change` maps the present declaration, or None, to the new one."""
+        try:
+            known: Machine | None = tx.fleet.machine(name, project=project)
+        except NotFound:
+            known = None
+        group = tx.fleet.group(known.group) if known else None
+        spec = change(machines.spec_of(known, group) if known and group else None)
         if known is None:
+            if spec.name.casefold() != name.casefold():
+                raise Invalid(f'name: expected "{name}", got "{spec.name}"')
             _check_fleet(tx.fleet, name)
         spec = self._in_project_of_group(tx.fleet, spec)
         around = tx.rules.around(
@@ -148,7 +138,7 @@ class FleetCommands(UseCase, FleetDryRuns):
             return machines.put(draft, spec, draft.machines[known.id] if known else None, by=by)
 
     def delete_machine(self, tx: Transaction, name: str, *, project: ProjectName | None, by: str) -> Machine:
-        """Take a machine out of the fleet."""
+        """Remove a machine from the fleet."""
         machine = tx.fleet.machine(name, project=project)
         with self._saving(tx, tx.rules.around(machines=[machine.id])) as draft:
             machines.remove(draft, machine, by=by)
@@ -157,7 +147,7 @@ class FleetCommands(UseCase, FleetDryRuns):
     def apply_fleet(
         self, transact: Transact, spec: FleetSpec, *, digest: str | None = None, by: str
     ) -> tuple[str, ...]:
-        """Make the fleet what is declared, and return what that changes."""
+        """Apply a declaration; return its changes."""
         with self.turns.alone():
             if self.turns.in_doubt:
                 transact(self.resolve_doubt)
@@ -167,13 +157,13 @@ class FleetCommands(UseCase, FleetDryRuns):
         return application.changes
 
     def resolve_doubt(self, tx: Transaction) -> None:
-        """Wait until a part whose saving was not answered is saved or undone."""
+        """Wait until an uncertain commit of a part has succeeded or failed."""
         if self.turns.in_doubt:
-            tx.lock()  # that part would hold it until it is saved or undone
+            tx.lock()  # the uncertain transaction holds it until then
             self.turns.in_doubt = False
 
     def application(self, checked: CheckedFleet, *, digest: str | None = None, by: str) -> FleetApplication:
-        """Return what applies a declaration that was checked, a part at a time."""
+        """Return the application of a checked declaration, which saves it in parts."""
         return FleetApplication(
             self._context,
             checked,
@@ -184,15 +174,14 @@ class FleetCommands(UseCase, FleetDryRuns):
         )
 
     def applied_fleet(self) -> str | None:
-        """Return the digest of the fleet file last applied."""
+        """Return the digest of the fleet file applied last."""
         with self._store.read() as snapshot:
             return snapshot.fleet_file.applied()
 
     def clock_advanced(self, tx: Transaction, way: timedelta, *, by: str) -> None:
-        """Record who turns the clock, and how far, before it is turned."""
+        """Record who advances the clock, and by how much, before it is advanced."""
         with self._saving(tx) as draft:
-            until = f"{draft.now + way:%Y-%m-%dT%H:%M:%SZ}"
-            why = f"by {format_span(way)} to {until}"
+            why = f"by {format_span(way)} to {draft.now + way:%Y-%m-%dT%H:%M:%SZ}"
             draft.record(Kind.CLOCK_ADVANCED, None, by=by, reason=why)
 
     def _in_project_of_group(self, fleet: FleetQueries, spec: MachineSpec) -> MachineSpec:
@@ -210,7 +199,7 @@ class FleetCommands(UseCase, FleetDryRuns):
 
 
 def _check_fleet(fleet: FleetQueries, name: str) -> None:
-    """Refuse a machine before there is anything that could carry it; then there are no projects either."""
+    """Raise Invalid if the fleet has no hosts yet. It then has no projects either."""
     if not fleet.hosts(after=None, limit=1)[0]:
         raise Invalid(
             f'machine "{name}": the fleet has no hosts yet: declare it first (forewarn fleet apply FILE)'
@@ -220,17 +209,3 @@ def _check_fleet(fleet: FleetQueries, name: str) -> None:
 def _no_such(spec: MachineSpec, kind: NameKind, got: str) -> Invalid:
     expected = f"expected one of the {kind}s, got {got!r}"
     return Invalid(f'machine "{spec.name}": {kind}: {expected}', unknown=UnknownName(kind=kind, name=got))
-
-
-def _known_machine(fleet: FleetQueries, name: str, project: ProjectName | None) -> Machine | None:
-    try:
-        return fleet.machine(name, project=project)
-    except NotFound:
-        return None
-
-
-def _present_spec(fleet: FleetQueries, known: Machine | None) -> MachineSpec | None:
-    if known is None:
-        return None
-    group = fleet.group(known.group)
-    return machines.spec_of(known, group) if group else None

@@ -1,118 +1,117 @@
-"""A declared fleet on its way into the store: checked whole, then saved a part at a time.
+"""Applying a declared fleet: it is checked as a whole, then saved in parts.
 
-A fleet of many machines would else be one transaction, for which everybody waits. Each part is decided anew
-on what is there by then, so that others may change things in between. What a crash has left out is done when
-the same fleet is applied again.
+One transaction for a large fleet would block all other callers. Each part is decided on the current fleet, so
+other changes may come in between. After a crash, applying the same fleet again does the rest.
 
-A part that was begun ends, though its caller may have been told that the database is too slow: until then no
-other fleet is applied. Nor is one looked at before it is known what has become of a part whose saving was not
-answered.
+A part that has begun is always completed, even if its caller has received a timeout. Until
+then no other fleet is applied. After an uncertain commit of a part, its outcome is resolved before another
+fleet is checked.
 """
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
+from forewarn.control.paging import all_pages
 from forewarn.control.use_case import Context, UseCase
 from forewarn.control.webhook_use_cases import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core.access import Token
-from forewarn.core.basic_types import DEFAULT_PROJECT, Kind, MachineId, ProjectName
+from forewarn.core.basic_types import DEFAULT_PROJECT, Kind, MachineId
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, Unavailable, Uncertain
 from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet import applying
 from forewarn.core.fleet.fleet_changes import FleetChange
-from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.slice import Slice
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.text_formats import counted
+from forewarn.core.webhook_rules import Webhook
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact, Transaction
-from forewarn.store.queries.callers import WebhookQueries
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
 
 PROJECT_REMOVED = "its project is removed"
+ANOTHER = "another fleet is being applied: try again later"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
-    """What projects leave behind."""
+class ProjectLeftovers:
+    """Tokens and webhooks of removed projects."""
 
     tokens: Sequence[Token]
     webhooks: Sequence[Webhook]
 
     def lines(self) -> Iterator[str]:
-        """Write each in a line, as the changes of a fleet are."""
+        """Yield a line for each, in the format of fleet changes."""
         yield from (f"- token {access.describe(token)}" for token in self.tokens)
         yield from (f"- {named(webhook)}" for webhook in self.webhooks)
 
 
-def left_behind(snapshot: Snapshot, draft: Draft) -> Leaving:
-    """Find what the projects that a draft removes leave behind; the default one is always there."""
+def find_leftovers(snapshot: Snapshot, draft: Draft) -> ProjectLeftovers:
+    """Find the tokens and webhooks of the projects that a draft removes. The default project always stays."""
     gone = draft.base.projects.keys() - draft.projects.keys() - {DEFAULT_PROJECT}
     if not gone:
-        return Leaving(tokens=(), webhooks=())
-    return Leaving(
+        return ProjectLeftovers(tokens=(), webhooks=())
+    webhooks, _ = snapshot.webhooks.page(project=None, after=None, limit=MOST_WEBHOOKS)
+    return ProjectLeftovers(
         tokens=[token for token in snapshot.tokens.in_force() if token.project in gone],
-        webhooks=_own_webhooks(snapshot.webhooks, gone),
+        webhooks=[webhook for webhook in webhooks if webhook.owner in gone],
     )
 
 
-def let_go(tx: Transaction, draft: Draft, leaving: Leaving, *, by: str) -> None:
+def remove_leftovers(tx: Transaction, draft: Draft, leftovers: ProjectLeftovers, *, by: str) -> None:
     """Revoke the tokens and remove the webhooks."""
-    for token in leaving.tokens:
+    for token in leftovers.tokens:
         tx.tokens.save(access.revoke(token.name, [token], now=draft.now))
         draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=f"{access.describe(token)}: {PROJECT_REMOVED}")
-    for webhook in leaving.webhooks:
+    for webhook in leftovers.webhooks:
         tx.webhooks.remove(webhook.id)
         draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=f"{named(webhook)}: {PROJECT_REMOVED}")
 
 
-def _own_webhooks(webhooks: WebhookQueries, projects: Collection[ProjectName]) -> list[Webhook]:
-    every, _ = webhooks.page(project=None, after=None, limit=MOST_WEBHOOKS)
-    return [webhook for webhook in every if webhook.owner in projects]
-
-
-# Things in a part: to save them takes a fraction of a second.
+# Items per part: saving them takes a fraction of a second.
 AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFleet:
-    """A declaration that could be applied when it was looked at."""
+    """A declaration that could be applied when it was checked."""
 
-    changes: tuple[str, ...]  # all of them, a line for each
+    changes: tuple[str, ...]  # one line each
     parts: Sequence[FleetChange]
-    origin: str = ""  # where it comes from, as its record says; nothing: somebody has declared it
+    origin: str = ""  # its source, for the record; empty: a declaration
 
 
 class FleetTurns:
-    """Who applies a fleet: one at a time, and none while a part of another is being saved; for any thread."""
+    """Ensures that one fleet is applied at a time, and none while a part of another is being saved.
+
+    Thread-safe.
+    """
 
     def __init__(self) -> None:
-        # Whether it cannot be told if the last part is saved. Owner: the worker; the operator loop reads it.
+        # Whether the commit of the last part is uncertain. Owner: the worker; the operator loop reads it.
         self.in_doubt = False
         self._applying = threading.Lock()
         self._saving = threading.Lock()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Apply no other fleet within the block; Conflict if one is being applied."""
+        """Exclude other fleets during the block; Conflict if one is being applied."""
         if not self._applying.acquire(blocking=False):
-            raise _taken()
+            raise Conflict(ANOTHER)
         try:
             if self._saving.locked():
-                raise _taken()
+                raise Conflict(ANOTHER)
             yield
         finally:
             self._applying.release()
 
     @contextmanager
     def saving(self) -> Iterator[None]:
-        """Save a part within the block."""
+        """Save a part during the block."""
         with self._saving:
             try:
                 yield
@@ -121,12 +120,8 @@ class FleetTurns:
                 raise
 
 
-def _taken() -> Conflict:
-    return Conflict("another fleet is being applied: try again when that is done")
-
-
 class FleetApplication(UseCase):
-    """Saves the parts of one declaration, a transaction for each, and at the end that it is applied."""
+    """Saves the parts of a declaration in one transaction each, and records the end."""
 
     def __init__(
         self,
@@ -142,9 +137,9 @@ class FleetApplication(UseCase):
         self.changes = checked.changes
         self._origin = checked.origin
         self._turns = turns
-        self._given_up = False  # owner: the operator loop, which sets it once
-        nothing = () if digest is None else (FleetChange(),)
-        self._parts = checked.parts or nothing
+        self._given_up = False  # owner: the operator loop
+        # A file without changes is saved as applied, with an empty part.
+        self._parts = checked.parts or (() if digest is None else (FleetChange(),))
         self._saved = 0  # owner: the worker
         self._digest = digest
         self._by = by
@@ -157,17 +152,17 @@ class FleetApplication(UseCase):
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
-        """Have parts saved within the block alone: one that is still to be begun then is given up."""
+        """Wait for the parts within the block. Parts that have not begun at its end are dropped."""
         try:
             yield
         finally:
             self._given_up = True
 
     def apply_next(self, transact: Transact) -> None:
-        """Commit the next part; Conflict if it cannot be any more, which says how far it got."""
+        """Commit the next part. Conflict if that has become impossible; the message says how far it got."""
         with self._turns.saving():
             if self._given_up:
-                raise Unavailable("nobody waits for this fleet any more: apply it again to go on")
+                raise Unavailable("the caller has stopped waiting: apply the fleet again to continue")
             try:
                 transact(self.save_next)
             except (Conflict, Invalid) as error:
@@ -177,54 +172,46 @@ class FleetApplication(UseCase):
     def save_next(self, tx: Transaction) -> None:
         """Save the next part in a transaction."""
         part, last = self._parts[self._saved], self._saved == len(self._parts) - 1
-        members = _members_of_projects(tx, part)
-        with self._saving(tx, _around(tx, part, members)) as draft:
+        with self._saving(tx, _around(tx, part)) as draft:
             applying.apply(draft, part, by=self._by)
-            leaving = left_behind(tx, draft)
-            let_go(tx, draft, leaving, by=self._by)
+            leftovers = find_leftovers(tx, draft)
+            remove_leftovers(tx, draft, leftovers, by=self._by)
             if last and self.changes:
                 said = f"{counted(len(self.changes), 'change')} {self._origin}".strip()
                 draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=said)
-        # Between the first part and the last no file is the one that is applied: also who goes back to
-        # that of before has it applied.
+        # Between the first part and the last, no file counts as applied, not even the previous one.
         if self._digest is not None:
             tx.fleet_file.set_applied(self._digest if last else None)
-        if leaving.webhooks:
+        if leftovers.webhooks:
             tx.after_commit(self._webhooks_changed.send)
 
     def _refusal(self, error: Conflict | Invalid) -> Conflict | Invalid:
         if not self._saved:
             return error
         return Conflict(
-            f"{error}. Until there the fleet is applied ({self._saved} of {len(self._parts)} parts): "
-            "see to that, and apply it again to go on"
+            f"{error}. The fleet is applied up to there ({self._saved} of {len(self._parts)} parts): "
+            "correct this, and apply it again to continue"
         )
 
 
-def _members_of_projects(tx: Transaction, part: FleetChange) -> list[MachineId]:
-    """Find who is in the projects that a part removes: it may be more than are removed with them."""
-    found: list[MachineId] = []
-    for project in part.removed_projects:
-        some, _ = tx.narrowed(project).fleet.machines(after=None, limit=_enough(part))
-        found += [machine.id for machine in some]
-    return found
-
-
-def _around(tx: Transaction, part: FleetChange, members: Iterable[MachineId]) -> Slice:
-    """Load what a part names, and who is in what it removes."""
+def _around(tx: Transaction, part: FleetChange) -> Slice:
+    """Load everything that a part names, and the members of everything that it removes."""
     known = (each.known for each in part.machines if each.known is not None)
     new = [each.spec for each in part.machines if each.known is None]
     groups = (each.spec.group for each in part.machines if each.spec.group is not None)
+    names = frozenset(each.name for each in new)
+    places = frozenset(host.name for host in part.hosts)
     around = tx.rules.around(
         machines=[
             *part.removed_machines,
             *(each.before.id for each in part.seen),
             *known,
-            *_named(tx.fleet, new),
-            *_bound_for(tx.fleet, part),
+            # Another caller may have added machines of these names.
+            *(_matching(tx.fleet, MachineFilter(names=names)) if names else ()),
+            # Machines may be moving to these hosts.
+            *(_matching(tx.fleet, MachineFilter(places=places)) if places else ()),
             *(each.vm_id for each in new if each.vm_id is not None),
-            *_members_of_groups(tx.fleet, part),
-            *members,
+            *_members(tx, part),
         ],
         hosts=[
             *(each.name for each in part.hosts),
@@ -237,36 +224,16 @@ def _around(tx: Transaction, part: FleetChange, members: Iterable[MachineId]) ->
     return replace(around, projects={project.name: project for project in tx.fleet.projects()})
 
 
-def _named(fleet: FleetQueries, new: Sequence[MachineSpec]) -> list[MachineId]:
-    """Find machines of the names that new ones are to have: somebody may have added them meanwhile."""
-    names = frozenset(each.name for each in new)
-    return _found(fleet, MachineFilter(names=names)) if names else []
-
-
-def _bound_for(fleet: FleetQueries, part: FleetChange) -> list[MachineId]:
-    """Find who is on its way to hosts that are declared."""
-    places = frozenset(host.name for host in part.hosts)
-    return _found(fleet, MachineFilter(places=places)) if places else []
-
-
-def _found(fleet: FleetQueries, wanted: MachineFilter) -> list[MachineId]:
-    some, after = fleet.machines(wanted, after=None, limit=AT_ONCE)
-    found = [machine.id for machine in some]
-    while after is not None:
-        some, after = fleet.machines(wanted, after=after, limit=AT_ONCE)
-        found += [machine.id for machine in some]
-    return found
-
-
-def _members_of_groups(fleet: FleetQueries, part: FleetChange) -> list[MachineId]:
-    """Find who is in the groups that a part removes: it may be more than are removed with them."""
-    found: list[MachineId] = []
+def _members(tx: Transaction, part: FleetChange) -> Iterator[MachineId]:
+    """Find the members of the groups and projects that a part removes: some may stay in them."""
+    enough = len(part.removed_machines) + len(part.machines) + 1  # to find one that stays
+    for project in part.removed_projects:
+        found, _ = tx.narrowed(project).fleet.machines(after=None, limit=enough)
+        yield from (machine.id for machine in found)
     for group in part.removed_groups:
-        some, _ = fleet.machines(MachineFilter(group=group), after=None, limit=_enough(part))
-        found += [machine.id for machine in some]
-    return found
+        found, _ = tx.fleet.machines(MachineFilter(group=group), after=None, limit=enough)
+        yield from (machine.id for machine in found)
 
 
-def _enough(part: FleetChange) -> int:
-    """Return how many members to look at, to find one that stays."""
-    return len(part.removed_machines) + len(part.machines) + 1
+def _matching(fleet: FleetQueries, wanted: MachineFilter) -> Iterator[MachineId]:
+    return (machine.id for machine in all_pages(partial(fleet.machines, wanted), limit=AT_ONCE))

@@ -1,4 +1,4 @@
-"""What operators can ask about the fleet as a whole."""
+"""Reads about the fleet as a whole, for operators."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,26 +20,26 @@ from forewarn.store.queries.metrics import MetricQueries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What the store counts."""
+    """Values for the metrics."""
 
-    present: Mapping[str, Mapping[str, int]]  # what there is, by its state
-    drivers: Mapping[str, int]  # hosts by who does the work on them
-    holds: Mapping[str, int]  # by what they reach
-    tallies: Mapping[str, int]  # what has happened
-    reachable: Mapping[str, int]  # 1 or 0; hosts whose drivers can tell, and have been asked
-    overdue: timedelta  # for how long the event that should have started first has not
-    stuck: int  # open orders that wait for a person
+    present: Mapping[str, Mapping[str, int]]  # by kind and state
+    drivers: Mapping[str, int]  # hosts by driver
+    holds: Mapping[str, int]  # by scope
+    tallies: Mapping[str, int]  # event counters
+    reachable: Mapping[str, int]  # 1 or 0 by host, as far as drivers can tell
+    overdue: timedelta  # how long the oldest due event has not started
+    stuck: int  # open orders that wait for an operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDriver:
-    """A driver, by its name."""
+    """A driver by name."""
 
     name: str
-    kind: str | None  # what it is a driver of; None: it is not installed
-    hosts: int  # how many it works on
-    installed: bool  # else what it has to do waits
-    why: str | None = None  # it cannot be used, if that is known
+    kind: str | None  # None: it is not installed
+    hosts: int  # how many name it
+    installed: bool  # otherwise its steps wait
+    why: str | None = None  # why it cannot be used, if known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +53,17 @@ class ListedHosts:
 
 
 class FleetViews(Reading):
-    """The use cases that read what belongs to no project."""
+    """Use cases that read values outside projects."""
 
     def hosts(self, *, after: str | None, limit: int) -> ListedHosts:
-        """List hosts, what they carry, and who does the work on them."""
+        """List hosts with their loads and drivers."""
         with self._store.read() as snapshot:
             hosts, after = snapshot.fleet.hosts(after=after, limit=limit)
             loads = snapshot.rules.host_loads(hosts)
             return ListedHosts(hosts=hosts, loads=loads, drivers=snapshot.rules.host_drivers(), after=after)
 
     def host(self, name: str) -> tuple[Host, Sequence[Machine], HostDrivers]:
-        """Show one host, what it carries, and who does the work on hosts."""
+        """Return a host, its machines, and the drivers of hosts."""
         with self._store.read() as snapshot:
             around = snapshot.rules.around(hosts=[HostName(name)])
             if HostName(name) not in around.hosts:
@@ -74,7 +74,7 @@ class FleetViews(Reading):
         return around.hosts[HostName(name)], by_name, drivers
 
     def reachability(self, host: Host, *, driver: str) -> Reachability:
-        """Return whether the driver of a host reaches it; one that cannot be used reaches none."""
+        """Return the reachability of a host. A host whose driver cannot be used is unreachable."""
         known = self._reached.of(host.name)
         if why := self._drivers_known.unusable_because(driver):
             return replace(known, state=ReachState.UNREACHABLE, since=host.unreachable_since, why=why)
@@ -83,7 +83,7 @@ class FleetViews(Reading):
         return known
 
     def fleet(self) -> FleetSpec:
-        """Show the fleet as it would be declared now."""
+        """Return the declaration of the present fleet."""
         with self._store.read() as snapshot:
             whole = snapshot.rules.everything()
         groups = [group for group in whole.groups.values() if group.kind is not GroupKind.STANDALONE]
@@ -101,24 +101,24 @@ class FleetViews(Reading):
         )
 
     def holds(self) -> Sequence[Hold]:
-        """List what is held, oldest first."""
+        """List holds, oldest first."""
         with self._store.read() as snapshot:
             return list(snapshot.rules.around().holds.values())
 
     def still_running(self, hold: Hold) -> Sequence[Order]:
-        """List the orders that a hold has stopped, and of which something still runs."""
+        """List the orders that a hold has stopped, and that still have running steps."""
         if not hold.abort:
             return ()
         with self._store.read() as snapshot:
             return [each for each in snapshot.due.orders_under_way() if each.terms.stopped_by == hold.id]
 
     def hosts_by_driver(self) -> Mapping[str, int]:
-        """Count hosts by who does the work on them."""
+        """Count hosts by driver."""
         with self._store.read() as snapshot:
             return self._by_driver(snapshot.metrics)
 
     def drivers(self) -> Sequence[KnownDriver]:
-        """List the drivers that can be named, and those that are but cannot be used."""
+        """List all usable drivers, and those that hosts name but that cannot be used."""
         known, hosts = self._drivers_known, self.hosts_by_driver()
         return [
             KnownDriver(
@@ -135,7 +135,7 @@ class FleetViews(Reading):
         return {**dict.fromkeys(sorted(self._drivers_known.names), 0), **metrics.hosts_by_driver()}
 
     def counts(self) -> Counts:
-        """Count what there is and what has happened, for the metrics."""
+        """Return the values for the metrics."""
         with self._store.read() as snapshot:
             first = snapshot.metrics.oldest_awaited()
             late = timedelta() if first is None else self._clock.now() - first

@@ -1,1 +1,1 @@
-"""Placing orders, and answering the events that announce them."""
+"""Use cases for orders and events."""

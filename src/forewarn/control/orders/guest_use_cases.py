@@ -1,4 +1,4 @@
-"""What guests change: their first poll enables their group, and they approve or defer its events."""
+"""Changes by guests: a first poll enables the group, and guests approve or defer its events."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
@@ -15,10 +15,10 @@ from forewarn.store.snapshots import Snapshot
 
 
 class GuestUseCases(UseCase):
-    """The use cases of guests, each for the group of the machine that asks."""
+    """Use cases of guests, limited to the group of the calling machine."""
 
     def enable(self, tx: Transaction, *groups: GroupName) -> Collection[GroupName]:
-        """Take the first polls of groups; return those of them that there are."""
+        """Enable groups at their first poll; return those that exist."""
         with self._saving(tx, tx.rules.around(groups=groups)) as draft:
             known = [group for group in groups if group in draft.groups]
             for group in known:
@@ -26,25 +26,25 @@ class GuestUseCases(UseCase):
         return known
 
     def listed(self, tx: Transaction, machine: MachineId, events: Sequence[EventId]) -> Sequence[EventId]:
-        """Return those of these events that can be approved; Invalid if one never was of its group."""
+        """Return those of these events that can be approved; Invalid if one never belonged to the group."""
         _, known = _events_known_to(tx, machine, events)
         return [event.id for event in sorted(known.values(), key=lambda each: each.number) if event.listed]
 
     def approve(
         self, tx: Transaction, machine: MachineId, events: Sequence[EventId], *, address: str
     ) -> None:
-        """Approve all of these events, or none if one never was of the machine's group."""
+        """Approve all of these events, or none if one never belonged to the machine's group."""
         caller, known = _events_known_to(tx, machine, events)
         live = [event for event in known.values() if event.listed]
         with self._saving(tx, tx.rules.around(orders=[event.order for event in live])) as draft:
             for event in sorted(live, key=lambda each: each.number):
                 approval = Approval(by=caller.name, kind=ApprovedBy.GUEST, at=draft.now, address=address)
-                # The approval of one may have ended another.
+                # The approval of another event may have ended this one.
                 if draft.events[event.id].listed:
                     lifecycle.approve(draft, draft.events[event.id], approval, policy=self._policy)
 
     def defer(self, tx: Transaction, machine: MachineId, events: Mapping[EventId, int]) -> None:
-        """Defer events by so many seconds: each once, up to its group's limit; all of them or none."""
+        """Defer all of these events by some seconds, or none: each once, up to the limit of its group."""
         caller, known = _events_known_to(tx, machine, list(events))
         for event in known.values():
             if not event.listed:
@@ -60,7 +60,7 @@ class GuestUseCases(UseCase):
                 )
 
     def record_impostor(self, tx: Transaction, machine: MachineId, *, mac: str, address: str) -> None:
-        """Record that somebody used a machine's address from another MAC; nothing if the machine is gone."""
+        """Record a request from a machine's address with a foreign MAC, unless the machine was removed."""
         known = tx.rules.machine_by_id(machine)
         if known is not None:
             reason = f"address {address} was used from MAC {mac}; the machine's own is {known.mac}"
@@ -71,7 +71,7 @@ class GuestUseCases(UseCase):
 def _events_known_to(
     tx: Snapshot, machine: MachineId, events: Sequence[EventId]
 ) -> tuple[Machine, dict[EventId, Event]]:
-    """Find events that are or were of a machine's group; Invalid for one that never was."""
+    """Return a machine, and these present or past events of its group; Invalid for an unknown event."""
     caller = tx.rules.machine_by_id(machine)
     if caller is None:
         raise NotFound("Not found")

@@ -1,11 +1,13 @@
-"""What people order for machines and hosts, what they say about orders and events, and what they hold."""
+"""Orders for machines and hosts, actions on orders and events, and holds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from forewarn.control import naming
 from forewarn.control.disclosing import disclosed
 from forewarn.control.interfaces import ExternalReports
+from forewarn.control.paging import all_pages, chunks
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.access import check_change, check_terms
 from forewarn.core.admission import holds
@@ -16,7 +18,6 @@ from forewarn.core.basic_types import (
     EventId,
     EventStatus,
     HostName,
-    MachineId,
     NameKind,
     OrderId,
     ProjectName,
@@ -36,24 +37,24 @@ from forewarn.core.scope import EVERYTHING
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.queries.work import WorkQueries
 
-NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: begun at once"
+NOT_ENABLED = "its group is not enabled, because no machine of it polls: started immediately"
 NEVER_ANNOUNCED = "a start makes no event"
 NOT_OFFERED = (
-    "only guests that ask with a preview version are told of it, and none is offered: "
-    "`[guest] preview = true` in the server's settings offers it"
+    "only guests with a preview api-version see such events, and the server offers none: "
+    "enable it with `[guest] preview = true` in the server's settings"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """An order, and the events that announce it so far."""
+    """A new order and its first events."""
 
     order: Order
     events: tuple[Event, ...] = ()
 
     @property
     def why_no_event(self) -> str | None:
-        """Why the order is not announced, or not yet; None if it is."""
+        """Why no event announces the order, or not yet; None if one does."""
         order = self.order
         if self.events:
             return None
@@ -65,7 +66,7 @@ class Placed:
 
 
 class OrderUseCases(UseCase):
-    """The use cases about orders on machines, and about events: of what their transaction's scope sees."""
+    """Use cases for orders on machines, and for events, within the scope of the transaction."""
 
     def __init__(self, context: Context, *, external: ExternalReports) -> None:
         super().__init__(context)
@@ -75,18 +76,19 @@ class OrderUseCases(UseCase):
     def order_machine(
         self, tx: ScopedTransaction, name: str, action: Action, request: OrderRequest
     ) -> Placed:
-        """Order something to be done to a machine, or to be recommended to it."""
+        """Order an action on a machine, or recommend it to the machine."""
         if recommends(action) and not self._preview:
             raise Conflict(NOT_OFFERED)
         if tx.scope.caller is not None:
             terms = request.terms
             check_terms(emergency=terms.emergency, driver=request.driver, heartbeat=terms.heartbeat)
         self._drivers_known.check(request.driver)
-        machine = naming.known_machine(tx.fleet, name, scope=tx.scope)
+        machine = naming.find_machine(tx.fleet, name, scope=tx.scope)
         scheduled = tx.work.scheduled_user_orders(machine.project) if requests.is_limited(action) else 0
         to = request.terms.to
-        targets = [] if to is None else [to]
-        around = tx.rules.around(machines=[machine.id], room=requests.may_move(action), targets=targets)
+        around = tx.rules.around(
+            machines=[machine.id], room=requests.may_move(action), targets=[] if to is None else [to]
+        )
         if to is not None and to not in around.hosts:
             raise naming.unknown(NameKind.HOST, to, scope=tx.scope)
         with self._saving(tx, around) as draft:
@@ -103,13 +105,13 @@ class OrderUseCases(UseCase):
         )
 
     def retry_order(self, tx: ScopedTransaction, order: OrderId, *, by: str) -> Placed:
-        """Carry out the failed steps of an order once more."""
+        """Retry the failed steps of an order."""
         return self._on_order(
             tx, order, lambda draft: interventions.retry(draft, order, by=by, policy=self._policy)
         )
 
     def abandon_order(self, tx: ScopedTransaction, order: OrderId, *, by: str) -> Placed:
-        """Abandon an order that failed."""
+        """Abandon a failed order."""
         return self._on_order(
             tx, order, lambda draft: interventions.abandon(draft, order, by=by), announced=False
         )
@@ -117,19 +119,19 @@ class OrderUseCases(UseCase):
     # Reports of external work
 
     def complete_order(self, tx: ScopedTransaction, order: OrderId, *, by: str) -> Placed:
-        """Take a report that the work is done."""
+        """Report that external work is done."""
         return self._on_order(
             tx, order, lambda draft: reports.report_done(draft, order, by=by, policy=self._policy)
         )
 
     def fail_order(self, tx: ScopedTransaction, order: OrderId, *, by: str, why: str) -> Placed:
-        """Take a report that the work failed."""
+        """Report that external work failed."""
         return self._on_order(
             tx, order, lambda draft: reports.report_failed(draft, order, by=by, why=why, policy=self._policy)
         )
 
     def heartbeat(self, tx: ScopedTransaction, order: OrderId) -> Placed:
-        """Take a report that the work goes on."""
+        """Report that external work continues."""
 
         def heard(draft: Draft) -> Order:
             after = reports.heartbeat(draft, order, heard_at=self._real_now(), policy=self._policy)
@@ -141,7 +143,7 @@ class OrderUseCases(UseCase):
     # Events
 
     def approve_event(self, tx: ScopedTransaction, event: EventId, *, by: str) -> Event:
-        """Approve as a person; too late is not an error, as for a guest."""
+        """Approve an event as a person. As for guests, an approval that comes too late is no error."""
         known = _listed_event(tx.work, event)
         with self._saving(tx, tx.rules.around(orders=[known.order])) as draft:
             approval = Approval(by=by, kind=ApprovedBy.PERSON, at=draft.now)
@@ -166,7 +168,7 @@ class OrderUseCases(UseCase):
         *,
         announced: bool = True,
     ) -> Placed:
-        """Do what was asked of an order, and show it, with the events that announce it if there are any."""
+        """Change an order; return it, by default with its events."""
         check_change(naming.existing(tx.work.order(order), "order", order), project=tx.scope.caller)
         with self._saving(tx, tx.rules.around(orders=[order])) as draft:
             after = decide(draft)
@@ -185,25 +187,28 @@ def _listed_event(work: WorkQueries, event: EventId) -> Event:
     return known
 
 
-# Orders that are loaded and saved together.
+# Orders per load and save.
 STOPPED_TOGETHER = 20
-# Machines that are found together.
+# Machines per page.
 MACHINES_AT_ONCE = 1000
 
 
 class HostOrders(UseCase):
-    """The use cases about orders on hosts, and about holds."""
+    """Use cases for orders on hosts, and for holds."""
 
     def order_host(
         self, tx: Transaction, name: str, action: Action, request: OrderRequest, *, work: Work | None = None
     ) -> Placed:
-        """Order something to be done to a host and all it carries."""
+        """Order an action on a host and all its machines."""
         host = HostName(name)
         check_deadline(request.terms.deadline, now=self._clock.now())
         self._drivers_known.check(request.driver)
         self._drivers_known.check(request.terms.host_driver, where="host_work")
-        coming = _coming_to(tx, host) if action is Action.FAIL else []
-        around = tx.rules.around(hosts=[host], machines=coming, room=requests.may_move(action, work))
+        # A failure of the host also affects the machines that are moving to it.
+        bound_for = partial(tx.fleet.machines, MachineFilter(bound_for=host))
+        coming = all_pages(bound_for, limit=MACHINES_AT_ONCE) if action is Action.FAIL else ()
+        machines = [machine.id for machine in coming]
+        around = tx.rules.around(hosts=[host], machines=machines, room=requests.may_move(action, work))
         if host not in around.hosts:
             raise naming.unknown(NameKind.HOST, name)
         with self._saving(tx, around) as draft:
@@ -212,7 +217,7 @@ class HostOrders(UseCase):
         return Placed(order=draft.orders[order.id], events=draft.events_of(order.id))
 
     def wait_for(self, tx: Transaction, name: str, *, by: str, why: str = "") -> Placed:
-        """Give a host that is lost more time to come back."""
+        """Give a lost host more time to come back."""
         host = HostName(name)
         around = tx.rules.around(hosts=[host])
         if host not in around.hosts:
@@ -232,22 +237,32 @@ class HostOrders(UseCase):
         abort: bool = False,
         id_: str | None = None,
     ) -> Hold:
-        """Let nothing new be announced or started: anywhere, in a project, or on a host."""
-        return self.keep(
-            tx,
-            Hold(
-                id=id_ or self._new_id(),
-                reason=request.reason,
-                by=request.by,
-                at=self._clock.now(),
-                project=project,
-                host=host,
-                abort=abort,
-            ),
+        """Prevent new announcements and starts: anywhere, in a project, or on a host."""
+        id_ = id_ or self._new_id()
+        return self.keep(tx, self.new_hold(request, id_=id_, project=project, host=host, abort=abort))
+
+    def new_hold(
+        self,
+        request: OrderRequest,
+        *,
+        id_: str,
+        project: ProjectName | None,
+        host: HostName | None,
+        abort: bool,
+    ) -> Hold:
+        """Return a hold from now on, without saving it."""
+        return Hold(
+            id=id_,
+            reason=request.reason,
+            by=request.by,
+            at=self._clock.now(),
+            project=project,
+            host=host,
+            abort=abort,
         )
 
     def keep(self, tx: Transaction, hold: Hold, *, late: bool = False) -> Hold:
-        """Save a hold, perhaps a while after it was set; nothing if it is saved already."""
+        """Save a hold, perhaps some time after it was set. Does nothing if it is saved already."""
         naming.check_host(tx.fleet, hold.host, scope=EVERYTHING)
         if hold.project is not None and tx.fleet.project(hold.project) is None:
             raise naming.unknown(NameKind.PROJECT, hold.project)
@@ -258,26 +273,14 @@ class HostOrders(UseCase):
         return kept
 
     def _stop(self, tx: Transaction, hold: Hold) -> None:
-        """Call off what is under way where a hold reaches."""
+        """Cancel all work under way in the scope of a hold."""
         under_way = [order.id for order in tx.due.orders_under_way()]
-        for start in range(0, len(under_way), STOPPED_TOGETHER):
-            some = under_way[start : start + STOPPED_TOGETHER]
+        for some in chunks(under_way, STOPPED_TOGETHER):
             with self._saving(tx, tx.rules.around(orders=some)) as draft:
                 for order in some:
                     interventions.stop(draft, order, hold)
 
     def release(self, tx: Transaction, hold: str, *, by: str) -> Hold:
-        """Lift a hold."""
+        """Release a hold."""
         with self._saving(tx) as draft:
             return holds.release(draft, hold, by=by)
-
-
-def _coming_to(tx: Transaction, host: HostName) -> list[MachineId]:
-    """Find the machines that are on their way to a host: what fails there may fail them."""
-    found: list[MachineId] = []
-    after: str | None = None
-    while True:
-        some, after = tx.fleet.machines(MachineFilter(bound_for=host), after=after, limit=MACHINES_AT_ONCE)
-        found += [machine.id for machine in some]
-        if after is None:
-            return found

@@ -1,1 +1,1 @@
-"""Rehearsals on a running server, and the ledger of what guests do in one."""
+"""Rehearsals on a running server."""

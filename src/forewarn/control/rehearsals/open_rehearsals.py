@@ -1,58 +1,57 @@
-"""The rehearsals that are going on: in memory, and kept in the store, where other servers find them.
+"""Open rehearsals: in memory, and in the store for other servers and later starts.
 
-After a start those that went on go on, but no answer is spoiled until the client that rehearses asks for it
-again: it may be long gone. A rehearsal that is not asked for again ends by itself, so that no guest is misled
-for long, and its orders are called off.
+After a start, a saved rehearsal continues without its faults until its client renews it, because the client
+may be gone. A rehearsal that is not renewed ends automatically, and its orders are cancelled, so that it does
+not mislead guests for long.
 
-What people ask for is saved first, in a transaction of its own, and only then guests meet it. What ends by
-itself ends for guests at once, and is saved when that can be.
+A change that a caller asks for is committed before guests see it. A rehearsal that ends automatically ends
+for guests immediately, and is saved as soon as possible.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
+from itertools import takewhile
 from typing import Protocol
 
+from forewarn.control.paging import all_pages
 from forewarn.control.use_case import Context, UseCase
 from forewarn.core.basic_types import FOREWARN, Kind, MachineId, OrderId, OrderState, ProjectName
 from forewarn.core.errors import Conflict, Uncertain
 from forewarn.core.filters import OrderFilter
 from forewarn.core.model.order import Order
-from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
 from forewarn.core.rehearsal_ledger import GuestAccount
 from forewarn.core.rehearsal_rules import Fault, KeptRehearsal
 from forewarn.store.batch import Transact, Transaction
-from forewarn.store.queries.fleet import FleetQueries
-from forewarn.store.queries.work import WorkQueries
 
 
 class RehearsalEndpoint(Protocol):
-    """The guest endpoint, as far as it takes part in rehearsals: one in a project at a time."""
+    """The part of the guest endpoint that rehearsals use. A project has at most one rehearsal."""
 
     def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
-        """Begin a rehearsal with machines, each with an account under its name."""
+        """Begin a rehearsal with machines and their names; each gets an account of what its guest does."""
         ...
 
     def meet(self, project: ProjectName, faults: Sequence[Fault]) -> None:
-        """Let guests meet these faults from now on, and no others."""
+        """Replace the faults that guests meet."""
         ...
 
     def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
-        """Return what guests have done so far."""
+        """Return what the guests have done so far."""
         ...
 
     def close(self, project: ProjectName) -> None:
-        """End a rehearsal: its machines are answered as all others are."""
+        """End a rehearsal, so that its machines get normal answers."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """A scenario that is rehearsed in a project."""
+    """A scenario that is played in a project."""
 
     id: str
     scenario: str
@@ -60,83 +59,34 @@ class Rehearsal:
     faults: tuple[Fault, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenRehearsal:
-    """A rehearsal that is going on, and who began it."""
-
-    rehearsal: Rehearsal
-    by: str
-    begun_at: datetime
-    machines: Mapping[MachineId, str]  # by id, their names
-    renewed: float = 0.0  # when it was last asked for, in real seconds
-
-    def kept(self, project: ProjectName, *, renewed_at: datetime, ended_by: str = "") -> KeptRehearsal:
-        """Return it as it is saved."""
-        return KeptRehearsal(
-            project=project,
-            id=self.rehearsal.id,
-            scenario=self.rehearsal.scenario,
-            machines={str(machine): name for machine, name in self.machines.items()},
-            faults=self.rehearsal.faults,
-            by=self.by,
-            begun_at=self.begun_at,
-            renewed_at=renewed_at,
-            ended_by=ended_by,
-        )
-
-    def has_ordered(self, order: Order) -> bool:
-        """Return whether an order has its scenario and its author; another project's may have the same."""
-        return order.terms.rehearsal == self.rehearsal.scenario and order.by == self.by
+def may_have_ordered(rehearsal: KeptRehearsal, order: Order) -> bool:
+    """Return whether scenario and author of an order match. A rehearsal of another project may match too."""
+    return order.terms.rehearsal == rehearsal.scenario and order.by == rehearsal.by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRehearsal:
-    """A rehearsal that is over, and who or what ended it."""
+    """A rehearsal that has ended, and who ended it."""
 
-    project: ProjectName
-    was: OpenRehearsal
+    was: KeptRehearsal
     by: str
     why: str = ""
-    by_tenant: bool = False  # whether the project's own people did, who have no say about others' machines
-    for_good: bool = False  # whether people ended it: it is not begun again
-
-    @property
-    def which(self) -> tuple[ProjectName, str]:
-        """What names it."""
-        return self.project, self.was.rehearsal.id
-
-    @property
-    def reason(self) -> str:
-        """What its record says."""
-        scenario = self.was.rehearsal.scenario
-        return f"{scenario}: {self.why}" if self.why else scenario
-
-    def may_have_ordered(self, order: Order) -> bool:
-        """Return whether an order is of its scenario, its author and its time."""
-        return self.was.has_ordered(order) and order.created_at >= self.was.begun_at
+    by_tenant: bool = False  # the project's own callers, who may not cancel orders of other projects
+    on_request: bool = False  # a caller ended it, so its client must not begin it again
 
 
-def going_on(kept: KeptRehearsal, *, renewed: float) -> OpenRehearsal:
-    """Return a rehearsal that was kept, without its faults: these are met once they are asked for again."""
-    machines = {MachineId(id_): name for id_, name in kept.machines.items()}
-    rehearsal = Rehearsal(id=kept.id, scenario=kept.scenario, machines=tuple(machines.values()))
-    return OpenRehearsal(
-        rehearsal=rehearsal, by=kept.by, begun_at=kept.begun_at, machines=machines, renewed=renewed
-    )
-
-
-# Until a rehearsal must be asked for again; real seconds.
+# The lease of a rehearsal: real seconds until it must be renewed.
 LEASE = 30.0
-# Of those that people have ended.
+# How many ended rehearsals are remembered, and for how long.
 REMEMBERED = 1000
 REMEMBERED_FOR = timedelta(days=1)
-# Orders that are looked through at a time for those of a rehearsal, newest first.
+# Orders per page, newest first, in the search for those of a rehearsal.
 PAGE = 1000
 NOT_BEGUN = (OrderState.QUEUED, OrderState.ANNOUNCED)
 
 
 class OpenRehearsals(UseCase):
-    """All rehearsals that are going on, by project."""
+    """All open rehearsals, by project."""
 
     def __init__(
         self, context: Context, *, endpoint: RehearsalEndpoint, monotonic: Callable[[], float]
@@ -144,196 +94,182 @@ class OpenRehearsals(UseCase):
         super().__init__(context)
         self._endpoint = endpoint
         self._monotonic = monotonic
-        # Owner of all that follows: the worker. Threads that read look up one project in the first.
-        self._open: dict[ProjectName, OpenRehearsal] = {}
-        # What people have ended, and who: a client that does not know it must not begin it again.
-        self._over: deque[tuple[ProjectName, str, str]] = deque(maxlen=REMEMBERED)
-        self._unsettled: deque[EndedRehearsal] = deque()
-        # Of which it cannot be told whether what was last asked for is kept.
-        self._doubtful: set[ProjectName] = set()
-        self._take_up()
-        # Of those that went on when a server last ran, which the endpoint does not know of yet.
-        self._unknown = dict(self._open)
+        # Owner of all that follows: the worker. Reading threads look up single projects in `_open`.
+        self._open: dict[ProjectName, KeptRehearsal] = {}
+        self._renewed: dict[ProjectName, float] = {}  # monotonic seconds
+        # Project, id and author of the end: a client that has not noticed the end must not begin again.
+        self._ended: deque[tuple[ProjectName, str, str]] = deque(maxlen=REMEMBERED)
+        self._unsaved_ends: deque[EndedRehearsal] = deque()
+        # Projects where the outcome of the last commit is unknown.
+        self._uncertain: set[ProjectName] = set()
+        self._load()
+        # Rehearsals from before the start that the endpoint does not know yet.
+        self._unopened = list(self._open.values())
 
-    def _take_up(self) -> None:
-        """Go on with what is kept, as if it had just been asked for: nobody could while no server ran."""
+    def _load(self) -> None:
+        """Load saved rehearsals as if they were just renewed: no client could renew them without a server."""
         with self._store.read() as snapshot:
             kept = snapshot.rehearsals.all()
-        self._over.extend((each.project, each.id, each.ended_by) for each in kept if each.ended_by)
+        self._ended.extend((each.project, each.id, each.ended_by) for each in kept if each.ended_by)
         for each in kept:
             if not each.ended_by:
-                self._open[each.project] = going_on(each, renewed=self._monotonic())
+                self._set(replace(each, faults=()))
 
-    def _let_in(self) -> None:
-        """Let the machines in at the endpoint that were in a rehearsal when a server last ran."""
-        while self._unknown:
-            project, each = self._unknown.popitem()
-            self._endpoint.open(project, each.machines)
+    def _set(self, rehearsal: KeptRehearsal) -> None:
+        self._open[rehearsal.project] = rehearsal
+        self._renewed[rehearsal.project] = self._monotonic()
 
-    def get(self, project: ProjectName) -> OpenRehearsal | None:
-        """Return the rehearsal in a project."""
+    def _open_at_endpoint(self, *rehearsals: KeptRehearsal) -> None:
+        self._unopened += rehearsals
+        while self._unopened:
+            each = self._unopened.pop(0)
+            self._endpoint.open(each.project, {MachineId(id_): name for id_, name in each.machines.items()})
+
+    def get(self, project: ProjectName) -> KeptRehearsal | None:
+        """Return the rehearsal of a project."""
         return self._open.get(project)
 
     def ended_by(self, project: ProjectName, id_: str) -> str | None:
-        """Return who has ended a rehearsal in a project."""
-        return next((by for *which, by in self._over if which == [project, id_]), None)
+        """Return who has ended a rehearsal of a project."""
+        return next((by for *which, by in self._ended if which == [project, id_]), None)
 
     def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
-        """Return what the guests of a project have done so far."""
+        """Return what the guests of a project have done so far; empty after the end."""
         return self._endpoint.accounts(project)
 
     @contextmanager
-    def keeping(self, project: ProjectName) -> Iterator[None]:
-        """Save something of a rehearsal within the block; look it up later if that was not answered."""
+    def saving(self, project: ProjectName) -> Iterator[None]:
+        """Commit a change of a rehearsal within the block. An uncertain commit is resolved later."""
         try:
             yield
         except Uncertain:
-            self._doubtful.add(project)
+            self._uncertain.add(project)
             raise
 
-    def look_up(self, transact: Transact) -> None:
-        """Go by what is kept where it could not be told whether something was."""
-        if not self._doubtful:
+    def resolve_uncertain(self, transact: Transact) -> None:
+        """Load the rehearsals whose last commit is uncertain."""
+        if not self._uncertain:
             return
-        kept = [each for each in transact(_all_kept) if each.project in self._doubtful]
+        kept = [each for each in transact(_all_kept) if each.project in self._uncertain]
         for each in kept:
             if each.ended_by and self.ended_by(each.project, each.id) is None:
-                self._over.append((each.project, each.id, each.ended_by))
+                self._ended.append((each.project, each.id, each.ended_by))
         still = {each.project: each for each in kept if not each.ended_by}
-        for project in tuple(self._doubtful):
-            self._follow(project, still.get(project))
-            self._doubtful.discard(project)
+        for project in tuple(self._uncertain):
+            self._replace(project, still.get(project))
+            self._uncertain.discard(project)
 
-    def _follow(self, project: ProjectName, kept: KeptRehearsal | None) -> None:
-        """Make a project's rehearsal the one that is kept."""
+    def _replace(self, project: ProjectName, kept: KeptRehearsal | None) -> None:
         known = self._open.get(project)
-        if known is not None and (kept is None or kept.id != known.rehearsal.id):
-            self._leave(project)
+        if known is not None and (kept is None or kept.id != known.id):
+            self._close(project)
         if kept is not None and project not in self._open:
-            self.begin(project, going_on(kept, renewed=self._monotonic()))
+            self._open_at_endpoint(kept)
+            self._set(replace(kept, faults=()))
 
-    def begin(self, project: ProjectName, opened: OpenRehearsal) -> None:
-        """Begin a rehearsal that is kept."""
-        self._let_in()
-        self._endpoint.open(project, opened.machines)
-        self._open[project] = opened
-
-    def renew(self, project: ProjectName, wanted: Rehearsal) -> None:
-        """Go on with a rehearsal that is kept, with these faults."""
-        self._let_in()
-        self._endpoint.meet(project, wanted.faults)
-        self._open[project] = replace(self._open[project], rehearsal=wanted, renewed=self._monotonic())
+    def renew(self, saved: KeptRehearsal) -> None:
+        """Begin a saved rehearsal, or renew its lease, and set its faults."""
+        if saved.project not in self._open:
+            self._open_at_endpoint(saved)
+        self._open_at_endpoint()
+        self._endpoint.meet(saved.project, saved.faults)
+        self._set(saved)
 
     def end(self, transact: Transact, project: ProjectName, *, by: str, by_tenant: bool) -> list[OrderId]:
-        """End a rehearsal for good; return the orders of it that had not begun and are cancelled."""
+        """End a rehearsal permanently; return its orders that had not begun and are now cancelled."""
         was = self._open[project]
-        ended = EndedRehearsal(project=project, was=was, by=by, by_tenant=by_tenant, for_good=True)
-        with self.keeping(project):
+        ended = EndedRehearsal(was=was, by=by, by_tenant=by_tenant, on_request=True)
+        with self.saving(project):
             cancelled = transact(lambda tx: self._save_end(tx, ended))
-        self._over.append((project, was.rehearsal.id, by))
-        self._leave(project)
+        self._ended.append((project, was.id, by))
+        self._close(project)
         return cancelled
 
     def review(self, transact: Transact) -> None:
-        """End what is not asked for again, and what goes on in a project that is no longer for rehearsals."""
-        # First what needs no store: while that is away, polls go on being answered.
-        self._let_in()
+        """End rehearsals whose lease has expired, or whose project is no longer for rehearsals."""
+        # Leases first, because they need no store: guests are released even during an outage of the store.
+        self._open_at_endpoint()
         for project, each in tuple(self._open.items()):
-            if self._monotonic() - each.renewed > LEASE:
-                self._close(project, why=f"{each.by} has not been heard of for {LEASE:g} s")
-        self._settle(transact)
-        self.look_up(transact)
+            if self._monotonic() - self._renewed[project] > LEASE:
+                self._expire(project, why=f"{each.by} has not renewed it for {LEASE:g} s")
+        self._save_ends(transact)
+        self.resolve_uncertain(transact)
         if not self._open:
             return
         with self._store.read() as snapshot:
             marked = {project.name for project in snapshot.fleet.projects() if project.rehearsal}
         for project in self._open.keys() - marked:
-            self._close(project, why="the project is not for rehearsals any more")
-        self._settle(transact)
+            self._expire(project, why="the project is no longer for rehearsals")
+        self._save_ends(transact)
 
-    def _close(self, project: ProjectName, *, why: str) -> None:
-        """Spoil no more answers; the rest takes the store, which may be away."""
-        was = self._leave(project)
-        self._unsettled.append(EndedRehearsal(project=project, was=was, by=FOREWARN, why=why))
+    def _expire(self, project: ProjectName, *, why: str) -> None:
+        """End a rehearsal for guests; its end is saved later, because the store may be unavailable."""
+        self._unsaved_ends.append(EndedRehearsal(was=self._close(project), by=FOREWARN, why=why))
 
-    def _leave(self, project: ProjectName) -> OpenRehearsal:
-        self._let_in()
+    def _close(self, project: ProjectName) -> KeptRehearsal:
+        self._open_at_endpoint()
         self._endpoint.close(project)
         return self._open.pop(project)
 
-    def _settle(self, transact: Transact) -> None:
-        """Save the ends of those that have ended by themselves."""
-        while self._unsettled:
-            ended = self._unsettled[0]
-            transact(partial(self._save_missing_end, ended=ended))
-            self._unsettled.popleft()
+    def _save_ends(self, transact: Transact) -> None:
+        while self._unsaved_ends:
+            transact(partial(self._save_missing_end, ended=self._unsaved_ends[0]))
+            self._unsaved_ends.popleft()
 
     def _save_missing_end(self, tx: Transaction, ended: EndedRehearsal) -> None:
-        """Save an end, unless it is saved already: the database may not have answered the commit."""
-        if any((each.project, each.id) == ended.which for each in tx.rehearsals.all()):
+        """Save an end, unless an earlier uncertain commit has saved it."""
+        which = ended.was.project, ended.was.id
+        if any((each.project, each.id) == which for each in tx.rehearsals.all()):
             self._save_end(tx, ended)
 
     def _save_end(self, tx: Transaction, ended: EndedRehearsal) -> list[OrderId]:
-        """Cancel what has been ordered and not begun, and record the end; return what was cancelled."""
-        cancelled = list(self._cancelled(tx, ended))
+        """Cancel the orders that have not begun, and record the end; return the cancelled orders."""
+        cancelled, was = list(self._cancelled(tx, ended)), ended.was
         with self._saving(tx) as draft:
-            project = declared_project(tx.fleet, ended.project)
-            draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=ended.reason)
-        self._keep_end(tx, ended)
+            reason = f"{was.scenario}: {ended.why}" if ended.why else was.scenario
+            project = tx.fleet.project(was.project)
+            draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=reason)
+        now = self._real_now()
+        if ended.on_request:
+            tx.rehearsals.save(replace(was, renewed_at=now, ended_by=ended.by))
+        else:
+            tx.rehearsals.remove(was.project, was.id)
+        tx.rehearsals.remove_ended(before=now - REMEMBERED_FOR)
         return cancelled
 
-    def _keep_end(self, tx: Transaction, ended: EndedRehearsal) -> None:
-        """Forget a rehearsal; one that people have ended is remembered for a while, by who has."""
-        now = self._real_now()
-        if ended.for_good:
-            tx.rehearsals.save(ended.was.kept(ended.project, renewed_at=now, ended_by=ended.by))
-        else:
-            tx.rehearsals.remove(ended.project, ended.was.rehearsal.id)
-        tx.rehearsals.remove_ended(before=now - REMEMBERED_FOR)
-
     def _cancelled(self, tx: Transaction, ended: EndedRehearsal) -> Iterator[OrderId]:
-        """Cancel its orders: no client watches any more what they would do to guests that believe them."""
-        found = [order for state in NOT_BEGUN for order in _since(tx.work, ended.was.begun_at, state)]
-        for order in filter(ended.may_have_ordered, found):
+        """Cancel the rehearsal's orders, because no client watches their effect on guests any more."""
+        found = [
+            order
+            for state in NOT_BEGUN
+            for order in takewhile(
+                lambda order: order.created_at >= ended.was.begun_at,
+                all_pages(partial(tx.work.orders, OrderFilter(state=state)), limit=PAGE),
+            )
+        ]
+        for order in found:
+            if not may_have_ordered(ended.was, order):
+                continue
             with suppress(Conflict), tx.savepoint() as own:  # Conflict: it has begun since
                 if self._cancel(own, order, ended):
                     yield order.id
 
     def _cancel(self, tx: Transaction, order: Order, ended: EndedRehearsal) -> bool:
-        """Cancel an order if it is of this rehearsal; return whether it was."""
+        """Cancel an order if it belongs to this rehearsal; return whether it does."""
         with self._saving(tx, tx.rules.around(orders=[order.id])) as draft:
             machines = (draft.machines.get(step.machine) for step in draft.orders[order.id].steps)
-            touched = {machine.project for machine in machines if machine is not None}
-            mine = self._is_of(order, ended, touched)
+            projects = {machine.project for machine in machines if machine is not None}
+            # An order on a host may affect machines of several projects that play the same scenario.
+            others = projects - {ended.was.project}
+            goes_on = any(may_have_ordered(self._open[other], order) for other in others & self._open.keys())
+            may_cancel = not others or not (ended.by_tenant or goes_on)
+            mine = ended.was.project in projects and may_cancel
             if mine:
                 interventions.cancel(draft, order.id, by=ended.by)
         return mine
 
-    def _is_of(self, order: Order, ended: EndedRehearsal, touched: Collection[ProjectName]) -> bool:
-        """Return whether an order is of a rehearsal that ended; a host may carry other tenants' machines."""
-        others = set(touched) - {ended.project}
-        if ended.project not in touched or not others:
-            return ended.project in touched
-        goes_on = any(self._open[other].has_ordered(order) for other in others & self._open.keys())
-        return not ended.by_tenant and not goes_on
-
-
-def _since(work: WorkQueries, begun_at: datetime, state: OrderState) -> Iterator[Order]:
-    """Find the orders in a state that were placed since a moment, whoever has placed how many."""
-    after: str | None = None
-    while True:
-        page, after = work.orders(OrderFilter(state=state), after=after, limit=PAGE)
-        yield from page
-        if after is None or page[-1].created_at < begun_at:
-            return
-
-
-def declared_project(fleet: FleetQueries, name: ProjectName) -> Project | None:
-    """Find a project."""
-    return next((project for project in fleet.projects() if project.name == name), None)
-
 
 def _all_kept(tx: Transaction) -> Sequence[KeptRehearsal]:
-    """Read what is kept, once a commit whose answer was lost has landed or failed: it holds the lock."""
+    """Read the saved rehearsals. The lock waits for an uncertain commit to succeed or fail."""
     tx.lock()
     return tx.rehearsals.all()

@@ -1,8 +1,8 @@
-"""Whether the machines of a rollout run: forewarn asks their hypervisors while they have time to become well.
+"""Whether the machines of a rollout keep running: forewarn lists their hosts for some time after the work.
 
-When a driver reports a machine's work as done, the machine runs. It may stop a minute later, and may never
-have polled. So forewarn lists the hosts of recent waves again and again, and follows the answers as an import
-does: a machine that is off delays the next wave, and pauses the rollout if it stays off.
+A driver reports work as done when the machine runs. The machine may stop a minute later, and may never have
+polled. forewarn therefore lists the hosts of recent waves repeatedly, and applies the results as an import
+does. A machine that is off delays the next wave, and pauses the rollout if it stays off.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,38 +22,32 @@ from forewarn.store.snapshots import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostListing:
-    """Hosts that one driver is to list, and their machines as they were before."""
+    """Hosts for one driver to list, and the known state of their machines."""
 
     driver: str
     hosts: tuple[Host, ...]
     machines: tuple[ObservedMachine, ...]
 
     def seen(self, found: FoundFleet) -> list[ObservedMachine]:
-        """Return the machines that the driver has found in another state, or on another host.
+        """Return the machines whose state or host differs in a listing.
 
-        A machine that the driver does not list may be on a host that was not asked.
+        A machine that is missing in the listing may be on another host, which was not listed.
         """
         listed = {each.vm_id.lower(): each for each in found.machines if not each.moving}
-        pairs = ((each, listed.get(each.before.id.lower())) for each in self.machines)
-        seen = (
-            replace(each, host=there.host, running=there.running)
-            for each, there in pairs
-            if there is not None
-        )
-        return [each for each in seen if _differs(each)]
-
-
-def _differs(seen: ObservedMachine) -> bool:
-    before = seen.before
-    is_on = before.state is not MachineState.STOPPED
-    return seen.running != is_on or (is_on and seen.host != before.host)
+        changed = []
+        for each in self.machines:
+            there = listed.get(each.before.id.lower())
+            is_on = each.before.state is not MachineState.STOPPED
+            if there and (there.running != is_on or (is_on and there.host != each.before.host)):
+                changed.append(replace(each, host=there.host, running=there.running))
+        return changed
 
 
 class HostListings(Reading):
-    """Says which hosts to list."""
+    """Determines which hosts to list."""
 
     def load(self) -> list[HostListing]:
-        """Return which drivers to ask about which machines; none if no rollout waits for machines."""
+        """Return the listings to make; none if no rollout waits for machines."""
         with self._store.read() as snapshot:
             treated = [
                 each for rollout in snapshot.rollouts.open() for each in self._treated(snapshot, rollout)
@@ -61,7 +55,7 @@ class HostListings(Reading):
             return list(self._looks(snapshot, sorted(set(treated)))) if treated else []
 
     def _treated(self, snapshot: Snapshot, rollout: Rollout) -> list[MachineId]:
-        """Return the machines whose work is done and that may still take their time to become well."""
+        """Return the machines whose work is done, and that are still being watched."""
         if rollout.state is not RolloutState.RUNNING:
             return []
         waves = machine_health.recent(rollout, now=self._clock.now())
@@ -69,7 +63,7 @@ class HostListings(Reading):
         return [step.machine for step in machine_health.treated(rollout, orders.values())]
 
     def _looks(self, snapshot: Snapshot, machines: Sequence[MachineId]) -> Iterator[HostListing]:
-        """Group machines by the drivers of their hosts; one that is off is looked for where it was last."""
+        """Group machines by the drivers of their hosts. For a stopped machine, the last host counts."""
         drivers = snapshot.rules.host_drivers()
         draft = self._draft(snapshot.rules.around(machines=machines))
         by_driver: dict[str, dict[HostName, list[ObservedMachine]]] = {}
@@ -91,10 +85,10 @@ class HostListings(Reading):
 
 
 class MachineSightings(UseCase):
-    """Saves what drivers have found of machines."""
+    """Saves the results of listings."""
 
     def save(self, tx: Transaction, seen: Sequence[ObservedMachine]) -> None:
-        """Follow what was done to machines outside forewarn."""
+        """Follow changes of machines outside forewarn."""
         around = tx.rules.around(machines=[each.before.id for each in seen])
         with self._saving(tx, around) as draft:
             for _ in outside_changes.follow(draft, seen, by=FOREWARN):

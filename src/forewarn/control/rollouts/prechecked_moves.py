@@ -1,4 +1,4 @@
-"""The moves of a plan: loaded as their drivers are asked about them, and what they say against them."""
+"""Prechecks of the moves in a rollout plan: the questions for drivers, and their objections."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from forewarn.core.rollouts.emptying import (
 )
 from forewarn.store.snapshots import Snapshot
 
-# A person waits for a plan, in seconds. It shows of which moves nothing was heard by then.
+# In seconds, because a person waits for the plan. It shows which answers are missing.
 WITHIN = 5.0
-# As many as lanes answer in that time; machines of later waves are not asked about.
+# As many as lanes answer in that time. The machines of later waves are not prechecked.
 MOST_MACHINES = 200
-# Hosts that are asked about for one machine before an answer is waited for; while all refuse, the next are.
+# Targets per machine to ask about at once. If all refuse, the next ones follow.
 TARGETS_AT_ONCE = 3
 
 NOT_HEARD = MoveAnswer(unknown="its driver has not answered yet")
@@ -37,7 +37,7 @@ NOT_HEARD = MoveAnswer(unknown="its driver has not answered yet")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrecheckedMove:
-    """A move of a plan as its driver is asked about it."""
+    """A planned move, with everything that its driver needs to know."""
 
     move: PlannedMove
     machine: Machine
@@ -46,7 +46,7 @@ class PrecheckedMove:
     driver: str
 
     def tasks(self, work: Work, *, asked: int, now: datetime) -> list[DriverTask]:
-        """Return the next questions, one for each host that the machine may go to; so many were asked."""
+        """Return the next questions, one per possible target. `asked` targets were asked about before."""
         return [
             DriverTask(
                 order=OrderId(f"plan/{self.machine.id}"),
@@ -68,14 +68,14 @@ class PrecheckedMove:
 def load(
     snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, around: EvacuationInput, policy: Policy
 ) -> tuple[list[PrecheckedMove], int]:
-    """Load the first moves of a plan whose drivers can be asked about them, and count the others."""
+    """Load the first moves of a plan whose drivers support prechecks, and count the others."""
     known = snapshot.rules.host_drivers()
     drivers = {host: rollout.terms.driver or known.of(host) for host in rollout.hosts}
     able = {host for host, driver in drivers.items() if driver in policy.prechecking}
     emptied = emptying.find_obstacles(rollout, survey, around) if able else ()
     leaving = list(machines_to_evacuate(rollout, around, emptied, of=able))
     moves = planned_moves(leaving[:MOST_MACHINES], around)
-    reader = _Reader(snapshot)
+    reader = _HostReader(snapshot)
     found = [
         PrecheckedMove(
             move=move,
@@ -91,14 +91,14 @@ def load(
 
 
 def warnings_of(not_asked: int) -> list[str]:
-    """Say of how many machines no driver was asked."""
+    """Warn that drivers were not asked about some machines."""
     machines = f"{not_asked} more machine{'s' if not_asked > 1 else ''}"
     asked = f"drivers were asked about the first {MOST_MACHINES} machines that leave their hosts"
     return [f"{asked}: whether {machines} can leave is not known"] if not_asked else []
 
 
-class _Reader:
-    """Reads hosts, and the machines on them, once each."""
+class _HostReader:
+    """Reads hosts and their machines, each once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -122,11 +122,11 @@ class _Reader:
 def find_obstacles(
     asked: Sequence[PrecheckedMove], prechecks: PlanPrechecks, *, now: datetime
 ) -> tuple[dict[tuple[HostName, MachineName], str], list[str]]:
-    """Return what drivers say against moves, and of which machines they say that they cannot move live."""
+    """Return the objections to moves, and warnings about machines that cannot move live."""
     found, lowered = _round(asked, prechecks, 0, now=now)
     if not lowered:
         return found, []
-    again = [each for each in asked if _named(each) in lowered]
+    again = [each for each in asked if _key(each) in lowered]
     more, _ = _round(again, prechecks, 1, now=now)
     warnings = [
         f"{machine} cannot be moved live, and is redeployed: {why}"
@@ -137,50 +137,50 @@ def find_obstacles(
 
 
 def _round(
-    asked: Sequence[PrecheckedMove], prechecks: PlanPrechecks, rung: int, *, now: datetime
+    asked: Sequence[PrecheckedMove], prechecks: PlanPrechecks, kind: int, *, now: datetime
 ) -> tuple[dict[tuple[HostName, MachineName], str], dict[tuple[HostName, MachineName], str]]:
-    """Ask about one way to leave; return what is against it, and which machines have another way."""
-    answers = _answers(asked, prechecks, rung, now=now)
+    """Ask about one kind of move; return the objections, and the machines for which another kind is left."""
+    answers = _answers(asked, prechecks, kind, now=now)
     against: dict[tuple[HostName, MachineName], str] = {}
     lowered: dict[tuple[HostName, MachineName], str] = {}
     for each in asked:
-        answer = verdict(answers[_named(each)], takers=each.move.takers)
+        answer = verdict(answers[_key(each)], takers=each.move.takers)
         if answer.unknown:
-            against[_named(each)] = f"whether it can leave is not known: {answer.unknown}"
-        elif answer.refused and rung + 1 < len(each.move.works):
-            lowered[_named(each)] = answer.refused
+            against[_key(each)] = f"whether it can leave is not known: {answer.unknown}"
+        elif answer.refused and kind + 1 < len(each.move.works):
+            lowered[_key(each)] = answer.refused
         elif answer.refused:
-            against[_named(each)] = answer.refused
+            against[_key(each)] = answer.refused
     return against, lowered
 
 
 def _answers(
-    asked: Sequence[PrecheckedMove], prechecks: PlanPrechecks, rung: int, *, now: datetime
+    asked: Sequence[PrecheckedMove], prechecks: PlanPrechecks, kind: int, *, now: datetime
 ) -> dict[tuple[HostName, MachineName], dict[HostName, MoveAnswer]]:
-    """Ask about some hosts of each machine, and about more until one takes it or time is up."""
+    """Ask about some targets per machine, and about more until one accepts it or the time is up."""
     answers: dict[tuple[HostName, MachineName], dict[HostName, MoveAnswer]] = {
-        _named(each): {} for each in asked
+        _key(each): {} for each in asked
     }
     until = monotonic() + WITHIN
     left, waits = list(asked), WITHIN
     while left and waits >= 0:
         tasks = {
-            _named(each): each.tasks(each.move.works[rung], asked=len(answers[_named(each)]), now=now)
+            _key(each): each.tasks(each.move.works[kind], asked=len(answers[_key(each)]), now=now)
             for each in left
         }
         said = prechecks.ask([task for its in tasks.values() for task in its], now=now, within=waits)
         for name, its in tasks.items():
             moves = [move for task in its if (move := move_of(task)) is not None]
             answers[name] |= {move[-1]: said.get(move, NOT_HEARD) for move in moves}
-        left = [each for each in left if _goes_on(each, answers[_named(each)])]
+        left = [each for each in left if _goes_on(each, answers[_key(each)])]
         waits = until - monotonic()
     return answers
 
 
 def _goes_on(asked: PrecheckedMove, answers: Mapping[HostName, MoveAnswer]) -> bool:
-    """Return whether there is a host that was not asked about, and may be the first to take a machine."""
+    """Return whether to ask about more targets: none has accepted the machine yet."""
     return len(answers) < len(asked.targets) and MoveAnswer() not in answers.values()
 
 
-def _named(asked: PrecheckedMove) -> tuple[HostName, MachineName]:
+def _key(asked: PrecheckedMove) -> tuple[HostName, MachineName]:
     return asked.move.source, asked.move.machine

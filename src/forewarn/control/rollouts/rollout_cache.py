@@ -1,6 +1,6 @@
-"""What the engine keeps of open rollouts in memory, so that a large one is not read again at each look.
+"""In-memory data of open rollouts, so that the engine need not read a large one again on each tick.
 
-`RolloutCache` keeps what decides about them, `NoticeSums` the notice that the machines of a wave got.
+`RolloutCache` has the input of decisions. `NoticeSums` has the notice that the machines of a wave got.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -20,16 +20,16 @@ from forewarn.store.snapshots import Snapshot
 
 
 class RolloutCache:
-    """Knows things of open rollouts for as long as it is told of everything that is saved: by the worker."""
+    """Data of open rollouts. Valid as long as it gets every commit. Owner: the worker."""
 
     def __init__(self) -> None:
-        self._number: int | None = None  # of the newest change that it knows; None: nobody has told of any
-        self._orders: dict[str, dict[OrderId, Order]] = {}  # of waves under way, by their rollouts
-        self._footprints: dict[HostName, Footprint] = {}  # of hosts whose turn may come next
-        self._stopped: dict[str, set[MachineId]] = {}  # machines that have stopped since, by rollouts
+        self._number: int | None = None  # of the newest change; None: none is known
+        self._orders: dict[str, dict[OrderId, Order]] = {}  # of waves under way, by rollout
+        self._footprints: dict[HostName, Footprint] = {}  # of hosts that may be next
+        self._stopped: dict[str, set[MachineId]] = {}  # machines that have stopped, by rollout
 
     def note(self, saved: Saved) -> None:
-        """Take what was saved; if something else may have been, what was known is read again."""
+        """Note committed changes. After an uncertain commit or a gap, everything is read again."""
         if saved is None:
             self._forget()
         for each in saved or ():
@@ -38,7 +38,7 @@ class RolloutCache:
             self._follow(each)
 
     def of_last_wave(self, tx: Transaction, rollout: Rollout) -> Orders:
-        """Return the orders of the wave that began last; what is not known is read."""
+        """Return the orders of the last wave; missing ones are read."""
         wanted = rollout.begun[-1].orders if rollout.begun else ()
         current = self._is_current(tx)
         known = self._orders.get(rollout.id, {}) if current else {}
@@ -50,17 +50,17 @@ class RolloutCache:
         return dict(orders)
 
     def stopped(self, tx: Transaction, rollout: Rollout) -> frozenset[MachineId] | None:
-        """Return the machines that have stopped since `keep_stopped`; None: not known, read it."""
+        """Return the machines that have stopped since `keep_stopped`. None: unknown, read them."""
         known = self._stopped.get(rollout.id) if self._is_current(tx) else None
         return None if known is None else frozenset(known)
 
     def keep_stopped(self, tx: Transaction, rollout: Rollout, stopped: Iterable[MachineId]) -> None:
-        """Keep which of its machines are stopped; the next are those that stop from now on."""
+        """Save which machines are stopped now."""
         if self._is_current(tx):
             self._stopped[rollout.id] = set(stopped)
 
     def survey(self, tx: Transaction, hosts: Sequence[HostName]) -> HostSurvey:
-        """Load what a decision about work on hosts needs; known footprints are not counted again."""
+        """Load the input of a decision about hosts; known footprints are not computed again."""
         if not self._is_current(tx):
             return tx.rollouts.survey(hosts)
         survey = tx.rollouts.survey(hosts, known=self._footprints)
@@ -68,7 +68,7 @@ class RolloutCache:
         return survey
 
     def _is_current(self, tx: Transaction) -> bool:
-        """Return whether all is known: what the transaction itself has saved is not, nor what others have."""
+        """Return whether the cache has every change that the transaction sees."""
         return self._number == tx.records.newest()
 
     def _follow(self, saved: SavedChanges) -> None:
@@ -86,7 +86,7 @@ class RolloutCache:
             if not rollout.open:
                 self._orders.pop(rollout.id, None)
                 self._stopped.pop(rollout.id, None)
-                self._footprints.clear()  # not kept for good: another rollout counts those of its hosts anew
+                self._footprints.clear()  # to limit their number; another rollout computes its own
         self._number = saved.number
 
     def _forget(self) -> None:
@@ -96,61 +96,57 @@ class RolloutCache:
         self._footprints.clear()
 
 
-# Orders whose notice is summed up before others get their turn.
+# Orders to sum up per tick, so that other callers get their turn.
 SUMMED_AT_ONCE = 200
 
 
 @dataclass(slots=True)
-class _Part:
-    """How far the orders of a wave are summed up."""
+class _PartialSum:
+    """A partial sum of a wave."""
 
     orders: Sequence[OrderId]
     done: int = 0
-    sums: list[NoticeSummary] = field(default_factory=list)
+    found: list[NoticeSummary] = field(default_factory=list)
 
 
 class NoticeSums:
-    """Sums of waves that are over and not saved yet; after a start they are begun anew."""
+    """Sums of finished waves that are not saved yet. After a start they are computed again."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, _Part] = {}  # by rollout, which has one wave under way
+        self._sums_by_rollout: dict[str, _PartialSum] = {}  # by rollout, which has one wave under way
 
     def add(self, snapshot: Snapshot, rollout: Rollout) -> bool:
-        """Sum up the next orders of a large wave that is over; return whether there were any."""
+        """Sum up the next orders of a large finished wave; return whether there were any."""
         for wave in rollout.waves:
             if _lacks(wave, (WaveState.DONE,)) and len(wave.orders) > SUMMED_AT_ONCE:
-                part = self._part(rollout, wave)
-                some = wave.orders[part.done : part.done + SUMMED_AT_ONCE]
+                sums = self._sums_by_rollout.get(rollout.id)
+                if sums is None or sums.orders != wave.orders:
+                    sums = self._sums_by_rollout[rollout.id] = _PartialSum(wave.orders)
+                some = wave.orders[sums.done : sums.done + SUMMED_AT_ONCE]
                 if some:
-                    part.sums.append(_summary(snapshot, some))
-                    part.done += len(some)
+                    sums.found.append(_summary(snapshot, some))
+                    sums.done += len(some)
                     return True
         return False
 
     def complete(self, snapshot: Snapshot, rollout: Rollout) -> Rollout:
-        """Return a rollout whose waves that are over have their sums; what is missing is summed up now."""
-        part = self._parts.pop(rollout.id, _Part(()))
-        return _summed(snapshot, rollout, (WaveState.DONE,), part)
-
-    def _part(self, rollout: Rollout, wave: Wave) -> _Part:
-        part = self._parts.get(rollout.id)
-        if part is None or part.orders != wave.orders:
-            part = self._parts[rollout.id] = _Part(wave.orders)
-        return part
+        """Return a rollout with the sums of all finished waves; missing ones are computed."""
+        sums = self._sums_by_rollout.pop(rollout.id, _PartialSum(()))
+        return _summed(snapshot, rollout, (WaveState.DONE,), sums)
 
 
 def with_notice(snapshot: Snapshot, rollout: Rollout) -> Rollout:
-    """Sum up what notice the machines of all waves got so far; what is over was summed once, and is kept."""
-    return _summed(snapshot, rollout, tuple(WaveState), _Part(()))
+    """Sum up the notice of all waves. Finished waves have saved sums."""
+    return _summed(snapshot, rollout, tuple(WaveState), _PartialSum(()))
 
 
-def _summed(snapshot: Snapshot, rollout: Rollout, of: Collection[WaveState], known: _Part) -> Rollout:
+def _summed(snapshot: Snapshot, rollout: Rollout, of: Collection[WaveState], known: _PartialSum) -> Rollout:
     def summed(wave: Wave) -> Wave:
         if not _lacks(wave, of):
             return wave
-        done = known if known.orders == wave.orders else _Part(wave.orders)
+        done = known if known.orders == wave.orders else _PartialSum(wave.orders)
         rest = wave.orders[done.done :]
-        sums = [*done.sums, _summary(snapshot, rest)] if rest or not done.sums else done.sums
+        sums = [*done.found, _summary(snapshot, rest)] if rest or not done.found else done.found
         return replace(wave, notice=notice.total(sums))
 
     return replace(rollout, waves=tuple(map(summed, rollout.waves)))

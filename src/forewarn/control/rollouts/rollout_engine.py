@@ -1,10 +1,11 @@
-"""Carrying rollouts on: load, let core decide, place or cancel orders, save; each in one transaction."""
+"""Advancing rollouts: load, let core decide, place or cancel orders, save; each in one transaction."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from forewarn.control.paging import chunks
 from forewarn.control.rollouts.rollout_cache import NoticeSums, RolloutCache
 from forewarn.control.unsaved_activity import UnsavedPolls
 from forewarn.control.use_case import Context, UseCase
@@ -29,17 +30,14 @@ from forewarn.core.rollouts.progress import Orders, UnwellMachines
 from forewarn.store.batch import Transaction
 from forewarn.store.queries.rollouts import RolloutQueries
 
-Item = TypeVar("Item")
-
-# Loaded and saved together: a wave of the usual size is one draft; before a large one goes on, others get
-# their turn.
+# Orders per draft: the size of a usual wave. Other callers get their turn between two pieces of a larger one.
 TOGETHER = 20
-# The same while callers are about, who get their turn between two of these.
+# The same while callers wait.
 FEW = 8
 
 
 class _LastWave(NamedTuple):
-    """A rollout that is settled by what has become of its last wave."""
+    """A rollout and its last wave, after settling."""
 
     rollout: Rollout
     orders: Orders
@@ -47,7 +45,7 @@ class _LastWave(NamedTuple):
 
 
 class RolloutEngine(UseCase):
-    """Carries rollouts as far as they can go."""
+    """Advances rollouts as far as possible."""
 
     def __init__(self, context: Context, *, polls: UnsavedPolls) -> None:
         super().__init__(context)
@@ -56,7 +54,7 @@ class RolloutEngine(UseCase):
         self._sums = NoticeSums()
 
     def look(self, tx: Transaction, id_: str, now: datetime, *, few: bool = False) -> None:
-        """Carry a rollout on by a piece, a smaller one if others may come in between; it may stay due."""
+        """Advance a rollout by one piece, a smaller one with `few`. It may stay due."""
         known = tx.rollouts.find(id_)
         if known is None or not known.open:
             return
@@ -68,191 +66,191 @@ class RolloutEngine(UseCase):
             self._act(tx, wave, now)
 
     def carry_on(
-        self, tx: Transaction, mine: Rollout, now: datetime, *, survey: HostSurvey | None = None
+        self, tx: Transaction, rollout: Rollout, now: datetime, *, survey: HostSurvey | None = None
     ) -> Rollout:
-        """Announce the next wave, or more of it, if its time has come; pause if something went wrong.
+        """Announce the next wave, or more of it, if it is time; pause if something went wrong.
 
-        `survey` is of the hosts that are left, if it was loaded in the same transaction.
+        `survey`: of the remaining hosts, if it was loaded in the same transaction.
         """
-        if mine.coming:
-            return self._go_on(tx, mine, now)
-        return self._act(tx, self._wave(tx, mine, now), now, survey=survey)
+        if rollout.coming:
+            return self._go_on(tx, rollout, now)
+        return self._act(tx, self._wave(tx, rollout, now), now, survey=survey)
 
-    def _wave(self, tx: Transaction, mine: Rollout, now: datetime) -> _LastWave:
-        """Load what has become of the wave that began last, and settle it."""
-        orders_ = self.orders_of(tx, mine)
-        quiet = self.quiet(tx, mine, orders_, now)
-        return _LastWave(progress.settle(mine, orders_, quiet, now=now), orders_, quiet)
+    def _wave(self, tx: Transaction, rollout: Rollout, now: datetime) -> _LastWave:
+        """Load the state of the last wave, and settle it."""
+        orders = self.orders_of(tx, rollout)
+        quiet = self.quiet(tx, rollout, orders, now)
+        return _LastWave(progress.settle(rollout, orders, quiet, now=now), orders, quiet)
 
     def _act(
         self, tx: Transaction, wave: _LastWave, now: datetime, *, survey: HostSurvey | None = None
     ) -> Rollout:
-        mine, orders_, quiet = wave
-        if not mine.open:
-            return self._over(tx, mine, now)
-        if failed := progress.orders_to_abandon(mine, orders_):
-            return self._leave_out(tx, mine, failed, now)
-        wrong = _what_is_wrong(mine, orders_, quiet, now, self._policy)
+        rollout, orders, quiet = wave
+        if not rollout.open:
+            done = rollout.state is RolloutState.DONE  # an abort was recorded when it was requested
+            kind, by = (Kind.ROLLOUT_DONE, rollout.by) if done else (None, "")
+            return self.save(tx, rollout, now, kind=kind, by=by)
+        if failed := progress.orders_to_abandon(rollout, orders):
+            return self._leave_out(tx, rollout, failed, now)
+        wrong = _what_is_wrong(rollout, orders, quiet, now, self._policy)
         if wrong:
-            return self.pause(tx, mine, by="", why=wrong, now=now)
-        if quiet or not planning.is_ready(mine, now=now):
-            return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
+            return self.pause(tx, rollout, by="", why=wrong, now=now)
+        if quiet or not planning.is_ready(rollout, now=now):
+            return self.save(tx, planning.rest(rollout, orders, quiet, now=now, policy=self._policy), now)
         if survey is None:
-            survey = self._survey(tx, mine, mine.left)
-        mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
-        if not chosen and mine.blocked:
-            no_way = planning.why_stuck(mine, survey, now=now, policy=self._policy)
-            return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
+            survey = self._survey(tx, rollout, rollout.left)
+        rollout, chosen = planning.next_wave(rollout, survey, now=now, policy=self._policy)
+        if not chosen and rollout.blocked:
+            no_way = planning.why_stuck(rollout, survey, now=now, policy=self._policy)
+            return (
+                self.pause(tx, rollout, by="", why=no_way, now=now) if no_way else self.save(tx, rollout, now)
+            )
         if chosen:
-            ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
-            # No machine may move onto a host of its own wave: then all have their orders before any starts.
-            first = chosen if emptying.moves_machines(mine) or len(chosen) <= TOGETHER else chosen[:FEW]
-            placed = self._place(tx, mine, first, now)
-            mine = planning.begin(mine, _ids(placed), survey, now=now, ends_about=ends)
-            mine = _with_drivers(mine, placed)
-            mine = forecast.arrange_by_windows(mine, survey, now=now, policy=self._policy)
-        # Empty hosts are done at once. What comes then, and the rest of a large wave, is for the next tick:
-        # others get their turn before.
-        return self.save(tx, replace(mine, due_at=now), now)
+            ends = forecast.ends_about(rollout, chosen, survey, now=now, policy=self._policy)
+            # No machine may move to a host of its own wave: all hosts need orders before the first starts.
+            first = chosen if emptying.moves_machines(rollout) or len(chosen) <= TOGETHER else chosen[:FEW]
+            placed = self._place(tx, rollout, first, now)
+            rollout = planning.begin(rollout, _ids(placed), survey, now=now, ends_about=ends)
+            rollout = _with_drivers(rollout, placed)
+            rollout = forecast.arrange_by_windows(rollout, survey, now=now, policy=self._policy)
+        # The next tick places the rest of a large wave, and continues if all hosts were empty.
+        return self.save(tx, replace(rollout, due_at=now), now)
 
-    def _leave_out(self, tx: Transaction, mine: Rollout, failed: Sequence[Order], now: datetime) -> Rollout:
-        """Give up hosts that failed, as many as the rollout may; it goes on without them."""
-        for some in _chunks(failed):
+    def _leave_out(
+        self, tx: Transaction, rollout: Rollout, failed: Sequence[Order], now: datetime
+    ) -> Rollout:
+        """Give up failed hosts, as many as the rollout may lose, and continue without them."""
+        for some in chunks(failed, TOGETHER):
             with self._saving(tx, tx.rules.around(orders=[order.id for order in some]), now=now) as draft:
                 for order in some:
                     interventions.abandon(draft, order.id, by=FOREWARN)
         hosts = (order.host for order in failed if order.host is not None)
-        return self.save(tx, replace(progress.without(mine, hosts), due_at=now), now)
+        return self.save(tx, replace(progress.without(rollout, hosts), due_at=now), now)
 
-    def _go_on(self, tx: Transaction, mine: Rollout, now: datetime, *, most: int = TOGETHER) -> Rollout:
-        """Place the next orders of a large wave, unless one of the first has gone wrong."""
-        wrong = progress.trouble(mine, self.orders_of(tx, mine))
+    def _go_on(self, tx: Transaction, rollout: Rollout, now: datetime, *, most: int = TOGETHER) -> Rollout:
+        """Place the next orders of a large wave, unless an earlier one has gone wrong."""
+        wrong = progress.trouble(rollout, self.orders_of(tx, rollout))
         if wrong:
-            return self.pause(tx, mine, by="", why=f"{wrong[0]}", now=now)
-        # No machine may move onto a host of its own wave: then all have their orders before any starts.
-        some = mine.coming if emptying.moves_machines(mine) else mine.coming[:most]
-        survey = self._survey(tx, mine, some)
-        free = planning.still_announceable(mine, some, survey, now=now, policy=self._policy)
-        placed = self._place(tx, mine, free, now)
-        mine = _with_drivers(planning.go_on(mine, some, _ids(placed), now=now), placed)
-        return self.save(tx, replace(mine, due_at=now), now)
+            return self.pause(tx, rollout, by="", why=f"{wrong[0]}", now=now)
+        # As in `_act`: if machines move, all hosts need orders before the first one starts.
+        some = rollout.coming if emptying.moves_machines(rollout) else rollout.coming[:most]
+        survey = self._survey(tx, rollout, some)
+        free = planning.still_announceable(rollout, some, survey, now=now, policy=self._policy)
+        placed = self._place(tx, rollout, free, now)
+        rollout = _with_drivers(planning.go_on(rollout, some, _ids(placed), now=now), placed)
+        return self.save(tx, replace(rollout, due_at=now), now)
 
-    def _survey(self, tx: Transaction, mine: Rollout, hosts: Sequence[HostName]) -> HostSurvey:
-        return disturbed(self.cache.survey(tx, hosts), mine)
+    def _survey(self, tx: Transaction, rollout: Rollout, hosts: Sequence[HostName]) -> HostSurvey:
+        return disturbed(self.cache.survey(tx, hosts), rollout)
 
-    def orders_of(self, tx: Transaction, mine: Rollout) -> Orders:
-        """Return the orders of the wave that began last; those of earlier ones are settled."""
-        return self.cache.of_last_wave(tx, mine)
+    def orders_of(self, tx: Transaction, rollout: Rollout) -> Orders:
+        """Return the orders of the last wave. Earlier ones are settled."""
+        return self.cache.of_last_wave(tx, rollout)
 
-    def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders, now: datetime) -> UnwellMachines:
-        """Find the machines that are not well yet: they do not poll again, or are off."""
-        return (*self._silent(tx, mine, orders_), *self._off(tx, mine, orders_, now))
+    def quiet(self, tx: Transaction, rollout: Rollout, orders: Orders, now: datetime) -> UnwellMachines:
+        """Find the machines that are not well: they do not poll, or are off."""
+        return (*self._silent(tx, rollout, orders), *self._off(tx, rollout, orders, now))
 
-    def _off(self, tx: Transaction, mine: Rollout, orders_: Orders, now: datetime) -> UnwellMachines:
-        """Find the machines that are off after their work, also of waves that have just ended."""
-        known = self.cache.stopped(tx, mine)
+    def _off(self, tx: Transaction, rollout: Rollout, orders: Orders, now: datetime) -> UnwellMachines:
+        """Find the machines that are off after their work, including those of waves that have just ended."""
+        known = self.cache.stopped(tx, rollout)
         if known is not None and not known:
             return ()
-        every = (order for wave in machine_health.recent(mine, now=now) for order in wave.orders)
-        unknown = [order for order in every if order not in orders_]
+        every = (order for wave in machine_health.recent(rollout, now=now) for order in wave.orders)
+        unknown = [order for order in every if order not in orders]
         earlier = tx.rollouts.orders_by_id(unknown) if unknown else {}
-        steps = machine_health.treated(mine, (*orders_.values(), *earlier.values()))
+        steps = machine_health.treated(rollout, (*orders.values(), *earlier.values()))
         stopped = tx.fleet.stopped([step.machine for step in steps]) if steps else frozenset()
-        self.cache.keep_stopped(tx, mine, stopped)
-        mine_off = [step for step in steps if step.machine in stopped]
-        by_others = {step.machine for step in mine_off if self._is_stopped_by_others(tx, step)}
-        return machine_health.off(mine_off, by_others)
+        self.cache.keep_stopped(tx, rollout, stopped)
+        its_off = [step for step in steps if step.machine in stopped]
+        by_others = {step.machine for step in its_off if self._is_stopped_by_others(tx, step)}
+        return machine_health.off(its_off, by_others)
 
     def _is_stopped_by_others(self, tx: Transaction, step: Step) -> bool:
-        """Return whether an import has found a machine stopped; forewarn stops those that are evicted."""
+        """Return whether an import has found a machine stopped. forewarn itself stops evicted ones."""
         kinds = frozenset({Kind.MACHINE_CHANGED.value, Kind.STEP_DONE.value})
         since = HistoryFilter(machine=step.name, group=step.group, since=step.ended_at, kinds=kinds)
         return machine_health.is_stopped_by_others(tx.records.history(since))
 
-    def _silent(self, tx: Transaction, mine: Rollout, orders_: Orders) -> UnwellMachines:
+    def _silent(self, tx: Transaction, rollout: Rollout, orders: Orders) -> UnwellMachines:
         """Find the machines of the last wave that must poll again and have not."""
-        if not mine.terms.require_poll:
+        if not rollout.terms.require_poll:
             return ()
-        worked_on = [step.machine for order in orders_.values() for step in order.steps]
+        worked_on = [step.machine for order in orders.values() for step in order.steps]
         seen = {**tx.fleet.last_seen(worked_on), **self._polls.fresh()(worked_on)}
-        return machine_health.silent(mine, orders_.values(), seen)
+        return machine_health.silent(rollout, orders.values(), seen)
 
-    def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
-        """Cancel what has not begun, withdraw what else is announced, and wait for a person."""
-        self.cancel_unbegun(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
-        self._in_drafts(tx, mine, lambda draft, order: lifecycle.pause(draft, order, why=why), now)
-        mine = progress.paused(mine, self.orders_of(tx, mine), why=why, now=now)
-        mine = progress.with_change(mine, "paused", by=by, now=now)
-        return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
+    def pause(self, tx: Transaction, rollout: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
+        """Cancel orders that have not begun, withdraw other announcements, and wait for a person."""
+        self.cancel_unbegun(tx, rollout, by=by, why=f"rollout {rollout.id} is paused: {why}", now=now)
+        self._in_drafts(tx, rollout, lambda draft, order: lifecycle.pause(draft, order, why=why), now)
+        rollout = progress.paused(rollout, self.orders_of(tx, rollout), why=why, now=now)
+        rollout = progress.with_change(rollout, "paused", by=by, now=now)
+        return self.save(tx, rollout, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
 
-    def wind_down(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
-        """Call off what has not started of the hosts that have begun."""
+    def wind_down(self, tx: Transaction, rollout: Rollout, *, by: str, why: str, now: datetime) -> None:
+        """Cancel what has not started on the hosts that have begun."""
 
         def wind_down(draft: Draft, order: OrderId) -> object:
             winding_down.begin(draft, order, by=by, why=why)
             return lifecycle.advance(draft, order, policy=self._policy)
 
-        self._in_drafts(tx, mine, wind_down, now)
+        self._in_drafts(tx, rollout, wind_down, now)
 
-    def resume(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
-        """Let the hosts go on that a pause kept from their next stage."""
-        self._in_drafts(tx, mine, lifecycle.resume, now)
+    def resume(self, tx: Transaction, rollout: Rollout, now: datetime) -> None:
+        """Continue on the hosts that the pause has stopped between two stages."""
+        self._in_drafts(tx, rollout, lifecycle.resume, now)
 
     def _in_drafts(
         self,
         tx: Transaction,
-        mine: Rollout,
+        rollout: Rollout,
         change: Callable[[Draft, OrderId], object],
         now: datetime,
         *,
         begun: bool = True,
     ) -> None:
-        """Change all open orders of the last wave that have begun, or have not."""
-        loaded = self.orders_of(tx, mine).values()
+        """Change all open orders of the last wave that have begun, or those that have not."""
+        loaded = self.orders_of(tx, rollout).values()
         kept = (order for order in loaded if order.open and not order.terms.abandoned_by)
         open_ones = [order.id for order in kept if progress.has_begun(order) is begun]
-        for some in _chunks(open_ones):
+        for some in chunks(open_ones, TOGETHER):
             with self._saving(tx, tx.rules.around(orders=some), now=now) as draft:
                 for order in some:
                     change(draft, order)
 
-    def cancel_unbegun(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
+    def cancel_unbegun(self, tx: Transaction, rollout: Rollout, *, by: str, why: str, now: datetime) -> None:
         """Cancel the orders of a rollout that have done nothing yet."""
 
         def cancel(draft: Draft, order: OrderId) -> object:
             return interventions.cancel(draft, order, by=by, why=why)
 
-        self._in_drafts(tx, mine, cancel, now, begun=False)
+        self._in_drafts(tx, rollout, cancel, now, begun=False)
 
     def save(
         self,
         tx: Transaction,
-        mine: Rollout,
+        rollout: Rollout,
         now: datetime,
         *,
         kind: Kind | None = None,
         by: str = "",
         why: str = "",
     ) -> Rollout:
-        """Save a rollout, with a record if something happened to it."""
-        mine = self._sums.complete(tx, mine)
-        with self._saving(tx, now=now, rollout=mine) as draft:
+        """Save a rollout, with a record if `kind` is given."""
+        rollout = self._sums.complete(tx, rollout)
+        with self._saving(tx, now=now, rollout=rollout) as draft:
             if kind is not None:
-                reason = f"rollout {mine.id}: {why}" if why else f"rollout {mine.id}"
+                reason = f"rollout {rollout.id}: {why}" if why else f"rollout {rollout.id}"
                 draft.record(kind, None, by=by, reason=reason)
-        return replace(mine, number=draft.given(mine.number))
-
-    def _over(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
-        # An abort was recorded when it was asked for.
-        done = mine.state is RolloutState.DONE
-        return self.save(tx, mine, now, kind=Kind.ROLLOUT_DONE if done else None, by=mine.by if done else "")
+        return replace(rollout, number=draft.given(rollout.number))
 
     def _place(
-        self, tx: Transaction, mine: Rollout, hosts: Sequence[HostName], now: datetime
+        self, tx: Transaction, rollout: Rollout, hosts: Sequence[HostName], now: datetime
     ) -> dict[HostName, Order]:
-        asked = mine.terms
+        asked = rollout.terms
         terms = OrderTerms(
-            rollout=mine.id,
+            rollout=rollout.id,
             heartbeat=asked.heartbeat,
             expected=asked.expected,
             deadline=asked.deadline,
@@ -262,54 +260,52 @@ class RolloutEngine(UseCase):
             returning=asked.returning,
             host_driver=asked.host_driver,
         )
-        request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
-        homes = interchangeable_hosts.homes(mine, hosts)
+        request = OrderRequest(by=rollout.by, reason=rollout.reason, driver=asked.driver, terms=terms)
+        homes = interchangeable_hosts.homes(rollout, hosts)
         placed: dict[HostName, Order] = {}
-        for some in _chunks(hosts):
+        for some in chunks(hosts, TOGETHER):
             near = sorted({home for host in some for home in homes.get(host, ())})
-            around = tx.rules.around(hosts=some, room=emptying.moves_machines(mine), homes=near)
+            around = tx.rules.around(hosts=some, room=emptying.moves_machines(rollout), homes=near)
             with self._saving(tx, around, now=now) as draft:
-                placed |= {
-                    host: self._order(draft, host, mine, request, homes.get(host, ())) for host in some
-                }
+                for host in some:
+                    own = replace(request, terms=replace(terms, homes=homes.get(host, ())))
+                    placed[host] = requests.on_host(
+                        draft, host, rollout.ordered, own, work=rollout.work, policy=self._policy
+                    )
         return placed
 
-    def _order(
-        self, draft: Draft, host: HostName, mine: Rollout, request: OrderRequest, homes: tuple[HostName, ...]
-    ) -> Order:
-        request = replace(request, terms=replace(request.terms, homes=homes))
-        return requests.on_host(draft, host, mine.ordered, request, work=mine.work, policy=self._policy)
+
+def surveyed(rollouts: RolloutQueries, rollout: Rollout, hosts: Sequence[HostName]) -> HostSurvey:
+    """Load the input of decisions about hosts, for the work of a rollout."""
+    return disturbed(rollouts.survey(hosts), rollout)
 
 
-def surveyed(rollouts: RolloutQueries, mine: Rollout, hosts: Sequence[HostName]) -> HostSurvey:
-    """Load what decides about hosts, as a rollout disturbs them."""
-    return disturbed(rollouts.survey(hosts), mine)
+def disturbed(survey: HostSurvey, rollout: Rollout) -> HostSurvey:
+    """Adapt a survey to the work of a rollout. Hosts that are emptied are disturbed as usual."""
+    survey = survey.disturbed_by(rollout.work)
+    return survey.all_domains_at_once() if rollout.terms.together and not rollout.empties else survey
 
 
-def disturbed(survey: HostSurvey, mine: Rollout) -> HostSurvey:
-    """Return hosts as a rollout disturbs them: those that leave one do so as ever."""
-    survey = survey.disturbed_by(mine.work)
-    return survey.all_domains_at_once() if mine.terms.together and not mine.empties else survey
-
-
-def with_alike(rollouts: RolloutQueries, mine: Rollout, survey: HostSurvey) -> Rollout:
-    """Note which hosts are alike, where machines leave theirs: for these, and for the waves."""
-    if not emptying.moves_machines(mine):
-        return mine
+def with_alike(rollouts: RolloutQueries, rollout: Rollout, survey: HostSurvey) -> Rollout:
+    """Note which hosts are interchangeable, if machines leave their hosts."""
+    if not emptying.moves_machines(rollout):
+        return rollout
     groups = {group for footprint in survey.footprints.values() for group in footprint.counts}
     listed = groups & survey.sizes.keys()
     others = rollouts.other_hosts_with(sorted(listed), besides=survey.hosts)
-    return replace(mine, alike=interchangeable_hosts.find(survey, others))
+    return replace(rollout, alike=interchangeable_hosts.find(survey, others))
 
 
-def _what_is_wrong(mine: Rollout, orders_: Orders, quiet: UnwellMachines, now: datetime, policy: Policy) -> str:
-    """Return what must pause a rollout: a failed step, a dead end, a machine that is not healthy in time."""
-    if mine.state is not RolloutState.RUNNING or mine.aborting:
+def _what_is_wrong(
+    rollout: Rollout, orders: Orders, quiet: UnwellMachines, now: datetime, policy: Policy
+) -> str:
+    """Return why a rollout must pause: a failed step, a dead end, or a machine that stays unwell."""
+    if rollout.state is not RolloutState.RUNNING or rollout.aborting:
         return ""
     found = (
-        *progress.trouble(mine, orders_),
-        *progress.stuck(mine, orders_),
-        *machine_health.unwell(mine, orders_.values(), quiet, now=now, policy=policy).values(),
+        *progress.trouble(rollout, orders),
+        *progress.stuck(rollout, orders),
+        *machine_health.unwell(rollout, orders.values(), quiet, now=now, policy=policy).values(),
     )
     return f"{found[0]}" if found else ""
 
@@ -318,12 +314,7 @@ def _ids(placed: Mapping[HostName, Order]) -> dict[HostName, OrderId]:
     return {host: order.id for host, order in placed.items()}
 
 
-def _with_drivers(mine: Rollout, placed: Mapping[HostName, Order]) -> Rollout:
-    """Note who does the work on hosts that have orders now."""
+def _with_drivers(rollout: Rollout, placed: Mapping[HostName, Order]) -> Rollout:
+    """Note the drivers of hosts that have orders."""
     drivers = {host: order.driver for host, order in placed.items()}
-    return replace(mine, drivers={**mine.drivers, **drivers})
-
-
-def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    for start in range(0, len(items), TOGETHER):
-        yield items[start : start + TOGETHER]
+    return replace(rollout, drivers={**rollout.drivers, **drivers})

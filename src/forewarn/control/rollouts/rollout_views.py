@@ -1,6 +1,6 @@
-"""What can be asked about rollouts that changes nothing: plan them, show them.
+"""Use cases that plan and show rollouts.
 
-A rollout is planned before its turn: others should not wait while many hosts are cut into waves.
+A large rollout is planned on a reading thread before the worker begins it, because planning takes time.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,78 +31,66 @@ from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
 from forewarn.wire.texts import either
 
-# A rollout over more hosts has its orders placed by the engine's next look, some at a time.
+# For more hosts, the engine places the orders, a few per tick.
 MOST_HOSTS_AT_ONCE = 20
-# A plan that is older, in service time, may have missed the beginning or the end of a window.
+# In service time. A window may have begun or ended since an older plan.
 LONGEST_AGE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutPlan:
-    """A rollout that may be begun; the first wave of a large one has been chosen."""
+    """A rollout that may begin. For a large one, the first wave is chosen."""
 
     rollout: Rollout
-    survey: HostSurvey  # what of the fleet it was decided by
+    survey: HostSurvey  # the input of its decisions
     warnings: tuple[str, ...]
     made_at: datetime
-    number: int  # the newest change that was known
+    number: int  # of the newest change it knows
 
     @property
     def is_large(self) -> bool:
         """Whether its orders are placed later."""
         return is_large(self.rollout.hosts)
 
-    def is_recent(self, now: datetime) -> bool:
-        """Return whether little time has passed since."""
-        return timedelta() <= now - self.made_at <= LONGEST_AGE
-
 
 def is_large(hosts: Collection[HostName]) -> bool:
-    """Return whether the orders of a rollout over these hosts are placed some at a time from the first."""
+    """Return whether the orders of a rollout over these hosts are placed in several pieces."""
     return len(hosts) > MOST_HOSTS_AT_ONCE
 
 
-def are_alike(one: HostSurvey, other: HostSurvey) -> bool:
-    """Return whether a plan that was made of one survey may be carried out by another.
-
-    How long moves have taken decides nothing.
-    """
-    return replace(one, pace=other.pace) == other
-
-
 EVERY_HOST = 10_000_000
-# A plan names so many machines that cannot be moved live.
+# The most machines that a plan names because they cannot move live.
 MOST_LOWERED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutRequest:
-    """What a rollout shall do."""
+    """The parameters of a rollout."""
 
     hosts: tuple[HostName, ...] | None  # None: all that have not failed
     work: Work
     hosts_at_once: int = 1
     gap: timedelta = timedelta()
     terms: RolloutTerms = DEFAULT_TERMS
-    overlap: bool = False  # begin even if another rollout has some of the hosts still to do
+    overlap: bool = False  # begin even if another open rollout shares hosts
     by: str
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutView:
-    """A rollout, why everything of it waits, and what is expected of it."""
+    """A rollout, the reasons why its parts wait, and its forecast."""
 
     rollout: Rollout
     waiting: tuple[Waiting, ...]
-    drivers: Mapping[HostName, str]  # who does the work on each host
+    drivers: Mapping[HostName, str]  # by host
     expected: tuple[Expected, ...] = ()
     warnings: tuple[str, ...] = ()
     emptying: tuple[EvacuationCheck, ...] = ()  # of a plan: whether each host can be emptied
 
 
 class RolloutViews(Reading):
-    """The use cases about rollouts that only read."""
+    """Use cases that read rollouts."""
 
     def __init__(self, context: Context, *, polls: UnsavedPolls) -> None:
         super().__init__(context)
@@ -110,7 +98,7 @@ class RolloutViews(Reading):
         self._plan_prechecks = context.plan_prechecks
 
     def prepare(self, request: RolloutRequest) -> RolloutPlan | None:
-        """Plan a rollout that is to be begun, unless that takes next to no time."""
+        """Plan a rollout in advance; None if it is small enough to plan in its transaction."""
         if request.hosts is not None and not is_large(request.hosts):
             return None
         now, fresh = self._clock.now(), self._polls.fresh()
@@ -120,93 +108,93 @@ class RolloutViews(Reading):
     def prepared(
         self, snapshot: Snapshot, request: RolloutRequest, fresh: LastPolls, now: datetime
     ) -> RolloutPlan:
-        """Plan a rollout that is to be begun, as the fleet is in a snapshot."""
-        mine, survey = self.planned(snapshot, request, now)
-        warnings = self.warnings(snapshot, mine, survey, fresh, now)
-        if is_large(mine.hosts):
-            mine = forecast.with_first_wave_begun(mine, survey, now=now, policy=self._policy)
+        """Plan a rollout on the fleet of a snapshot."""
+        rollout, survey = self.planned(snapshot, request, now)
+        warnings = self.warnings(snapshot, rollout, survey, fresh, now)
+        if is_large(rollout.hosts):
+            rollout = forecast.with_first_wave_begun(rollout, survey, now=now, policy=self._policy)
         number = snapshot.records.newest()
-        return RolloutPlan(rollout=mine, survey=survey, warnings=warnings, made_at=now, number=number)
+        return RolloutPlan(rollout=rollout, survey=survey, warnings=warnings, made_at=now, number=number)
 
     def still_holds(self, snapshot: Snapshot, plan: RolloutPlan, now: datetime) -> bool:
-        """Return whether a plan is as it would be made now."""
-        if not plan.is_recent(now):
+        """Return whether planning again would give the same plan."""
+        if not timedelta() <= now - plan.made_at <= LONGEST_AGE:
             return False
         if plan.number == snapshot.records.newest():
             return True
-        mine = plan.rollout
-        return are_alike(plan.survey, surveyed(snapshot.rollouts, mine, mine.hosts))
+        survey = surveyed(snapshot.rollouts, plan.rollout, plan.rollout.hosts)
+        return replace(survey, pace=plan.survey.pace) == plan.survey  # the pace of moves decides nothing
 
     def plan(self, request: RolloutRequest) -> RolloutView:
-        """Show the whole plan, and do nothing."""
+        """Return the complete plan of a rollout, without beginning it."""
         now, fresh = self._clock.now(), self._polls.fresh()
         with self._store.read() as snapshot:
-            mine, survey = self.planned(snapshot, request, now)
-            warnings = self.warnings(snapshot, mine, survey, fresh, now)
-            drivers = mine.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
-            around = snapshot.rollouts.surroundings(mine.hosts) if mine.empties else EvacuationInput()
-            asks = mine.empties and bool(self._policy.prechecking)
+            rollout, survey = self.planned(snapshot, request, now)
+            warnings = self.warnings(snapshot, rollout, survey, fresh, now)
+            drivers = rollout.driven_by(snapshot.rules.host_drivers(), self._policy.hooks)
+            around = snapshot.rollouts.surroundings(rollout.hosts) if rollout.empties else EvacuationInput()
+            asks = rollout.empties and bool(self._policy.prechecking)
             asked, more = (
-                prechecked_moves.load(snapshot, mine, survey, around, self._policy) if asks else ([], 0)
+                prechecked_moves.load(snapshot, rollout, survey, around, self._policy) if asks else ([], 0)
             )
         obstacles, lowered = prechecked_moves.find_obstacles(
             asked, self._plan_prechecks, now=self._real_now()
         )
-        mine = replace(mine, id="", state=RolloutState.PLANNED)
-        candidates = Candidates(mine, survey, self._policy)
-        reasons = (candidates.why_not(host, now=now) for host in mine.hosts)
+        rollout = replace(rollout, id="", state=RolloutState.PLANNED)
+        candidates = Candidates(rollout, survey, self._policy)
+        reasons = (candidates.why_not(host, now=now) for host in rollout.hosts)
         blocking = tuple(dict.fromkeys(why for some in reasons for why in some))
-        mine, expected = forecast.forecast(mine, survey, now=now, policy=self._policy)
-        waiting = planning.reasons(replace(mine, waiting=blocking), now=now)
+        rollout, expected = forecast.forecast(rollout, survey, now=now, policy=self._policy)
+        waiting = planning.reasons(replace(rollout, waiting=blocking), now=now)
         return RolloutView(
-            rollout=mine,
+            rollout=rollout,
             waiting=waiting,
             drivers=drivers,
             expected=expected,
             warnings=(*warnings, *prechecked_moves.warnings_of(more), *lowered[:MOST_LOWERED]),
-            emptying=emptying.with_obstacles(emptying.find_obstacles(mine, survey, around), obstacles),
+            emptying=emptying.with_obstacles(emptying.find_obstacles(rollout, survey, around), obstacles),
         )
 
     def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:
-        """Show one rollout; on demand with what is expected of its coming waves, which costs a forecast."""
+        """Return one rollout. `expected` adds a forecast of the coming waves, which takes longer."""
         now = self._clock.now()
         times: tuple[Expected, ...] = ()
         said: tuple[str, ...] = ()
         with self._store.read() as snapshot:
-            mine = with_notice(snapshot, naming.existing(snapshot.rollouts.find(id_), "rollout", id_))
-            # When a paused one goes on is not known.
-            if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
-                survey = surveyed(snapshot.rollouts, mine, mine.left)
-                times = forecast.times(mine, survey, now=now, policy=self._policy)
-                said = tuple(forecast.warnings(mine, survey, times, policy=self._policy))
-            shown = self.shown(snapshot, mine, now, warnings=said)
-            waiting = tuple(dict.fromkeys((*_held(snapshot, mine), *shown.waiting)))
+            rollout = with_notice(snapshot, naming.existing(snapshot.rollouts.find(id_), "rollout", id_))
+            # A paused rollout has no forecast, because it is unknown when it continues.
+            if expected and rollout.left and rollout.state is RolloutState.RUNNING and not rollout.aborting:
+                survey = surveyed(snapshot.rollouts, rollout, rollout.left)
+                times = forecast.times(rollout, survey, now=now, policy=self._policy)
+                said = tuple(forecast.warnings(rollout, survey, times, policy=self._policy))
+            shown = self.shown(snapshot, rollout, now, warnings=said)
+            waiting = tuple(dict.fromkeys((*_held(snapshot, rollout), *shown.waiting)))
             return replace(shown, waiting=waiting, expected=times)
 
     def rollouts(
         self, *, after: str | None, limit: int, only_open: bool = False
     ) -> tuple[Sequence[RolloutView], str | None]:
-        """List rollouts, newest first: all, or those that are not over."""
+        """List rollouts, newest first: all, or only open ones."""
         with self._store.read() as snapshot:
             read = snapshot.rollouts.page_of_open if only_open else snapshot.rollouts.page
             found, more = read(after=after, limit=limit)
             now, drivers = self._clock.now(), snapshot.rules.host_drivers()
-        return [self._view(mine, now, drivers) for mine in found], more
+        return [self._view(rollout, now, drivers) for rollout in found], more
 
     def shown(
-        self, snapshot: Snapshot, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()
+        self, snapshot: Snapshot, rollout: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()
     ) -> RolloutView:
-        """Show a rollout that was found."""
-        return replace(self._view(mine, now, snapshot.rules.host_drivers()), warnings=warnings)
+        """Return the view of a loaded rollout."""
+        return replace(self._view(rollout, now, snapshot.rules.host_drivers()), warnings=warnings)
 
-    def _view(self, mine: Rollout, now: datetime, known: HostDrivers) -> RolloutView:
-        drivers = mine.driven_by(known, self._policy.hooks)
-        return RolloutView(rollout=mine, waiting=planning.reasons(mine, now=now), drivers=drivers)
+    def _view(self, rollout: Rollout, now: datetime, known: HostDrivers) -> RolloutView:
+        drivers = rollout.driven_by(known, self._policy.hooks)
+        return RolloutView(rollout=rollout, waiting=planning.reasons(rollout, now=now), drivers=drivers)
 
     def planned(
         self, snapshot: Snapshot, request: RolloutRequest, now: datetime
     ) -> tuple[Rollout, HostSurvey]:
-        """Make a rollout whose waves are all planned; refuse what can never be carried out."""
+        """Plan all waves of a rollout. Conflict or Invalid if it can never be carried out."""
         _check_action(request)
         if request.hosts_at_once < 1:
             raise Invalid(f"hosts_at_once: expected at least 1, got {request.hosts_at_once}")
@@ -218,9 +206,9 @@ class RolloutViews(Reading):
             raise Invalid(
                 f"canary: expected at most {len(hosts)}, as many as hosts, got {request.terms.canary}"
             )
-        mine = Rollout(
+        rollout = Rollout(
             id=self._new_id(),
-            number=UNSAVED + 1,  # the record that says it has begun
+            number=UNSAVED + 1,  # of its first record
             work=request.work,
             hosts=hosts,
             hosts_at_once=request.hosts_at_once,
@@ -230,49 +218,45 @@ class RolloutViews(Reading):
             reason=request.reason,
             created_at=now,
         )
-        survey = surveyed(snapshot.rollouts, mine, hosts)
+        survey = surveyed(snapshot.rollouts, rollout, hosts)
         for host in hosts:
             if host not in survey.hosts:
                 raise naming.unknown(NameKind.HOST, host)
-        Candidates(mine, survey, self._policy).check(now=now)
-        mine = planning.replan(with_alike(snapshot.rollouts, mine, survey), survey)
-        return forecast.arrange_by_windows(mine, survey, now=now, policy=self._policy), survey
+        Candidates(rollout, survey, self._policy).check(now=now)
+        rollout = planning.replan(with_alike(snapshot.rollouts, rollout, survey), survey)
+        return forecast.arrange_by_windows(rollout, survey, now=now, policy=self._policy), survey
 
     def warnings(
-        self, snapshot: Snapshot, mine: Rollout, survey: HostSurvey, fresh: LastPolls, now: datetime
+        self, snapshot: Snapshot, rollout: Rollout, survey: HostSurvey, fresh: LastPolls, now: datetime
     ) -> tuple[str, ...]:
-        """Return what should be known before such a rollout is begun."""
-        saved = snapshot.rollouts.machines_never_seen(mine.hosts)
+        """Return what the caller should know before the rollout begins."""
+        saved = snapshot.rollouts.machines_never_seen(rollout.hosts)
         polled = fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
-        never = (f"never polled: {naming.some(silent)}",) if silent else ()
-        times = forecast.times(mine, survey, now=now, policy=self._policy)
-        unexpected = forecast.warnings(mine, survey, times, policy=self._policy)
-        return (*_also_in(mine, snapshot.rollouts.open()), *on_one_host(survey), *unexpected, *never)
+        never = (f"never polled: {naming.shortened(silent)}",) if silent else ()
+        times = forecast.times(rollout, survey, now=now, policy=self._policy)
+        unexpected = forecast.warnings(rollout, survey, times, policy=self._policy)
+        shared = shared_with(rollout, snapshot.rollouts.open())
+        also = (f"{each}: each waits for the other's orders there" for each in shared)
+        return (*also, *on_one_host(survey), *unexpected, *never)
 
 
-def _held(snapshot: Snapshot, mine: Rollout) -> tuple[Waiting, ...]:
-    """Return the holds for which hosts wait that have begun."""
-    under_way = [order for wave in progress.unfinished(mine) for order in wave.orders]
+def _held(snapshot: Snapshot, rollout: Rollout) -> tuple[Waiting, ...]:
+    """Return the holds that stop hosts which have begun."""
+    under_way = [order for wave in progress.unfinished(rollout) for order in wave.orders]
     holds = snapshot.rules.around().holds.values() if under_way else ()
     return progress.held(snapshot.rollouts.orders_by_id(under_way), holds) if holds else ()
 
 
-def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
-    """Warn of hosts that another rollout has still to do, before both wait."""
-    for also in shared_with(mine, others):
-        yield f"{also}: each waits for the other's orders there"
-
-
-def shared_with(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
-    """Tell of the hosts that other rollouts have still to do."""
+def shared_with(rollout: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
+    """Yield a message for each other rollout that shares unfinished hosts with this one."""
     for other in others:
         to_do = {*other.left, *(host for wave in progress.unfinished(other) for host in wave.hosts)}
-        shared = [host for host in mine.hosts if host in to_do]
+        shared = [host for host in rollout.hosts if host in to_do]
         if shared:
             also = "is also" if len(shared) == 1 else "are also"
             state = f"rollout {other.id}, which is {'being aborted' if other.aborting else other.state}"
-            yield f"{naming.some(shared)} {also} in {state}"
+            yield f"{naming.shortened(shared)} {also} in {state}"
 
 
 def _check_action(request: RolloutRequest) -> None:
@@ -284,9 +268,9 @@ def _check_action(request: RolloutRequest) -> None:
         if value and not is_service:
             raise Invalid(f'{name}: expected only beside action "service"')
     if terms.returning and terms.mode is ServiceMode.IN_PLACE:
-        raise Invalid("returning: in place no machine leaves, so that none can come back: leave it out")
+        raise Invalid("returning: not possible in place, where no machine leaves its host")
     if terms.whole and is_service:
-        raise Invalid('whole: a host that is worked on itself always is; expected only "together"')
+        raise Invalid('whole: always the case for work on the host itself; expected only "together"')
 
 
 def _wanted_hosts(fleet: FleetQueries, request: RolloutRequest) -> tuple[HostName, ...]:

@@ -1,1 +1,1 @@
-"""Whether work may be announced and started: other update domains, budgets, windows, notice, holds."""
+"""Decide whether work may be announced and started: update domains, budgets, windows, notice, holds."""

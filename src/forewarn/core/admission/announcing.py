@@ -1,53 +1,53 @@
-"""Whether work may be announced now: update domains, windows, and as many healthy machines as budgets need.
+"""Decide whether work may be announced now: update domains, windows and budgets.
 
-Orders and rollouts both ask here, and get the reasons as data.
+Orders and rollouts both use these rules, and get the reasons as data.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.core.admission.timing import Timing
-from forewarn.core.basic_types import GroupName, MachineName
+from forewarn.core.basic_types import GroupName
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.constraints import ArmedDomain, Budget, Waiting
 from forewarn.core.model.footprint import Footprint
 
-# Hosts that a refusal names; the others are counted.
+# A refusal names at most this many hosts, and counts the others.
 MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """Work that is to be announced; what it is exempt from is empty."""
+    """Work to be announced. The fields of rules that it is exempt from are empty."""
 
     host: str  # as its reasons name it
     footprint: Footprint
     armed: Mapping[GroupName, Mapping[int, ArmedDomain]]  # the update domains with an armed event
     budgets: Mapping[GroupName, Budget]
     timing: Timing
-    whole: bool = False  # it is done to the host in one go, or not at all
+    whole: bool = False  # the host is treated in one go, or not at all
 
 
 def why_not(proposal: Proposal, *, now: datetime) -> tuple[Waiting, ...]:
-    """Return all that keeps work from being announced; nothing if it may be."""
+    """Return everything that prevents the announcement."""
     return (
         *divided(proposal),
         *other_domains(proposal.footprint, proposal.armed),
         *proposal.timing.why_not_announce(proposal.host, now=now),
-        *lacking(proposal.host, proposal.footprint, proposal.budgets),
+        *short_budgets(proposal.host, proposal.footprint, proposal.budgets),
     )
 
 
 def divided(proposal: Proposal) -> tuple[Waiting, ...]:
-    """Return the groups that keep a host from being done in one go: it carries several of their domains."""
+    """Return the groups with several update domains on a host that is to be treated in one go."""
     if not proposal.whole or proposal.footprint.at_once:
         return ()
     return tuple(
         Waiting(
             what=group,
-            reason=f"{proposal.host} carries its update domains {_listing(domains)}, which are not disturbed "
-            "together: move machines away, or order it anew in parts or together",
+            reason=f"{proposal.host} carries its update domains {listing(domains)}, which are not disturbed "
+            "together: move machines away, or order the work again in parts or together",
             group=group,
             stuck=True,
         )
@@ -58,11 +58,9 @@ def divided(proposal: Proposal) -> tuple[Waiting, ...]:
 def other_domains(
     footprint: Footprint, armed: Mapping[GroupName, Mapping[int, ArmedDomain]], *, named: bool = False
 ) -> tuple[Waiting, ...]:
-    """Return the groups with another update domain armed (rule 4), and whose order that is, if asked."""
+    """Return the groups with another armed update domain (rule 4). `named` adds the order that armed it."""
     waiting = (
-        _frozen(group, footprint, armed[group], named=named)
-        if group in footprint.free
-        else _apart(group, footprint, armed[group], named=named)
+        (_frozen if group in footprint.free else _apart)(group, footprint, armed[group], named=named)
         for group in footprint.counts
         if group in armed
     )
@@ -72,53 +70,55 @@ def other_domains(
 def _apart(
     group: GroupName, footprint: Footprint, armed: Mapping[int, ArmedDomain], *, named: bool
 ) -> Waiting | None:
+    """Return the armed domain that work waits for, if any."""
     mine = footprint.first_domains(group)
-    # Of several that are disturbed together, each is another one to whatever is armed.
+    # Work on several domains together waits for every armed domain, even one of its own.
     others = armed.keys() - (mine if len(mine) == 1 else set())
     if not others:
         return None
     first = min(others)
-    whose = _whose(armed[first], named=named)
+    whose = _order_of(armed[first], named=named)
     if len(mine) == 1:
         reason = f"update domain {min(mine)} waits for domain {first}{whose}"
-    else:  # which may be one of its own: others may be at that too
+    else:
         of_another = whose or " of another order"
-        reason = (
-            f"update domains {_listing(sorted(mine))}, done together, wait for domain {first}{of_another}"
-        )
+        reason = f"update domains {listing(sorted(mine))}, done together, wait for domain {first}{of_another}"
     return Waiting(what=group, reason=reason, group=group)
 
 
 def _frozen(
     group: GroupName, footprint: Footprint, armed: Mapping[int, ArmedDomain], *, named: bool
 ) -> Waiting | None:
-    """Return what keeps machines whose update domains do not count: only so many are frozen at once."""
+    """Return why a group that limits only the number of simultaneous freezes must wait, if it must."""
     most = footprint.free[group]
     if most is None:
         return None
     other = next((domain for domain, each in armed.items() if each.events > each.freezes), None)
     if other is not None:
-        reason = f"a Freeze waits for domain {other}{_whose(armed[other], named=named)}"
+        reason = f"a Freeze waits for domain {other}{_order_of(armed[other], named=named)}"
         return Waiting(what=group, reason=reason, group=group)
     frozen = sum(each.frozen for each in armed.values())
     if not frozen or frozen + footprint.together(group) <= most:
         return None
-    reason = f"lets {most} be frozen at once, and {frozen} are or soon will be"
+    reason = f"permits {most} freezes at once, and {frozen} of its machines are frozen or soon will be"
     return Waiting(what=group, reason=reason, group=group)
 
 
-def _whose(armed: ArmedDomain, *, named: bool) -> str:
+def _order_of(armed: ArmedDomain, *, named: bool) -> str:
     return f" (order {armed.order})" if named and armed.order else ""
 
 
 def check(proposal: Proposal, *, what: str, now: datetime) -> None:
-    """Refuse what could only wait for ever: windows that never open, a group that can never spare so many.
+    """Refuse work that could never be announced.
 
-    Refuse also a host that is to be done in one go and cannot be, before anybody is told of it.
+    A window may never open, a group may never be able to spare so many machines, or a host that is to be
+    treated in one go may carry several update domains of a group.
     """
     check_undivided([proposal])
     proposal.timing.check(what, now=now)
-    check_budgets(proposal.host, proposal.footprint, proposal.budgets)
+    for group, budget in never_met(proposal.footprint, proposal.budgets).items():
+        crowding = _crowding(budget, group, proposal.host, proposal.footprint)
+        raise Invalid(f"group {group}: {crowding}: this can never be met")
 
 
 IN_ONE_GO = (
@@ -129,58 +129,43 @@ IN_ONE_GO = (
 
 
 def check_undivided(proposals: Iterable[Proposal], *, otherwise: str = IN_ONE_GO) -> None:
-    """Refuse hosts that are to be done in one go and carry several update domains of a group."""
-    found = [_carried(proposal) for proposal in proposals if divided(proposal)]
-    if not found:
-        return
-    more = f" (and {len(found) - MOST_NAMED} more hosts)" if len(found) > MOST_NAMED else ""
-    raise Conflict(f"{'; '.join(found[:MOST_NAMED])}{more}: {otherwise}")
+    """Refuse hosts that are to be treated in one go and carry several update domains of a group."""
+    found = []
+    for proposal in filter(divided, proposals):
+        groups = proposal.footprint.divided.items()
+        domains = ", ".join(f"{listing(domains)} of group {group}" for group, domains in groups)
+        found.append(f"{proposal.host} carries update domains {domains}")
+    if found:
+        more = f" (and {len(found) - MOST_NAMED} more hosts)" if len(found) > MOST_NAMED else ""
+        raise Conflict(f"{'; '.join(found[:MOST_NAMED])}{more}: {otherwise}")
 
 
-def _carried(proposal: Proposal) -> str:
-    groups = proposal.footprint.divided.items()
-    domains = ", ".join(f"{_listing(domains)} of group {group}" for group, domains in groups)
-    return f"{proposal.host} carries update domains {domains}"
-
-
-def _listing(domains: Sequence[int]) -> str:
-    *most, last = map(str, domains)
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-# What a person can do about a host that carries too many machines of a group.
+# The remedies of an operator for a host with too many machines of a group.
 WAYS_OUT = "redeploy some of them to other hosts, add machines to the group, or lower its budget"
 
 
-def lacking(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> tuple[Waiting, ...]:
-    """Return the groups that cannot spare what work disturbs of them now, or (`stuck`) can never."""
-    return tuple(
-        _lack(budget, group, host, footprint)
-        for group in footprint.counts
-        if (budget := budgets.get(group))
-        and footprint.together(group) - footprint.unwell.get(group, 0) > budget.spare
-    )
+def short_budgets(
+    host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]
+) -> tuple[Waiting, ...]:
+    """Return the groups that cannot spare the machines of this work now, or (`stuck`) can never do so."""
+    waiting = []
+    for group in footprint.counts:
+        budget, together = budgets.get(group), footprint.together(group)
+        if budget is None or together - footprint.unwell.get(group, 0) <= budget.spare:
+            continue
+        stuck = together > budget.at_best
+        reason = f"{_crowding(budget, group, host, footprint)}: {WAYS_OUT}" if stuck else _missing(budget)
+        waiting.append(Waiting(what=group, reason=reason, group=group, stuck=stuck))
+    return tuple(waiting)
 
 
 def never_met(footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> dict[GroupName, Budget]:
-    """Return the budgets of groups that can never spare what work disturbs of them together."""
+    """Return the budgets of groups that can never spare the machines of this work."""
     return {
         group: budgets[group]
         for group in footprint.counts
         if group in budgets and footprint.together(group) > budgets[group].at_best
     }
-
-
-def check_budgets(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> None:
-    """Refuse work on a host that disturbs more of a group together than it can ever spare."""
-    for group, budget in never_met(footprint, budgets).items():
-        raise Invalid(f"group {group}: {_crowding(budget, group, host, footprint)}: this can never be met")
-
-
-def _lack(budget: Budget, group: GroupName, host: str, footprint: Footprint) -> Waiting:
-    stuck = footprint.together(group) > budget.at_best
-    reason = f"{_crowding(budget, group, host, footprint)}: {WAYS_OUT}" if stuck else _missing(budget)
-    return Waiting(what=group, reason=reason, group=group, stuck=stuck)
 
 
 def _crowding(budget: Budget, group: GroupName, host: str, footprint: Footprint) -> str:
@@ -192,13 +177,14 @@ def _crowding(budget: Budget, group: GroupName, host: str, footprint: Footprint)
 def _missing(budget: Budget) -> str:
     running = {id_: name for id_, name in budget.announced.items() if id_ not in budget.down}
     missing = [
-        f"{_are(names.values())} {how}"
+        f"{listing(sorted(names.values()))} {'is' if len(names) == 1 else 'are'} {how}"
         for names, how in ((budget.down, "down"), (running, "under an event"))
         if names
     ]
     return f"needs {budget.needs} healthy, {', '.join(missing)}"
 
 
-def _are(names: Iterable[MachineName]) -> str:
-    *most, last = sorted(names)
-    return f"{', '.join(most)} and {last} are" if most else f"{last} is"
+def listing(items: Iterable[object]) -> str:
+    """Join items for a sentence: `0, 1 and 2`."""
+    *most, last = map(str, items)
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,1 +1,1 @@
-"""How the fleet is declared and changed: projects, hosts, groups, and one machine at a time."""
+"""Declaring and changing the fleet: projects, hosts, groups and machines."""

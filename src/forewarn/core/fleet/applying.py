@@ -1,6 +1,6 @@
-"""The fleet as declared, and what must change to get there.
+"""Applying a declared fleet.
 
-A machine's host in a declaration is its first one: where it is now is what orders have made of it.
+A declaration names a machine's first host. Orders move the machine afterwards, and applying leaves it there.
 """
 
 from collections import Counter
@@ -10,9 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.core.basic_types import (
-    SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     HOOK,
+    SYNCHRONOUS_DRIVERS,
     GroupName,
     HostName,
     Kind,
@@ -21,8 +21,7 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import outside_changes
-from forewarn.core.fleet import machines
+from forewarn.core.fleet import machines, outside_changes
 from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, claims
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import Group
@@ -30,16 +29,15 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, Step
 from forewarn.core.model.project import Project
-from forewarn.core.time_formats import format_span
-from forewarn.core.text_formats import counted, hint, paired
+from forewarn.core.text_formats import counted, shown_value
 
-WORK_WAITS = "where a host says nothing, work waits for somebody's word (external)"
+WORK_WAITS = "hosts without a driver now use `external`: their work waits for a report"
 
 
 def apply(draft: Draft, part: FleetChange, *, by: str) -> tuple[str, ...]:
-    """Make a part of the fleet what is declared, and return each change as a line.
+    """Apply a part of a declaration, and return each change as a line.
 
-    The draft has all that the part names, and whoever is in a group or a project that it removes.
+    The draft contains everything that the part names, and the members of groups and projects that it removes.
     """
     return (
         *_apply_projects(draft, part.projects, by=by),
@@ -56,14 +54,13 @@ def apply(draft: Draft, part: FleetChange, *, by: str) -> tuple[str, ...]:
 
 
 def validate(spec: FleetSpec) -> None:
-    """Refuse a declaration that contradicts itself, naming the field."""
+    """Refuse a contradictory declaration, with the name of the field."""
     groups = {group.name: group for group in spec.groups}
     hosts = frozenset(host.name for host in spec.hosts)
     bare_metal = frozenset(host.name for host in spec.hosts if host.bare_metal)
     projects = frozenset(project.name for project in spec.projects)
     for group in spec.groups:
-        if group.project not in projects:
-            raise Invalid(f"groups.{group.name}: project: {_expected('projects', group.project, projects)}")
+        machines.check_known(f"groups.{group.name}: project", "projects", group.project, projects)
     _check_budgets(spec)
     seen: dict[tuple[str, object], str] = {}
     for index, machine in enumerate(spec.machines):
@@ -72,7 +69,7 @@ def validate(spec: FleetSpec) -> None:
         machines.check_bare_metal(machine, bare_metal, where)
         for what, key in claims(machine):
             if (what, key) in seen:
-                raise Invalid(f"{where}: {what}: expected one of its own, but {seen[what, key]} has it too")
+                raise Invalid(f"{where}: {what}: expected a unique one, but {seen[what, key]} has it too")
             seen[what, key] = where
 
 
@@ -84,14 +81,12 @@ def _check_machine(
     hosts: frozenset[HostName],
     projects: frozenset[ProjectName],
 ) -> None:
-    if machine.host is not None and machine.host not in hosts:
-        raise Invalid(f"{where}: host: {_expected('hosts', machine.host, hosts)}")
+    if machine.host is not None:
+        machines.check_known(f"{where}: host", "hosts", machine.host, hosts)
     if machine.group is None:
-        if machine.project not in projects:
-            raise Invalid(f"{where}: project: {_expected('projects', machine.project, projects)}")
+        machines.check_known(f"{where}: project", "projects", machine.project, projects)
         return
-    if machine.group not in groups:
-        raise Invalid(f"{where}: group: {_expected('groups', machine.group, groups)}")
+    machines.check_known(f"{where}: group", "groups", machine.group, groups)
     group = groups[machine.group]
     if machine.update_domain >= group.update_domains:
         raise Invalid(
@@ -99,14 +94,10 @@ def _check_machine(
         )
 
 
-def _expected(what: str, got: str, known: Iterable[str]) -> str:
-    return f"expected one of the {what}, got {got!r}{hint(got, sorted(known))}"
-
-
 def _check_budgets(spec: FleetSpec) -> None:
     sizes = Counter(machine.group for machine in spec.machines)
     for group in spec.groups:
-        # With as many as there are, none could ever be maintained.
+        # If all machines had to be healthy, none could ever be maintained.
         if group.policy.budget and group.policy.budget >= sizes[group.name]:
             least = (
                 f"expected fewer than its {counted(sizes[group.name], 'machine')}, got {group.policy.budget}"
@@ -123,7 +114,7 @@ def _apply_projects(draft: Draft, projects: Iterable[Project], *, by: str) -> It
             yield f"+ project {wanted.name}"
         elif known != wanted:
             draft.record(Kind.PROJECT_CHANGED, wanted, by=by, reason=wanted.name)
-            draft.wake_all()  # what waited for its windows may go on, or must wait
+            draft.wake_all()  # its windows may have opened or closed
             yield f"~ project {wanted.name}: {', '.join(_differences(known, wanted))}"
 
 
@@ -132,7 +123,7 @@ def _apply_defaults(draft: Draft, wanted: FleetDefaults | None) -> Iterable[str]
     if wanted is not None and wanted != known:
         draft.defaults = wanted
         said = f"~ defaults: {', '.join(_differences(known, wanted))}"
-        # A file that says nothing may have meant nothing by it: it stops what went on by itself.
+        # A file without a driver may have left it out by mistake, and work that ran by itself now stops.
         unsaid = wanted.driver is None and known.driver_of(None) != EXTERNAL
         yield f"{said}: {WORK_WAITS}" if unsaid else said
 
@@ -152,42 +143,26 @@ def _apply_hosts(draft: Draft, hosts: Iterable[HostSpec], *, by: str) -> Iterabl
             yield f"~ host {wanted.name}: {said}"
 
 
-def _declared(wanted: HostSpec) -> dict[str, Any]:
+def _declared(wanted: HostSpec | GroupSpec) -> dict[str, Any]:
     return {each.name: getattr(wanted, each.name) for each in fields(wanted)}
 
 
 def _apply_groups(draft: Draft, groups: Iterable[GroupSpec], *, by: str) -> Iterable[str]:
     for wanted in groups:
         known = draft.groups.get(wanted.name)
+        new = Group(name=wanted.name, born=draft.number + 1, project=wanted.project, kind=wanted.kind)
+        changed = replace(known or new, **_declared(wanted))
         if known is None:
-            made = Group(
-                name=wanted.name,
-                born=draft.number + 1,
-                project=wanted.project,
-                kind=wanted.kind,
-                policy=wanted.policy,
-                update_domains=wanted.update_domains,
-                source=wanted.source,
-            )
-            draft.record(Kind.GROUP_ADDED, draft.put_group(made), by=by)
+            draft.record(Kind.GROUP_ADDED, draft.put_group(changed), by=by)
             yield f"+ group {wanted.name}"
-            continue
-        changed = replace(
-            known,
-            project=wanted.project,
-            kind=wanted.kind,
-            update_domains=wanted.update_domains,
-            policy=wanted.policy,
-            source=wanted.source,
-        )
-        if changed != known:
+        elif changed != known:
             _refuse_while_announced(draft, known, changed)
             draft.record(Kind.GROUP_CHANGED, draft.put_group(changed), by=by)
             yield f"~ group {wanted.name}: {', '.join(_differences(known, changed))}"
 
 
 def _differences(before: Any, after: Any) -> Iterable[str]:
-    """Name what a declaration changes, in its own words; of a part, what of it."""
+    """Describe the changed fields; of a nested value, those of its own that changed."""
     for each in fields(before):
         old, new = getattr(before, each.name), getattr(after, each.name)
         if old == new:
@@ -199,21 +174,11 @@ def _differences(before: Any, after: Any) -> Iterable[str]:
             plain = name == "resources" or all(
                 isinstance(value, int | str | timedelta | None) for value in (old, new)
             )
-            yield f"{name} {_said(old)} to {_said(new)}" if plain else name
-
-
-def _said(value: object) -> str:
-    if isinstance(value, timedelta):
-        return format_span(value)
-    if isinstance(value, Mapping):
-        return paired(value)
-    if value is None:
-        return "none"
-    return f"{value}".lower() if isinstance(value, bool) else f"{value}"
+            yield f"{name} {shown_value(old)} to {shown_value(new)}" if plain else name
 
 
 def _refuse_while_announced(draft: Draft, known: Group, changed: Group) -> None:
-    """Refuse another kind or project while events are listed: guests know them under the present ones."""
+    """Refuse another kind or project while events are listed: guests would see the event change."""
     deep = (known.kind, known.project) != (changed.kind, changed.project)
     if deep and draft.listed_domains(known.name):
         raise Conflict(
@@ -253,7 +218,7 @@ def _apply_machines(draft: Draft, declared: Sequence[DeclaredMachine], *, by: st
 def _others_by_name(
     draft: Draft, declared: Iterable[DeclaredMachine]
 ) -> Mapping[tuple[ProjectName, str], Machine]:
-    """Return the machines that the declaration did not know: somebody has added them meanwhile."""
+    """Return the machines that were added after the declaration was compared with the fleet."""
     expected = {each.known for each in declared}
     others = (machine for machine in draft.machines.values() if machine.id not in expected)
     return {(machine.project, machine.name.casefold()): machine for machine in others}
@@ -301,14 +266,14 @@ def _drop_projects(draft: Draft, names: Iterable[ProjectName], *, by: str) -> It
 
 
 def check_host_change(draft: Draft, known: Host, changed: Host) -> None:
-    """Refuse to change a host as long as that would go wrong; the draft has who is there, and on the way."""
+    """Refuse a change of a host that would break its machines or its work; the draft contains both."""
     _check_bare_metal(draft, changed)
     if known.uri != changed.uri:
         _check_uri(draft, changed.name)
 
 
 def _check_bare_metal(draft: Draft, host: Host) -> None:
-    """Refuse to call a host bare metal while it carries what is not itself, or is to."""
+    """Refuse to declare a host as bare metal while another machine is on it, or moves there."""
     if not host.bare_metal:
         return
     where, way = f"hosts.{host.name}: bare-metal", "or leave bare-metal out"
@@ -317,13 +282,13 @@ def _check_bare_metal(draft: Draft, host: Host) -> None:
             raise Conflict(f'{where}: it still carries "{machine.name}": move it, {way}')
     for machine in draft.machines.values():
         if machine.bound_for == host.name != machine.host:
-            raise Conflict(f'{where}: "{machine.name}" is to come here: wait for it, cancel its order, {way}')
+            raise Conflict(f'{where}: "{machine.name}" is moving here: wait for it, cancel its order, {way}')
 
 
 def _check_uri(draft: Draft, host: HostName) -> None:
-    """Refuse another connection while a driver works by the present one: it would look at another hypervisor.
+    """Refuse another connection while a driver works there: it would look at another hypervisor.
 
-    Where a driver cannot tell how its step is doing, another connection may be what it needs.
+    A driver that cannot tell the state of its step may need the other connection.
     """
     for order in draft.orders.values():
         for step in order.driven:
@@ -336,7 +301,7 @@ def _check_uri(draft: Draft, host: HostName) -> None:
 
 
 def _hosts(draft: Draft, order: Order, step: Step | HostStep) -> tuple[HostName | None, ...]:
-    """Return the hosts that a step has to do with."""
+    """Return the hosts of a step."""
     if isinstance(step, HostStep):
         return (order.host,)
     machine = draft.machines.get(step.machine)

@@ -1,11 +1,10 @@
-"""What a declaration changes, in parts: each can be saved by itself and leaves a fleet that may be."""
+"""The changes of a declaration, split into parts: each can be saved alone and leaves a valid fleet."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.basic_types import (
-    HUMAN_SOURCES,
     DECLARED,
     PUT,
     GroupKind,
@@ -19,7 +18,7 @@ from forewarn.core.basic_types import (
     StepState,
 )
 from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.errors import Conflict
 from forewarn.core.fleet import machines
 from forewarn.core.model import declaration
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
@@ -28,44 +27,44 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
-from forewarn.core.text_formats import counted, hint
+from forewarn.core.text_formats import counted
 
-# A host that is known is loaded with all that it carries.
+# A known host is loaded with all machines on it.
 _KNOWN_HOST_WEIGHS = 20
 
-Name = TypeVar("Name", HostName, ProjectName)
-Claim: TypeAlias = tuple[str, object]  # what no two machines may have at once
+Name = TypeVar("Name", HostName, GroupName, ProjectName)
+Claim: TypeAlias = tuple[str, object]  # a property that only one machine may have
 Node: TypeAlias = MachineId | GroupName
-Hands: TypeAlias = tuple[tuple[OrderId, int, StepState | None], ...]
+StepStates: TypeAlias = tuple[tuple[OrderId, int, StepState | None], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredMachine:
-    """A machine as it is declared, and which one it is, if it is known."""
+    """A declared machine, and the id of the known machine that it declares."""
 
     spec: MachineSpec
     known: MachineId | None
-    running: bool = True  # else a new one begins as stopped
+    running: bool = True  # False: a new machine begins as stopped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedMachine:
-    """A machine that is known, as its source has it now."""
+    """A known machine, as its source reports it now."""
 
-    # What was known of it before the source was asked, and of what forewarn itself was doing to it: if
-    # either has changed since, what the source said is too old.
+    # The machine, and forewarn's steps on it, before the source was asked. If either has changed since, the
+    # report is stale.
     before: Machine
-    hands: "Hands"
-    host: HostName | None = None  # that has it
+    hands: StepStates
+    host: HostName | None = None  # the host that defines it
     running: bool = False
-    gone: bool = False  # it is nowhere
+    gone: bool = False  # no host defines it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetChange:
-    """What is added, changed and removed together."""
+    """Objects to add, change and remove in one transaction."""
 
-    defaults: FleetDefaults | None = None  # None: as they are
+    defaults: FleetDefaults | None = None  # None: unchanged
     projects: tuple[Project, ...] = ()
     hosts: tuple[HostSpec, ...] = ()
     groups: tuple[GroupSpec, ...] = ()
@@ -78,13 +77,13 @@ class FleetChange:
 
 
 def difference(base: Slice, spec: FleetSpec) -> FleetChange:
-    """Return all that a declaration changes, as one part; nothing in it: nothing differs.
+    """Return all changes of a declaration as one part; it is empty if nothing differs.
 
-    It removes only what was declared in the same way: what was put or imported stays until it is named.
+    A declaration removes only what an earlier declaration added. Objects that a person put or a driver
+    imported stay until a declaration names them.
     """
     declared = _declared_machines(base, spec)
     present = {each.known for each in declared}
-    declared_groups = {each.name for each in spec.groups}
     return FleetChange(
         defaults=None if spec.defaults == base.defaults else spec.defaults,
         projects=tuple(each for each in spec.projects if base.projects.get(each.name) != each),
@@ -98,26 +97,24 @@ def difference(base: Slice, spec: FleetSpec) -> FleetChange:
         machines=tuple(each for each in declared if _is_changed(base, each)),
         removed_groups=tuple(
             name
-            for name, group in sorted(base.groups.items())
-            if group.kind is not GroupKind.STANDALONE
-            and name not in declared_groups
-            and group.source == DECLARED
+            for name in _undeclared(base.groups, {each.name for each in spec.groups})
+            if base.groups[name].kind is not GroupKind.STANDALONE
         ),
         removed_hosts=tuple(_undeclared(base.hosts, {each.name for each in spec.hosts})),
         removed_projects=tuple(_undeclared(base.projects, {each.name for each in spec.projects})),
     )
 
 
-def _undeclared(known: Mapping[Name, Host | Project], wanted: Collection[Name]) -> Iterator[Name]:
-    """Find what was declared, and is so no longer."""
+def _undeclared(known: Mapping[Name, Host | Group | Project], wanted: Collection[Name]) -> Iterator[Name]:
+    """Yield what was declared before and is not any more."""
     return (name for name in sorted(known.keys() - wanted) if known[name].source == DECLARED)
 
 
 def cut(whole: FleetChange, base: Slice, *, at_once: int) -> list[FleetChange]:
-    """Cut a difference into parts of about so many things; those that belong together are not parted."""
-    if _things(whole) <= at_once:
+    """Split changes into parts of about `at_once` objects; dependent changes stay together."""
+    if _size(whole) <= at_once:
         return [] if whole == FleetChange() else [whole]
-    parts = _Parts(at_once)
+    parts = _PartBuilder(at_once)
     deep = {each.name for each in whole.groups if _is_deep(base.groups.get(each.name), each)}
     parts.add(1, defaults=(whole.defaults,) if whole.defaults else (), projects=whole.projects)
     for host in whole.hosts:
@@ -125,9 +122,9 @@ def cut(whole: FleetChange, base: Slice, *, at_once: int) -> list[FleetChange]:
     parts.add_each("groups", (each for each in whole.groups if each.name not in deep))
     parts.add_each("removed_machines", whole.removed_machines)
     parts.add_each("seen", whole.seen)
-    for groups, changed in _together(whole, base, deep):
+    for groups, changed in _dependent_changes(whole, base, deep):
         parts.add(len(groups) + len(changed), groups=groups, machines=changed)
-    # By host: a part loads those that it names.
+    # Ordered by host, because a part loads the hosts that it names.
     new = (each for each in whole.machines if each.known is None)
     parts.add_each("machines", sorted(new, key=lambda each: each.spec.host or ""))
     parts.add_each("removed_groups", whole.removed_groups)
@@ -136,12 +133,12 @@ def cut(whole: FleetChange, base: Slice, *, at_once: int) -> list[FleetChange]:
     return parts.all()
 
 
-def _things(part: FleetChange) -> int:
+def _size(part: FleetChange) -> int:
     return sum(len(things) for each in fields(part) if isinstance(things := getattr(part, each.name), tuple))
 
 
 def claims(machine: MachineSpec | Machine) -> Iterator[Claim]:
-    """Return what no other machine may have."""
+    """Yield the properties that no other machine may have."""
     yield "name", (machine.project, machine.name.casefold())
     if machine.address is not None:
         yield "address", (machine.network, machine.address)
@@ -153,7 +150,7 @@ def claims(machine: MachineSpec | Machine) -> Iterator[Claim]:
 
 
 def _declared_machines(base: Slice, spec: FleetSpec) -> list[DeclaredMachine]:
-    """Find which machine each declared one is: that of its vm-id, or else the one that is called so."""
+    """Find the known machine of each declared one: by its vm-id, otherwise by its name."""
     claimed = {each.vm_id for each in spec.machines if each.vm_id is not None}
     # A group that moves to another project takes its machines along.
     projects = {group.name: group.project for group in spec.groups}
@@ -176,73 +173,59 @@ def _is_changed(base: Slice, declared: DeclaredMachine) -> bool:
     if declared.known is None:
         return True
     machine, spec = base.machines[declared.known], declared.spec
-    # It stays on the host that it is on.
+    # A declaration does not move it.
     wanted = replace(spec, host=machine.host, vm_id=spec.vm_id or machine.id)
     return machines.spec_of(machine, base.groups[machine.group]) != wanted
 
 
 def _differs(known: Host | Group | None, wanted: HostSpec | GroupSpec) -> bool:
-    """Return whether something is new, or not what is declared."""
+    """Whether something is new or differs from its declaration."""
     return known is None or any(
         getattr(known, each.name) != getattr(wanted, each.name) for each in fields(wanted)
     )
 
 
 def _is_deep(known: Group | None, wanted: GroupSpec) -> bool:
-    """Return whether a group changes so that its machines must change with it."""
+    """Whether a change of a group also changes its machines."""
     deep = ("kind", "project", "update_domains")
     return known is not None and any(getattr(known, name) != getattr(wanted, name) for name in deep)
 
 
-def _together(
+def _dependent_changes(
     whole: FleetChange, base: Slice, deep: set[GroupName]
 ) -> Iterator[tuple[tuple[GroupSpec, ...], tuple[DeclaredMachine, ...]]]:
-    """Arrange known machines that change, and groups that change deeply, by what must change at once."""
+    """Group changed machines and deeply changed groups by what must change together."""
     changed = {each.known: each for each in whole.machines if each.known is not None}
     holders = {claim: id_ for id_ in changed for claim in claims(base.machines[id_])}
-    joined = _Joined()
-    for name in sorted(deep):
-        joined.root(name)
+    links: list[tuple[Node, Node]] = [(name, name) for name in sorted(deep)]
     for id_, each in changed.items():
-        joined.root(id_)
-        for group in (base.machines[id_].group, each.spec.group):
-            if group is not None and group in deep:
-                joined.join(id_, group)
-        for claim in claims(each.spec):
-            if claim in holders:
-                joined.join(id_, holders[claim])
-    groups = {each.name: each for each in whole.groups if each.name in deep}
-    for nodes in joined.sets():
+        groups = (base.machines[id_].group, each.spec.group)
+        links.append((id_, id_))
+        links += [(id_, group) for group in groups if group is not None and group in deep]
+        links += [(id_, holders[claim]) for claim in claims(each.spec) if claim in holders]
+    changing = {each.name: each for each in whole.groups if each.name in deep}
+    for nodes in _connected(links):
         yield (
-            tuple(groups[GroupName(node)] for node in nodes if node in groups),
+            tuple(changing[GroupName(node)] for node in nodes if node in changing),
             tuple(changed[MachineId(node)] for node in nodes if node in changed),
         )
 
 
-class _Joined:
-    """Things, some of which belong together."""
-
-    def __init__(self) -> None:
-        self._parents: dict[Node, Node] = {}
-
-    def root(self, node: Node) -> Node:
-        parent = self._parents.setdefault(node, node)
-        while parent != node:
-            self._parents[node] = self._parents[parent]
-            node, parent = parent, self._parents[parent]
-        return node
-
-    def join(self, one: Node, other: Node) -> None:
-        self._parents[self.root(other)] = self.root(one)
-
-    def sets(self) -> Iterable[list[Node]]:
-        found: dict[Node, list[Node]] = {}
-        for node in self._parents:
-            found.setdefault(self.root(node), []).append(node)
-        return found.values()
+def _connected(links: Iterable[tuple[Node, Node]]) -> Iterable[list[Node]]:
+    """Return the connected components of a graph, each in the order of its first links."""
+    components: dict[Node, list[Node]] = {}
+    for link in links:
+        small, large = sorted((components.setdefault(node, [node]) for node in link), key=len)
+        if small is not large:
+            large += small
+            components |= dict.fromkeys(small, large)
+    ordered: dict[int, list[Node]] = {}
+    for node, component in components.items():
+        ordered.setdefault(id(component), []).append(node)
+    return ordered.values()
 
 
-class _Parts:
+class _PartBuilder:
     """Parts that are filled one after another."""
 
     def __init__(self, at_once: int) -> None:
@@ -252,7 +235,7 @@ class _Parts:
         self._weight = 0
 
     def add(self, weight: int, **things: tuple[Any, ...]) -> None:
-        """Add things that are not parted from each other."""
+        """Add objects that stay together."""
         if not any(things.values()):
             return
         if self._weight and self._weight + weight > self._at_once:
@@ -262,7 +245,7 @@ class _Parts:
         self._weight += weight
 
     def add_each(self, name: str, things: Iterable[Any]) -> None:
-        """Add things that may be parted."""
+        """Add objects that may be in several parts."""
         for each in things:
             self.add(1, **{name: (each,)})
 
@@ -278,17 +261,20 @@ class _Parts:
 
 
 def host_part(known: Host | None, wanted: HostSpec) -> FleetChange:
-    """Return what putting a host changes; one that is bare metal comes with its machine."""
+    """Return the change that puts a host; a bare-metal host comes with its machine."""
     if known is not None:
         present = declaration.host_spec(known)
-        return FleetChange(hosts=(replace(wanted, source=_speaker(known.source, same=wanted == present)),))
+        source = machines.put_source(known.source, same=wanted == present)
+        return FleetChange(hosts=(replace(wanted, source=source),))
     machine = MachineSpec(name=MachineName(wanted.name), host=wanted.name, mobility=Mobility.NONE, source=PUT)
     own = (DeclaredMachine(spec=machine, known=None),) if wanted.bare_metal else ()
     return FleetChange(hosts=(replace(wanted, source=PUT),), machines=own)
 
 
-def group_part(draft: Draft, known: Group | None, wanted: GroupSpec, members: Sequence[Machine]) -> FleetChange:
-    """Return what putting a group changes; one that moves to another project takes its machines along."""
+def group_part(
+    draft: Draft, known: Group | None, wanted: GroupSpec, members: Sequence[Machine]
+) -> FleetChange:
+    """Return the change that puts a group; a group that changes its project takes its machines along."""
     _check_group(draft, wanted, members)
     if known is None:
         return FleetChange(groups=(replace(wanted, source=PUT),))
@@ -299,29 +285,20 @@ def group_part(draft: Draft, known: Group | None, wanted: GroupSpec, members: Se
         if each.project != wanted.project
     ]
     return FleetChange(
-        groups=(replace(wanted, source=_speaker(known.source, same=same)),),
+        groups=(replace(wanted, source=machines.put_source(known.source, same=same)),),
         machines=tuple(DeclaredMachine(spec=each, known=each.vm_id) for each in moved),
     )
 
 
 def project_part(known: Project | None, wanted: Project) -> FleetChange:
-    """Return what putting a project changes."""
-    if known is None:
-        return FleetChange(projects=(replace(wanted, source=PUT),))
-    return FleetChange(projects=(replace(wanted, source=_speaker(known.source, same=wanted == known)),))
-
-
-def _speaker(source: str, *, same: bool) -> str:
-    """Return who speaks for a thing that is put: a person, as soon as it is not what a source says."""
-    return source if same or source in HUMAN_SOURCES else PUT
+    """Return the change that puts a project."""
+    source = PUT if known is None else machines.put_source(known.source, same=wanted == known)
+    return FleetChange(projects=(replace(wanted, source=source),))
 
 
 def _check_group(draft: Draft, wanted: GroupSpec, members: Sequence[Machine]) -> None:
     where = f'group "{wanted.name}"'
-    if wanted.project not in draft.projects:
-        known = sorted(draft.projects)
-        expected = f"expected one of the projects, got {wanted.project!r}{hint(wanted.project, known)}"
-        raise Invalid(f"{where}: project: {expected}")
+    machines.check_known(f"{where}: project", "projects", wanted.project, draft.projects)
     highest = max(members, key=lambda each: each.update_domain, default=None)
     if highest is not None and highest.update_domain >= wanted.update_domains:
         raise Conflict(

@@ -1,7 +1,7 @@
-"""Found machines as declarations: where each is, what its source says of it, and what stays as it is.
+"""Declarations of the machines that a source reports.
 
-No two machines have one name or address. One that keeps its present name or address comes first; of the
-others, the first by id gets what is still free.
+No two machines share a name or an address. A machine that keeps its present name or address comes first;
+among the others, the first by id gets what is still free.
 """
 
 import re
@@ -18,16 +18,13 @@ from forewarn.core.model.found_fleet import FoundMachine
 from forewarn.core.model.machine import Machine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPlaces:
-    """Machines that are in one place, and what is said of the others."""
+def locate(
+    found: Sequence[FoundMachine], known: Mapping[MachineId, Machine]
+) -> tuple[list[FoundMachine], list[str]]:
+    """Return each machine that is in one place, and notes about the others.
 
-    present: tuple[FoundMachine, ...]
-    notes: tuple[str, ...]
-
-
-def places(found: Sequence[FoundMachine], known: Mapping[MachineId, Machine]) -> FoundPlaces:
-    """Find each machine once; one that is being moved is neither a duplicate nor somewhere else yet."""
+    A machine that is being migrated is neither a duplicate nor moved yet.
+    """
     by_id: dict[MachineId, list[FoundMachine]] = defaultdict(list)
     for each in found:
         by_id[each.vm_id].append(each)
@@ -42,21 +39,18 @@ def places(found: Sequence[FoundMachine], known: Mapping[MachineId, Machine]) ->
             notes.append(f"{called} ({id_}) runs on {hosts} at once: left as it is; stop one of them")
         elif (one := running[0] if running else _definition(sides, known.get(id_))) is not None:
             present.append(one)
-    return FoundPlaces(present=tuple(present), notes=tuple(notes))
+    return present, notes
 
 
 def _definition(sides: Sequence[FoundMachine], known: Machine | None) -> FoundMachine | None:
-    """Choose between hosts that know of a machine and do not run it.
-
-    One that was off before is left as it is if several do: which of them speaks for it cannot be told.
-    """
+    """Choose among the hosts that define a stopped machine; None if several do and none is its known host."""
     here = [each for each in sides if known is None or each.host == known.host]
     if not here and len(sides) > 1:
         return None
     return min(here or sides, key=lambda each: each.host or "")
 
 
-# What an import may say of a machine, as people name it in --take.
+# The fields of a machine that an import may change; `--take` names them.
 TAKEN = (
     *("name", "group", "update_domain", "project"),
     *("network", "address", "mac", "mobility", "tags", "resources"),
@@ -64,31 +58,31 @@ TAKEN = (
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _NO_NAMES = ("", ".", "..")
 _LONGEST_NAME = 64
-_OF_ID = 8  # so many digits of the id tell machines of one name apart
+_OF_ID = 8  # the digits of the id that tell machines of the same name apart
 
 
 def fit_name(name: str) -> str:
-    """Make a name that can be declared of what a source calls something."""
+    """Return a valid name for a thing that a source names."""
     fitted = _NOT_IN_NAMES.sub("-", name).strip("-")[:_LONGEST_NAME]
     return fitted if fitted not in _NO_NAMES else "unnamed"
 
 
 def is_unsafe_name(name: str) -> bool:
-    """Return whether paths or commands would take a name for something else."""
+    """Whether paths or commands would misread a name."""
     return name in _NO_NAMES or name.startswith("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A machine that was found, and how it is declared now, if it is known."""
+    """A reported machine, and its present declaration if it is known."""
 
     found: FoundMachine
     present: MachineSpec | None
-    keeps: Collection[str] = ()  # the fields that stay, whatever the source says
+    keeps: Collection[str] = ()  # the fields that the import must not change
 
     @property
     def place_in_group(self) -> tuple[GroupName | None, int]:
-        """The group and update domain that it gets."""
+        """Its new group and update domain."""
         present, found = self.present, self.found
         group, domain = (None, 0) if present is None else (present.group, present.update_domain)
         if found.group is not None and found.group != group and "group" not in self.keeps:
@@ -98,11 +92,11 @@ class Candidate:
         return group, domain
 
 
-class FoundFields:
-    """The declarations that follow from what was found."""
+class SpecBuilder:
+    """Makes declarations of reported machines."""
 
     def __init__(self, others: Sequence[MachineSpec], projects: Callable[[GroupName], ProjectName]) -> None:
-        """Take the machines that were not found, and what tells the project of a group."""
+        """Take the machines that were not reported, and a function for the project of a group."""
         self.notes: list[str] = []
         self._project_of = projects
         self._owners: dict[Claim, str] = {
@@ -110,24 +104,25 @@ class FoundFields:
         }
 
     def specs(self, candidates: Sequence[Candidate], *, source: str) -> Mapping[MachineId, MachineSpec]:
-        """Return what the source wants each of these to be."""
+        """Return the declaration of each machine."""
         plain = {each.found.vm_id: self._plain(each, source) for each in candidates}
         return self._settled(plain, {each.found.vm_id: each for each in candidates})
 
     def disputed(self, each: Candidate, *, source: str) -> Iterator[tuple[str, object]]:
-        """Return the fields of a machine that stay though the source says otherwise, and what it says."""
-        wanted = self._plain(replace(each, keeps=()), source)
-        if not _keeps(replace(each, keeps=()), naming=True):
+        """Yield the fields that differ from the source but stay, with the value of the source."""
+        free = replace(each, keeps=())
+        wanted = self._plain(free, source)
+        if not _keeps(free, naming=True):
             wanted = replace(wanted, name=MachineName(fit_name(each.found.name)))
-        if not _keeps(replace(each, keeps=()), naming=False):
+        if not _keeps(free, naming=False):
             wanted = replace(wanted, address=each.found.addresses[0])
-        for name, value in differing(each.present or wanted, wanted):
-            # The project is its group's, where it has one.
+        for name, value in changed_fields(each.present or wanted, wanted):
+            # The project of a group applies to its machines.
             if name in each.keeps and (name != "project" or wanted.group is None):
                 yield name, value
 
     def _plain(self, each: Candidate, source: str) -> MachineSpec:
-        """Take all that no other machine can have as well."""
+        """Return the declaration without the name and the address, which must be unique."""
         found, present = each.found, each.present
         base = present or MachineSpec(
             name=MachineName(fit_name(found.name)), host=found.host, vm_id=found.vm_id, source=source
@@ -148,13 +143,13 @@ class FoundFields:
     def _settled(
         self, plain: Mapping[MachineId, MachineSpec], candidates: Mapping[MachineId, Candidate]
     ) -> Mapping[MachineId, MachineSpec]:
-        """Give names and addresses, first to those that keep theirs."""
+        """Assign names and addresses, first to machines that keep theirs."""
         specs = dict(plain)
         for settle in (self._name, self._address):
             naming = settle == self._name
             for keeping in (True, False):
                 for id_, each in sorted(candidates.items()):
-                    # In another project its name may be another's.
+                    # In another project, its name may be taken.
                     stays = not naming or each.present is None or each.present.project == specs[id_].project
                     if (stays and _keeps(each, naming=naming)) is keeping:
                         specs[id_] = settle(specs[id_], each)
@@ -163,7 +158,7 @@ class FoundFields:
     def _name(self, spec: MachineSpec, each: Candidate) -> MachineSpec:
         name = spec.name if _keeps(each, naming=True) else MachineName(fit_name(each.found.name))
         if ("name", (spec.project, name.casefold())) in self._owners:
-            name = _told_apart(name, each.found.vm_id)
+            name = _with_id(name, each.found.vm_id)
         self._owners["name", (spec.project, name.casefold())] = name
         return replace(spec, name=name)
 
@@ -174,7 +169,7 @@ class FoundFields:
             options = [spec.address]
         networks = [spec.network] if own is None or "network" in each.keeps else [spec.network, own]
         if present is not None and _keeps(each, naming=False):
-            # What it has comes first: elsewhere it may be somebody else's.
+            # Its present address comes first: on another network it may belong to another machine.
             options.sort(key=lambda address: address != present.address)
             networks.sort(key=lambda network: network != present.network)
         for network, address in product(networks, options):
@@ -184,28 +179,28 @@ class FoundFields:
                 return replace(spec, network=network, address=address)
         taken = ", ".join(f"{each}" for each in options)
         owner = self._owners["address", (spec.network, options[0])]
-        self.notes.append(f"machine {spec.name}: address {taken} is not taken: {owner} has it")
+        self.notes.append(f"machine {spec.name}: address {taken} is not imported: {owner} has it")
         return replace(spec, address=None)
 
 
 def _keeps(each: Candidate, *, naming: bool) -> bool:
-    """Return whether a machine keeps its name, or its address."""
+    """Whether a machine keeps its name or its address."""
     if each.present is None:
         return not naming and not each.found.addresses
     if naming:
         name = MachineName(fit_name(each.found.name))
-        own = (name, _told_apart(name, each.found.vm_id))
+        own = (name, _with_id(name, each.found.vm_id))
         return "name" in each.keeps or each.present.name in own
     unsaid = not each.found.addresses or each.present.address in each.found.addresses
     return unsaid or "address" in each.keeps
 
 
-def _told_apart(name: MachineName, id_: MachineId) -> MachineName:
+def _with_id(name: MachineName, id_: MachineId) -> MachineName:
     return MachineName(f"{name[: _LONGEST_NAME - _OF_ID - 1]}-{id_[:_OF_ID]}")
 
 
-def differing(present: MachineSpec, wanted: MachineSpec) -> Iterator[tuple[str, object]]:
-    """Return the fields that a source would change, and to what."""
+def changed_fields(present: MachineSpec, wanted: MachineSpec) -> Iterator[tuple[str, object]]:
+    """Yield the fields that an import would change, with their new values."""
     for each in fields(MachineSpec):
         if each.name in TAKEN and getattr(present, each.name) != getattr(wanted, each.name):
             yield each.name, getattr(wanted, each.name)

@@ -1,59 +1,44 @@
-"""What an import may do, and what is said where it and people differ."""
+"""The options of an import, and the conflicts between a source and what people declared."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from forewarn.core.text_formats import paired
+from forewarn.core.text_formats import shown_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportTerms:
-    """What an import may do."""
+    """The options of an import."""
 
-    source: str  # the driver that was asked
-    take: frozenset[str] = frozenset()  # the fields of what others speak for that the source may change
-    managed: bool = False  # whether machines are taken that another manager has
-    whole: bool = False  # whether the source tells of all hosts there are, not only of those that were asked
+    source: str  # the driver that reported the fleet
+    take: frozenset[str] = frozenset()  # declared fields that the source may change
+    managed: bool = False  # whether machines with another manager are imported
+    whole: bool = False  # whether the source reported all hosts, not only those it was asked about
 
     def kept(self, source: str, fields: Iterable[str]) -> frozenset[str]:
-        """Return the fields that a thing keeps, by who speaks for it."""
+        """Return the fields that this source must not change, given the source of the thing itself."""
         return frozenset() if source == self.source else frozenset(fields) - self.take
 
 
-class Dispute:
-    """Collects where a source and others differ: theirs stays, and it is shown how that is changed."""
+class ImportConflicts:
+    """Collects the differences that an import leaves alone, each with the way to resolve it."""
 
     def __init__(self, terms: ImportTerms) -> None:
         self.terms = terms
-        self._lines: list[str] = []
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """All that was collected."""
-        return tuple(self._lines)
-
-    def say(self, line: str) -> None:
-        """Add what differs in its own words."""
-        self._lines.append(line)
+        self.lines: list[str] = []
 
     def add(self, what: str, name: str, present: object, value: object) -> None:
         """Add a field that differs."""
         key = name.replace("_", "-")
-        has = f"{key} is {_said(present)}, {self.terms.source} has {_said(value)}"
-        self.say(f"{what}: {has} (--take {key})")
+        has = f"{key} is {shown_value(present)}, {self.terms.source} has {shown_value(value)}"
+        self.lines.append(f"{what}: {has} (--take {key})")
 
     def taken(self, what: str, known: object, said: Mapping[str, object], *, source: str) -> dict[str, Any]:
-        """Return the fields of a thing that change, and add those that stay."""
-        differing = {name: value for name, value in said.items() if getattr(known, name) != value}
-        kept = self.terms.kept(source, differing)
-        for name in differing:
+        """Return the fields of a thing that the import changes, and collect the others."""
+        changed_fields = {name: value for name, value in said.items() if getattr(known, name) != value}
+        kept = self.terms.kept(source, changed_fields)
+        for name in changed_fields:
             if name in kept:
-                self.add(what, name, getattr(known, name), differing[name])
-        return {name: value for name, value in differing.items() if name not in kept}
-
-
-def _said(value: object) -> str:
-    if isinstance(value, Mapping):
-        return paired(value)
-    return "none" if value in (None, "") else f"{value}"
+                self.add(what, name, getattr(known, name), changed_fields[name])
+        return {name: value for name, value in changed_fields.items() if name not in kept}

@@ -1,55 +1,47 @@
-"""What an import changes: a source says what there is, and what people have declared stays theirs.
+"""Importing a fleet: the fleet follows a source, and declarations of people stay.
 
-A machine is known by its id. What a source has imported follows it: fields, place, and being gone. Of what
-people declare, a source changes only the fields that the caller lets it take; each other difference is shown
-as a conflict. Where a machine runs is nobody's declaration: that follows the source in any case.
+A machine is identified by its vm-id. Imported things follow their source: fields, host and removal. In things
+that people declare, a source changes only the fields that the caller allows; each other difference is a
+conflict, which is shown. The host of a running machine always follows the source.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from forewarn.core.basic_types import (
-    HUMAN_SOURCES,
-    GroupKind,
-    GroupName,
-    HostName,
-    HostState,
-    MachineId,
-)
+from forewarn.core.basic_types import HUMAN_SOURCES, GroupKind, GroupName, HostName, HostState, MachineId
 from forewarn.core.draft import Draft
-from forewarn.core.fleet import outside_changes
-from forewarn.core.fleet import machines
-from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
-from forewarn.core.fleet.found_machines import TAKEN, Candidate, FoundFields, differing, fit_name, places
-from forewarn.core.fleet.import_terms import Dispute, ImportTerms
+from forewarn.core.fleet import machines, outside_changes
 from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, ObservedMachine
+from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
+from forewarn.core.fleet.found_machines import TAKEN, Candidate, SpecBuilder, changed_fields, fit_name, locate
+from forewarn.core.fleet.import_terms import ImportConflicts, ImportTerms
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.found_fleet import FoundFleet, FoundMachine
 from forewarn.core.model.machine import Machine
-from forewarn.core.text_formats import counted
+from forewarn.core.text_formats import counted, truncated_list
 
-# The machines that one note names; the others are counted.
+# How many machines one note names; the others are counted.
 _MOST_NAMED = 5
-# What guests know a machine by while an event names it.
+# The fields that stay while an event names a machine.
 _ANNOUNCED = frozenset({"name", "group", "update_domain", "project"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPlan:
-    """What an import changes, and what it leaves alone."""
+    """The changes of an import, and what it leaves alone."""
 
     part: FleetChange
-    conflicts: tuple[str, ...] = ()  # where a source and people differ; theirs stays
-    notes: tuple[str, ...] = ()  # what was found and not taken, or could not be looked at
+    conflicts: tuple[str, ...] = ()  # differences between the source and people's declarations
+    notes: tuple[str, ...] = ()  # what was not imported, or could not be read
     removes: int = 0  # machines that are gone
-    of: int = 0  # how many machines this source had imported
+    of: int = 0  # machines that this source had imported
 
 
 def plan(draft: Draft, found: FoundFleet, terms: ImportTerms, *, before: Draft | None = None) -> ImportPlan:
-    """Compare what a source has with the whole fleet, which the draft has; the draft stays as it is.
+    """Compare the report of a source with the whole fleet, which the draft contains.
 
-    `before` is the fleet before the source was asked, if that is not now: what has been declared since then
-    counts, and what the source says of machines that were touched since then does not.
+    `before` is the fleet before the source was asked, if that was earlier. Declarations since then count, but
+    reports about machines that changed since then do not.
     """
     return _Import(draft, found, terms, before=before or draft).plan()
 
@@ -59,7 +51,7 @@ class _Import:
         self._draft, self._found, self._terms = draft, with_group_names(found, draft), terms
         self._before = before
         self._answered = frozenset(each.name for each in found.hosts)
-        self._dispute = Dispute(terms)
+        self._conflicts = ImportConflicts(terms)
         self._notes = [
             *(f"host {host} cannot be reached: {why}" for host, why in sorted(found.unreachable.items())),
             *found.notes,
@@ -69,14 +61,14 @@ class _Import:
 
     def plan(self) -> ImportPlan:
         gone = self._missing()
-        settled = places(self._found.machines, self._draft.machines)
-        present = self._in_own_projects([each for each in settled.present if self._is_wanted(each)])
-        hosts = found_hosts(self._draft, self._found, self._dispute)
+        present, location_notes = locate(self._found.machines, self._draft.machines)
+        present = self._in_own_projects([each for each in present if self._is_wanted(each)])
+        hosts = found_hosts(self._draft, self._found, self._conflicts)
         candidates = [self._candidate(each) for each in present]
         leaving = {*gone, *(each.vm_id for each in present)}
         others = [self._spec(each) for id_, each in self._draft.machines.items() if id_ not in leaving]
-        groups = FoundGroups(self._draft, self._found, candidates, others, self._dispute)
-        self._plan_machines(candidates, groups, FoundFields(others, groups.project_of))
+        groups = FoundGroups(self._draft, self._found, candidates, others, self._conflicts)
+        self._plan_machines(candidates, groups, SpecBuilder(others, groups.project_of))
         used = self._in_use(gone)
         return ImportPlan(
             part=FleetChange(
@@ -88,14 +80,14 @@ class _Import:
                 removed_groups=self._left_groups(used),
                 removed_hosts=self._left_hosts(used),
             ),
-            conflicts=self._dispute.lines,
-            notes=(*self._notes, *settled.notes),
+            conflicts=tuple(self._conflicts.lines),
+            notes=(*self._notes, *location_notes),
             removes=len(gone),
             of=sum(each.source == self._terms.source for each in self._draft.machines.values()),
         )
 
     def _is_wanted(self, each: FoundMachine) -> bool:
-        """Return whether a machine is taken; what is known is, whoever else has it."""
+        """Whether a machine is imported; a known machine always is."""
         if each.vm_id in self._draft.machines:
             return True
         refusal = self._refusal(each)
@@ -106,7 +98,7 @@ class _Import:
     def _refusal(self, each: FoundMachine) -> str | None:
         host = None if each.host is None else self._draft.hosts.get(each.host)
         if each.manager is not None and not self._terms.managed:
-            return f"{each.manager} manages it (--managed imports it all the same)"
+            return f"{each.manager} manages it (--managed imports it anyway)"
         if each.running and each.host not in self._answered:
             return f"it is on {each.host}, which the source does not list"
         if host is not None and host.bare_metal:
@@ -116,29 +108,24 @@ class _Import:
         return None
 
     def _in_own_projects(self, present: Sequence[FoundMachine]) -> list[FoundMachine]:
-        """Let no machine into a group of another project: it is tenants who write what some sources say."""
+        """Keep machines out of groups of other projects: in some sources, tenants write the group."""
         owners = {each.name: each.project for each in self._found.groups if each.project is not None}
         owners |= {name: group.project for name, group in self._draft.groups.items()}
         taken = []
         for each in present:
-            known = self._draft.machines.get(each.vm_id)
+            known, owner = self._draft.machines.get(each.vm_id), each.project
             is_in = known is not None and known.group == each.group
-            if each.group is None or each.project is None or is_in:
-                taken.append(each)
-                continue
-            owner = owners.setdefault(each.group, each.project)
-            if owner == each.project:
-                taken.append(each)
-                continue
-            whose = f"of project {owner}, and it is of {each.project}"
-            self._notes.append(f"machine {each.name}: group {each.group} is not taken: that is {whose}")
-            taken.append(replace(each, group=None))
+            if each.group is not None and each.project is not None and not is_in:
+                owner = owners.setdefault(each.group, each.project)
+            if owner != each.project:
+                whose = f"it belongs to project {owner}, the machine to {each.project}"
+                self._notes.append(f"machine {each.name}: group {each.group} is not imported: {whose}")
+                each = replace(each, group=None)
+            taken.append(each)
         return taken
 
-    # Machines that were found
-
     def _plan_machines(
-        self, candidates: Sequence[Candidate], groups: FoundGroups, fields: FoundFields
+        self, candidates: Sequence[Candidate], groups: FoundGroups, fields: SpecBuilder
     ) -> None:
         wanted = fields.specs(candidates, source=self._terms.source)
         for each in candidates:
@@ -150,7 +137,7 @@ class _Import:
                 continue
             if each.present is None:
                 self._machines.append(DeclaredMachine(spec=spec, known=None, running=each.found.running))
-            elif list(differing(each.present, spec)):
+            elif list(changed_fields(each.present, spec)):
                 self._machines.append(DeclaredMachine(spec=spec, known=spec.vm_id))
         self._notes += [*fields.notes, *_without_address(candidates, wanted)]
 
@@ -162,35 +149,26 @@ class _Import:
         if known is None:
             return Candidate(found=each, present=None)
         keeps = self._terms.kept(known.source, TAKEN)
-        if self._is_announced(known):
+        if any(machines.listed_events(self._draft, known)):
             keeps |= _ANNOUNCED
         return Candidate(found=each, present=self._spec(known), keeps=keeps)
 
-    def _is_announced(self, machine: Machine) -> bool:
-        return any(
-            event.listed and any(named.machine == machine.id for named in event.resources)
-            for event in self._draft.events.values()
-            if event.group == machine.group
-        )
-
-    def _dispute_fields(self, each: Candidate, known: Machine, fields: FoundFields) -> None:
+    def _dispute_fields(self, each: Candidate, known: Machine, fields: SpecBuilder) -> None:
         kept = self._terms.kept(known.source, TAKEN)
         for name, value in fields.disputed(each, source=self._terms.source):
             if name in kept:
-                self._dispute.add(f"machine {known.name}", name, getattr(each.present, name), value)
+                self._conflicts.add(f"machine {known.name}", name, getattr(each.present, name), value)
             else:
                 what = name.replace("_", "-")
                 self._notes.append(f"machine {known.name} is named in an event: until then its {what} stays")
 
-    # Where they are
-
     def _see(
         self, known: Machine, *, host: HostName | None = None, running: bool = False, gone: bool = False
     ) -> bool:
-        """Follow a machine, if other hands have done something to it; return whether that is so."""
+        """Follow a machine if it was changed outside forewarn; return whether that is so."""
         before = self._before.machines.get(known.id)
         if before is None:
-            return False  # the source was asked before there was such a machine
+            return False  # it was added after the source was asked
         hands = outside_changes.hands(self._before, known.id)
         seen = ObservedMachine(before=before, hands=hands, host=host, running=running, gone=gone)
         happened = outside_changes.happened(self._draft, known, seen) is not None
@@ -200,7 +178,7 @@ class _Import:
         return happened
 
     def _missing(self) -> list[MachineId]:
-        """Take as gone what the source had imported and has no more; nothing while a host is silent."""
+        """Return the imported machines that are gone; none while a host is unreachable."""
         found = {each.vm_id for each in self._found.machines}
         names = {fit_name(each.name): each.vm_id for each in self._found.machines}
         missing = [each for id_, each in self._draft.machines.items() if id_ not in found]
@@ -221,25 +199,20 @@ class _Import:
             self._notes.append(f"{where}: not removed while {silent} cannot be reached")
         return False
 
-    def _is_asked(self, host: HostName) -> bool:
-        """Return whether a host is this source's to tell of."""
-        known = self._draft.hosts.get(host)
-        return known is not None and self._draft.defaults.driver_of(known.driver) == self._terms.source
-
     def _miss(self, known: Machine, names: Mapping[str, MachineId]) -> None:
-        """Say of a machine that people declare that its host does not have it."""
-        if known.host not in self._answered or not self._is_asked(known.host):
+        """Report a declared machine that its host does not define."""
+        if known.host not in self._answered or known.host not in self._draft.hosts:
+            return
+        if self._draft.defaults.driver_of(self._draft.hosts[known.host].driver) != self._terms.source:
             return
         other = f", but one of that name, {names[known.name]}" if known.name in names else ""
-        self._dispute.say(
+        self._conflicts.lines.append(
             f"machine {known.name} is declared on {known.host}, which has no {known.id}{other}: "
             f"remove it (forewarn machine delete {known.name}), then declare the right vm-id or import it"
         )
 
-    # What is left over
-
     def _in_use(self, gone: Collection[MachineId]) -> frozenset[HostName | GroupName | None]:
-        """Return the hosts and groups that some machine or order has after the import."""
+        """Return the hosts and groups that machines and orders still use after the import."""
         staying = [each for id_, each in self._draft.machines.items() if id_ not in gone]
         specs = [each.spec for each in self._machines]
         changed = {each.vm_id for each in specs}
@@ -256,7 +229,7 @@ class _Import:
         )
 
     def _left_groups(self, used: Collection[HostName | GroupName | None]) -> tuple[GroupName, ...]:
-        """Find groups that the source had imported, does not name any more, and that are empty."""
+        """Return the imported groups that are empty and that the source does not name any more."""
         named = {each.name for each in self._found.groups} | {each.group for each in self._found.machines}
         return tuple(
             name
@@ -269,7 +242,7 @@ class _Import:
         )
 
     def _left_hosts(self, used: Collection[HostName | GroupName | None]) -> tuple[HostName, ...]:
-        """Find hosts that the source had imported, does not list any more, and that are empty."""
+        """Return the imported hosts that are empty and that the source does not list any more."""
         return tuple(
             name
             for name, host in sorted(self._draft.hosts.items())
@@ -282,7 +255,7 @@ class _Import:
 
 
 def _about_failure(draft: Draft, known: Machine, seen: ObservedMachine, *, followed: bool) -> Iterator[str]:
-    """Say what a person can do about the failed order of a machine that is not where it was."""
+    """Say how a person can resolve the failed order of a machine that is not where it was."""
     order = outside_changes.failed_order(draft, known)
     if order is None:
         return
@@ -299,7 +272,7 @@ def _about_failure(draft: Draft, known: Machine, seen: ObservedMachine, *, follo
 def _without_address(
     candidates: Iterable[Candidate], wanted: Mapping[MachineId, MachineSpec]
 ) -> Iterator[str]:
-    """Name the machines that run and have no address, in one line: a whole fleet may have none."""
+    """Name the running machines without an address, in one line: it may be the whole fleet."""
     named = [
         spec.name
         for each in candidates
@@ -307,8 +280,6 @@ def _without_address(
         if each.found.running and not (each.found.addresses or spec.address or spec.port)
     ]
     if named:
-        which = ", ".join(named[:_MOST_NAMED])
-        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
         lack = "has no address, and gets" if len(named) == 1 else "have no address, and get"
-        way = "forewarn machine put NAME --address ADDRESS"
-        yield f"{counted(len(named), 'machine')} {lack} no events: {which}{more} ({way})"
+        which, way = truncated_list(named, _MOST_NAMED), "forewarn machine put NAME --address ADDRESS"
+        yield f"{counted(len(named), 'machine')} {lack} no events: {which} ({way})"

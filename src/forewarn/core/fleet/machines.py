@@ -1,11 +1,12 @@
-"""One machine at a time: added, changed, moved by other hands, removed."""
+"""Adding, changing, moving and removing one machine."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields, replace
+from typing import Any
 
 from forewarn.core.basic_types import (
-    HUMAN_SOURCES,
     EXTERNAL,
+    HUMAN_SOURCES,
     PUT,
     STANDALONE,
     GroupKind,
@@ -23,39 +24,34 @@ from forewarn.core.basic_types import (
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.orders import departures
-from forewarn.core.text_formats import paired
-
-# What a declaration says of a machine that may change at any time, because it disturbs no guest.
-PLAIN = tuple(trait for trait in TRAITS if trait != "update_domain")
+from forewarn.core.text_formats import hint, shown_value
 
 
 def put(draft: Draft, spec: MachineSpec, known: Machine | None, *, by: str) -> Machine:
-    """Add a machine, or make one what is declared, its host included: other hands may have moved it."""
+    """Add a machine, or change it to its declaration, including its host."""
     if known is None:
         return add(draft, replace(spec, source=PUT), by=by)
-    changed = change(draft, known, replace(spec, source=_speaker(draft, known, spec)), by=by)
-    if spec.host is None or spec.host == known.host:
-        return changed
-    return move(draft, changed, spec.host, by=by)
-
-
-def _speaker(draft: Draft, known: Machine, spec: MachineSpec) -> str:
-    """Return who speaks for a machine that is put: a person, as soon as it is not what a source says."""
     same = replace(spec, host=known.host, source=known.source) == spec_of(known, draft.groups[known.group])
-    return known.source if same or known.source in HUMAN_SOURCES else PUT
+    changed = change(draft, known, replace(spec, source=put_source(known.source, same=same)), by=by)
+    return changed if spec.host in (None, known.host) else move(draft, changed, spec.host, by=by)
+
+
+def put_source(source: str, *, same: bool) -> str:
+    """Return the source of a thing after a person put it: that person, unless nothing changed."""
+    return source if same or source in HUMAN_SOURCES else PUT
 
 
 def remove(draft: Draft, machine: Machine, *, by: str, why: str = "removed") -> None:
-    """Take a machine out of the fleet."""
+    """Remove a machine from the fleet."""
     departures.remove_from_fleet(draft, machine, why=why, by=by)
 
 
 def spec_of(machine: Machine, group: Group) -> MachineSpec:
-    """Return how a machine would be declared now."""
-    plain = {name: getattr(machine, name) for name in PLAIN}
+    """Return the declaration of a machine as it is now."""
     return MachineSpec(
         name=machine.name,
         host=machine.host,
@@ -63,13 +59,16 @@ def spec_of(machine: Machine, group: Group) -> MachineSpec:
         project=machine.project,
         vm_id=machine.id,
         source=machine.source,
-        update_domain=machine.update_domain,
-        **plain,
+        **_traits(machine),
     )
 
 
+def _traits(machine: Machine | MachineSpec) -> dict[str, Any]:
+    return {name: getattr(machine, name) for name in TRAITS}
+
+
 def add(draft: Draft, spec: MachineSpec, *, by: str, running: bool = True) -> Machine:
-    """Add a machine that is not known yet; one that does not run needs no host."""
+    """Add a new machine; one that is stopped needs no host."""
     if spec.host is not None:
         _check_host(draft, spec.host, spec.name)
     elif running:
@@ -85,8 +84,7 @@ def add(draft: Draft, spec: MachineSpec, *, by: str, running: bool = True) -> Ma
         last_host=None if running else spec.host,
         state=MachineState.RUNNING if running else MachineState.STOPPED,
         source=spec.source,
-        update_domain=spec.update_domain,
-        **{name: getattr(spec, name) for name in PLAIN},
+        **_traits(spec),
     )
     draft.record(Kind.MACHINE_ADDED, machine, by=by)
     return draft.put_machine(machine)
@@ -98,16 +96,16 @@ def _id_for(draft: Draft, spec: MachineSpec) -> MachineId:
     if spec.vm_id in draft.machines:
         raise Conflict(
             f'machine "{spec.name}": vm-id: "{draft.machines[spec.vm_id].name}" has {spec.vm_id}: '
-            "give this one its own, or rename that one"
+            "give this machine its own, or rename the other"
         )
     return spec.vm_id
 
 
 def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machine:
-    """Make a machine what is declared, but leave it on the host it is on."""
+    """Change a machine to its declaration, but leave it on its host."""
     if spec.vm_id not in (None, known.id):
         raise Conflict(
-            f'machine "{spec.name}": vm-id: it is {known.id}, and cannot become {spec.vm_id}: '
+            f'machine "{spec.name}": vm-id: it is {known.id} and cannot become {spec.vm_id}: '
             "leave vm-id out, or, if this is another machine, first remove the one there "
             f"(forewarn machine delete {known.name})"
         )
@@ -117,16 +115,9 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
     group = own.name if alone else _group_for(draft, spec, known.id)
     if (spec.name, group, spec.update_domain) != (known.name, own.name, known.update_domain):
         _refuse_while_announced(draft, known)
-        draft.wake(departures.open_orders_with(draft, known.id))  # they may wait for what is no longer so
-    plain = {name: getattr(spec, name) for name in PLAIN}
+        draft.wake(departures.open_orders_with(draft, known.id))  # their reasons to wait may be gone
     changed = replace(
-        known,
-        name=spec.name,
-        group=group,
-        project=spec.project,
-        source=spec.source,
-        update_domain=spec.update_domain,
-        **plain,
+        known, name=spec.name, group=group, project=spec.project, source=spec.source, **_traits(spec)
     )
     if changed == known:
         return known
@@ -140,11 +131,11 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
 
 
 def move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine:
-    """Have a machine on the host where other hands have brought it."""
+    """Record that a machine was moved to a host outside forewarn."""
     recovered = _is_recovered_outside(draft, machine)
     _check_host(draft, host, machine.name)
     departures.remove_from_host_orders(draft, machine, why=f"moved to {host} by {by}")
-    # Nothing is being done to it, so it runs where it was moved to, unless it was stopped there for good.
+    # No step of it is under way, so it runs on the new host, unless it was stopped while on a host.
     stays_down = machine.state is MachineState.STOPPED and machine.host is not None
     state = MachineState.STOPPED if stays_down else MachineState.RUNNING
     moved = replace(machine, host=host, state=machine.state if recovered else state)
@@ -153,19 +144,20 @@ def move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine:
 
 
 def _is_recovered_outside(draft: Draft, machine: Machine) -> bool:
-    """Return whether others bring it up again and say on which host; whoever else is at it, chooses that."""
+    """Whether an external recovery of the machine is under way; refuse during any other step of it."""
     for order in departures.open_orders_with(draft, machine.id):
         for step in order.steps:
             if step.machine == machine.id and step.state is StepState.RUNNING:
                 if step.work is Work.RECOVER and order.driver == EXTERNAL:
                     return True
-                hands = f"in the hands of order {order.id} ({order.action})"
-                raise Conflict(f'machine "{machine.name}" is {hands}')
+                raise Conflict(
+                    f'machine "{machine.name}" is in a running step of order {order.id} ({order.action})'
+                )
     return False
 
 
 def _check_bare_metal(draft: Draft, spec: MachineSpec) -> None:
-    # Of its own host and of the one that it is named after: there may be thousands of others.
+    # Check the machine's host and the host with its name only: there may be thousands of others.
     concerned = {spec.host, HostName(spec.name)}
     bare_metal = {name for name in concerned if name in draft.hosts and draft.hosts[name].bare_metal}
     check_bare_metal(spec, bare_metal, f'machine "{spec.name}"')
@@ -179,8 +171,14 @@ def _check_host(draft: Draft, host: HostName, machine: MachineName) -> None:
         raise Conflict(f'host "{host}" is {state}: it cannot take "{machine}"')
 
 
+def check_known(where: str, section: str, name: str, known: Collection[str]) -> None:
+    """Refuse a name that a section of the fleet does not declare."""
+    if name not in known:
+        raise Invalid(f"{where}: expected one of the {section}, got {name!r}{hint(name, sorted(known))}")
+
+
 def check_bare_metal(spec: MachineSpec, bare_metal: Collection[HostName], where: str) -> None:
-    """Refuse another machine on bare metal, and bare metal that is elsewhere or can leave."""
+    """Refuse another machine on a bare-metal host, and a bare-metal machine that is elsewhere or can move."""
     own = HostName(spec.name)
     if own in bare_metal:
         if spec.host not in (None, own):
@@ -196,7 +194,7 @@ def check_bare_metal(spec: MachineSpec, bare_metal: Collection[HostName], where:
 
 
 def _group_for(draft: Draft, spec: MachineSpec, machine: MachineId) -> GroupName:
-    """Return the declared group, or make the group of its own that a standalone machine is."""
+    """Return the declared group; for a standalone machine, create its own."""
     if spec.group is not None:
         return spec.group
     own = Group(
@@ -209,24 +207,25 @@ def _group_for(draft: Draft, spec: MachineSpec, machine: MachineId) -> GroupName
 
 
 def _refuse_while_announced(draft: Draft, machine: Machine) -> None:
+    for event in listed_events(draft, machine):
+        raise Conflict(
+            f'machine "{machine.name}" is named in event {event.id}: '
+            "it cannot be renamed or regrouped until that is over"
+        )
+
+
+def listed_events(draft: Draft, machine: Machine) -> Iterator[Event]:
+    """Yield the listed events that name a machine."""
     for event in draft.events.values():
-        if event.listed and any(named.machine == machine.id for named in event.resources):
-            raise Conflict(
-                f'machine "{machine.name}" is named in event {event.id}: '
-                "it cannot be renamed or regrouped until that is over"
-            )
+        known = event.listed and event.group == machine.group
+        if known and any(named.machine == machine.id for named in event.resources):
+            yield event
 
 
 def differences(before: Machine, after: Machine) -> Iterable[str]:
-    """Write what has changed."""
-    names = (each.name for each in fields(Machine) if each.name != "last_host")  # which its host says
+    """Describe the changed fields."""
+    names = (each.name for each in fields(Machine) if each.name != "last_host")  # `host` says it
     for name in sorted(names, key=TRAITS.__contains__):
         old, new = getattr(before, name), getattr(after, name)
         if old != new:
-            yield f"{name.replace('_', '-')} {_said(old)} to {_said(new)}"
-
-
-def _said(value: object) -> str:
-    if isinstance(value, Mapping):
-        return paired(value)
-    return "none" if value in (None, "") else f"{value}"
+            yield f"{name.replace('_', '-')} {shown_value(old)} to {shown_value(new)}"

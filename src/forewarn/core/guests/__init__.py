@@ -1,1 +1,1 @@
-"""What guests are shown: a group's document, whether the group listens, the notice its machines got."""
+"""Rules about guests: a group's document, whether the group listens, and the notice of its machines."""

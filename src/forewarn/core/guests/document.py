@@ -1,4 +1,4 @@
-"""The document: all events of a group, in the order and form in which its guests see them."""
+"""The document: all events of a group in the order of Azure's contract."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from forewarn.core.basic_types import GroupKind, GroupName, MachineName
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 
-# Enough that no two groups of a fleet share a tag by chance, and short enough to send with every answer.
+# Long enough that groups of a fleet share no tag by chance, and short enough to send with every answer.
 TAG_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """All listed events of a group, with the incarnation that names this state of them."""
+    """All listed events of a group, with its incarnation."""
 
     incarnation: int
     kind: GroupKind
@@ -23,27 +23,27 @@ class Document:
 
 
 def document(group: Group, events: Iterable[Event]) -> Document:
-    """List the events that a group's guests see, oldest first."""
+    """Return the document of a group, with its oldest event first."""
     listed = sorted((event for event in events if event.listed), key=lambda event: event.number)
     return Document(incarnation=group.incarnation, kind=group.kind, born=group.born, events=tuple(listed))
 
 
 def resource_names(event: Event) -> tuple[MachineName, ...]:
-    """Name the machines of an event, by name without regard to case."""
+    """Return the names of an event's machines, sorted without regard to case."""
     names = (resource.name for resource in event.resources)
     return tuple(sorted(names, key=lambda name: (name.casefold(), name)))
 
 
 def tag(group: GroupName, *, born: int, lineage: str) -> str:
-    """Make what tells two documents of equal incarnation apart.
+    """Return a tag that tells documents of equal incarnation apart.
 
-    It differs between groups, because a machine may change its group, also between one that was removed
-    and its namesake; and between a store and its copy restored from a backup, because both may count to
-    the same incarnation with other events.
+    The tag differs between groups, because a machine may change its group. It differs between a removed group
+    and a new one of the same name. It also differs between a store and its restored backup, because both may
+    reach the same incarnation with other events.
     """
     return sha256(f"{lineage}\0{group}\0{born}".encode(errors="surrogatepass")).hexdigest()[:TAG_LENGTH]
 
 
 def entity_tag(incarnation: int, group_tag: str) -> str:
-    """Name one state of a group's document, as an ETag without its quotes."""
+    """Return the ETag of a document, without its quotes."""
     return f"{incarnation}-{group_tag}"

@@ -1,6 +1,6 @@
-"""Whether a group's guests listen: the first poll enables the feature, a day of silence disables it.
+"""Whether a group's guests listen: the first poll enables the feature, a day without polls disables it.
 
-Only time in which guests could be heard counts as silence.
+Only time in which the server could receive polls counts.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.group import Group
 from forewarn.core.policy import Policy
 
-# A service that is back for less than that between two absences was not there for its guests.
+# If the server is back for less than this between two absences, they count as one.
 SHORTEST_PRESENCE = timedelta(minutes=1)
-# However often it came and went, as many brief and as many long ones: every transaction writes their row.
+# The most brief absences, and the most long ones, that are kept: every transaction writes their row.
 MOST_ABSENCES = 50
 
 
 def enable(draft: Draft, group: Group, *, policy: Policy) -> Group:
-    """Take a first poll; the second changes nothing."""
+    """Record a group's first poll. Idempotent."""
     if group.enabled:
         return group
     draft.record(Kind.GROUP_ENABLED, group)
@@ -29,13 +29,13 @@ def enable(draft: Draft, group: Group, *, policy: Policy) -> Group:
 
 
 def disable(draft: Draft, group: Group, *, policy: Policy) -> Group:
-    """Stop taking a group as listening; its next poll enables it again."""
+    """Disable the feature for a group; its next poll enables it again."""
     draft.record(Kind.GROUP_DISABLED, group, reason=f"no poll for {policy.idle_after}")
     return draft.put_group(replace(group, enabled_at=None, ready_at=None))
 
 
 def idle_cutoff(now: datetime, absences: Sequence[Absence], *, policy: Policy) -> datetime:
-    """Return which saved activity is old enough to be sure of a day's silence."""
+    """Return the time before which saved activity proves that a group is idle."""
     left, moment = _needed(policy), now
     for absence in reversed(_long(absences)):
         if moment - absence.until >= left:
@@ -46,7 +46,7 @@ def idle_cutoff(now: datetime, absences: Sequence[Absence], *, policy: Policy) -
 
 
 def idle_at(last_active: datetime, absences: Sequence[Absence], *, policy: Policy) -> datetime:
-    """Return when a group that was last active then may be disabled."""
+    """Return when a group becomes idle after its last activity."""
     left, moment = _needed(policy), last_active
     for absence in _long(absences):
         if absence.until <= moment:
@@ -60,9 +60,9 @@ def idle_at(last_active: datetime, absences: Sequence[Absence], *, policy: Polic
 
 
 def add_absence(absences: Sequence[Absence], latest: Absence, *, policy: Policy) -> tuple[Absence, ...]:
-    """Return the absences that still matter, with the latest; long neighbours are joined into one.
+    """Add an absence, merge long neighbours, and drop those that no longer matter.
 
-    Brief ones are not joined: between them guests could see what was announced.
+    Brief absences are not merged: between them guests could see events.
     """
     found: list[Absence] = []
     for absence in _long((*absences, latest)):
@@ -81,5 +81,8 @@ def _long(absences: Sequence[Absence]) -> list[Absence]:
 
 
 def _needed(policy: Policy) -> timedelta:
-    """How much silence it takes: a poll may be newer than the one saved by what lies between two saves."""
+    """Return the idle time that is required.
+
+    Activity is saved only now and then, so the last poll may be later than the saved one.
+    """
     return policy.idle_after + policy.save_activity_every

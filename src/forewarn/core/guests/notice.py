@@ -1,8 +1,8 @@
-"""Proof of notice: what guests were promised, what they got, and what they then went through.
+"""Proof of notice: the promised notice, the notice that machines got, and the impact.
 
-The notice that a machine got is how long before the start it was first sent a document with the event. It was
-late if the machine could not see the event in time, because the service was away. Notice is judged when the
-event ends, or when the machine leaves it: what was sent may become known later than that.
+A machine's notice is the time between the first document with the event that it received and the start. The
+notice was late if the machine could not see the event in time because the server was away. Notice is judged
+when the event ends or the machine leaves it, because the server may learn later which documents it sent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,31 +17,31 @@ from forewarn.core.model.order import Order, Step
 from forewarn.core.model.record import PromiseCounts
 from forewarn.core.time_formats import format_span
 
-# Guests poll; one that polls as seldom as this still gets its notice.
+# A guest that polls this seldom still gets its notice.
 TOLERANCE = timedelta(seconds=30)
-# So much notice is never late, whatever was promised: a degraded host is announced days ahead.
+# A notice this long is never late, whatever was promised: a degraded host is announced days ahead.
 ENOUGH = timedelta(hours=1)
 NOTHING = timedelta()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNotice:
-    """What notice one machine of an event got; how much is told once the event has started."""
+    """The notice of one machine of an event; the duration is known once the event has started."""
 
     machine: MachineName
-    sent_at: datetime | None  # None: it never was sent the event
+    sent_at: datetime | None  # None: it never received the event
     notice: timedelta | None = None
     late: bool = False  # it could not see the event in time
-    away: timedelta | None = None  # for how long it was really away, if its driver has measured that
+    away: timedelta | None = None  # the real impact, if its driver measured it
 
     @property
     def never(self) -> bool:
-        """Whether the machine was never sent the event, though it could have seen it in time."""
+        """Whether the machine never received the event, though it could have seen it in time."""
         return self.sent_at is None and not self.late
 
 
 def promised(event: Event) -> timedelta:
-    """Return how long before its start an event was announced to be; nothing if it was born Started."""
+    """Return the notice that an event promised; nothing if it was born Started."""
     return event.not_before - event.announced_at
 
 
@@ -52,11 +52,10 @@ def by_machine(
     *,
     absences: Sequence[Absence] = (),
 ) -> tuple[MachineNotice, ...]:
-    """Return for each machine of an event when it was sent it, and whether it could not see it in time.
+    """Return the notice of each machine of an event.
 
-    With its order, also how long each was really away. Absences count until the event is judged.
-
-    Nothing of an event so old that this is not kept any more: nobody was not told because of that.
+    With its order, this includes the measured impact. Absences count until the event is judged. The result is
+    empty for an event so old that its deliveries are no longer known.
     """
     if event.forgotten:
         return ()
@@ -72,24 +71,24 @@ def by_machine(
 
 
 def summary_of(event: Event, machines: tuple[MachineNotice, ...]) -> NoticeSummary | None:
-    """Sum up what notice the machines of one event got; None if no promise fell due, or not yet."""
-    return summary([(event, machines)]) if _fell_due(event) else None
-
-
-def summary(events: Iterable[tuple[Event, tuple[MachineNotice, ...]]]) -> NoticeSummary:
-    """Sum up what notice the machines of these events got."""
-    due = [(event, machines) for event, machines in events if _fell_due(event)]
-    told = [each for _, machines in due for each in machines]
+    """Summarise the notice of one event; None if no promise fell due, or not yet."""
+    if not _fell_due(event):
+        return None
     return NoticeSummary(
-        least=min((each.notice for each in told if each.notice is not None), default=None),
-        late=sum(each.late for each in told),
-        never=sum(each.never for each in told),
-        so_far=any(event.listed and not event.judged for event, _ in due),
+        least=min((each.notice for each in machines if each.notice is not None), default=None),
+        late=sum(each.late for each in machines),
+        never=sum(each.never for each in machines),
+        so_far=event.listed and not event.judged,
     )
 
 
+def summary(events: Iterable[tuple[Event, tuple[MachineNotice, ...]]]) -> NoticeSummary:
+    """Summarise the notice of several events."""
+    return total(due for each in events if (due := summary_of(*each)) is not None)
+
+
 def total(parts: Iterable[NoticeSummary]) -> NoticeSummary:
-    """Sum up sums."""
+    """Add summaries."""
     parts = tuple(parts)
     return NoticeSummary(
         least=min((part.least for part in parts if part.least is not None), default=None),
@@ -100,7 +99,7 @@ def total(parts: Iterable[NoticeSummary]) -> NoticeSummary:
 
 
 def judge(draft: Draft, event: Event) -> Event:
-    """Count which machines of an event that ends had their notice, and record the others; once."""
+    """Count the kept and broken promises of an event that ends, and record the broken ones. Idempotent."""
     if event.judged or not _fell_due(event):
         return event
     machines = by_machine(event, draft.base.sent.get(event.id, {}), absences=draft.base.absences)
@@ -119,9 +118,9 @@ def judge(draft: Draft, event: Event) -> Event:
 
 
 def impact(order: Order, event: Event) -> timedelta | None:
-    """Measure how long the machine of an event that was disturbed for longest was; None until all are done.
+    """Return the longest impact on a machine of an event; None until all its steps are done.
 
-    Of a step that was tried again, the last attempt counts.
+    If a step was retried, its last attempt counts.
     """
     if event.hint:
         return None
@@ -133,7 +132,7 @@ def impact(order: Order, event: Event) -> timedelta | None:
 
 
 def _away(order: Order, event: Event) -> Mapping[MachineId, timedelta]:
-    """Return how long machines were away, where drivers have measured it."""
+    """Return the impact on machines where drivers measured it."""
     steps = order.stages[event.stage].steps
     return {step.machine: timedelta(seconds=step.impact) for step in steps if step.impact is not None}
 
@@ -148,13 +147,13 @@ def _notice_of(
 
 
 def _was_short(event: Event, absences: Sequence[Absence]) -> bool:
-    """Return whether guests could see an event for less time before its start than it promised.
+    """Whether guests could see an event for less time before its start than it promised.
 
-    An approval waives the rest of the notice, for all machines of the event.
+    An approval waives the rest of the notice for all machines of the event.
     """
     if event.started_at is None or not _fell_due(event):
         return False
-    # The machine whose approval let it start early may have left it since.
+    # The event counts as approved even if the machine that approved it has left it since.
     if event.approved or event.started_at < event.not_before:
         return False
     visible = event.started_at - event.announced_at
@@ -170,14 +169,14 @@ def _needed(event: Event) -> timedelta:
 
 
 def _fell_due(event: Event) -> bool:
-    """Return whether a promise fell due: what was withdrawn, or started when it was announced, broke none."""
+    """Whether a promise fell due: not if the event was withdrawn, or started when it was announced."""
     if event.started_at is None or event.forgotten:
         return False
     return event.started_at > event.announced_at and promised(event) > NOTHING
 
 
 def _span(step: Step) -> timedelta | None:
-    """Return how long a step has disturbed its machine: as its driver has measured, else all of it."""
+    """Return the impact of a step: as its driver measured it, otherwise its whole duration."""
     if step.impact is not None:
         return timedelta(seconds=step.impact)
     if step.begun_at is None or step.ended_at is None:

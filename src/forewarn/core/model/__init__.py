@@ -1,1 +1,1 @@
-"""The things of forewarn as frozen values, one idea to a module; times are aware and UTC."""
+"""The objects of forewarn as frozen values; times are aware and in UTC."""

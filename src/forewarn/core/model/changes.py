@@ -1,4 +1,4 @@
-"""What one use case has changed, and which orders and rollouts the changes wake."""
+"""The changes of one use case, and the orders and rollouts that the engine must look at because of them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,25 +21,25 @@ from forewarn.core.model.record import MonthlyPromises, Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice
 
-# Above every number that a store will ever give: what is new comes after all that is known.
+# Higher than every number that a store assigns, so new records sort after all saved ones.
 UNSAVED = 1 << 62
 
 
 def given(number: int, *, after: int) -> int:
-    """Return the number that a relative one becomes if the newest that was given is another one."""
+    """Return the number that the store assigns to a relative number, after the newest saved one."""
     return number - UNSAVED + after if number > UNSAVED else number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What one use case has changed: saved in one transaction, or not at all.
+    """The changes of one use case: saved in one transaction or not at all.
 
-    What is new in it has relative numbers, until it is saved.
+    New records, orders, events, groups and rollouts have relative numbers until the changes are saved.
     """
 
     now: datetime
-    as_of: int | None = None  # the newest number of what it was decided on; None: whatever is saved
-    defaults: FleetDefaults | None = None  # None: as they were
+    as_of: int | None = None  # the newest record when the decision was made; None: irrelevant
+    defaults: FleetDefaults | None = None  # None: unchanged
     projects: tuple[Project, ...] = ()
     hosts: tuple[Host, ...] = ()
     groups: tuple[Group, ...] = ()
@@ -54,38 +54,38 @@ class Changes:
     removed_hosts: tuple[HostName, ...] = ()
     removed_groups: tuple[GroupName, ...] = ()
     removed_machines: tuple[MachineId, ...] = ()
-    # What is saved of the orders and machines above, as far as they are not new.
+    # The saved versions of the orders and machines above, and of removed machines.
     orders_before: Mapping[OrderId, Order] = field(default_factory=dict)
     machines_before: Mapping[MachineId, Machine] = field(default_factory=dict)
-    # Groups that lost an event, gained a healthy machine or have another policy: orders that wait for them
-    # are looked at again.
+    # Groups that lost an event, gained a healthy machine or have a new policy. Orders that wait for them are
+    # due.
     relieved_groups: frozenset[GroupName] = frozenset()
-    # Hosts that gained a machine, which needs a notice of its own, or whose reachability changed: their
-    # orders are looked at again.
+    # Hosts whose reachability changed, or that gained a machine, which needs a notice of its own. Their
+    # orders are due.
     hosts_to_recheck: frozenset[HostName] = frozenset()
-    # All groups and hosts that anything has changed about, before and after: rollouts may wait for them.
+    # All groups and hosts with changes, before and after. Rollouts may wait for them.
     changed_groups_and_hosts: frozenset[str] = frozenset()
-    # Something that concerns every open order has changed.
+    # Every open order is due.
     wake_all: bool = False
-    # A group with a budget lost a machine, or needs more: rollouts may wait for what will never be.
+    # A group with a budget lost a machine or needs more. Rollouts may wait for something impossible.
     budgets_tightened: bool = False
-    # Others have stopped a machine: rollouts that have worked on it must know.
+    # A machine was stopped outside forewarn. Rollouts that worked on it must know.
     machine_stopped_outside: bool = False
-    # How many more machines the records of a kind name, for the metrics.
+    # How many machines the records of each kind name, for the metrics.
     tallies: Mapping[Kind, int] = field(default_factory=dict)
-    # How long moves that are over now were expected to take and took, to be added to those before.
+    # The expected and the real duration of moves that ended, to add to the fleet's pace.
     moves: MovePace = NO_MOVES
-    # What has become of promises, to be added to what is counted.
+    # Kept and broken promises, to add to the saved counts.
     promises: tuple[MonthlyPromises, ...] = ()
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has changed."""
+        """Whether nothing changed."""
         return self == Changes(now=self.now, as_of=self.as_of)
 
     @property
     def carried(self) -> Mapping[HostName, int]:
-        """How many machines more or less each host carries, those on their way to it included."""
+        """How many more (or fewer) machines each host carries, including those on their way to it."""
         counts: Counter[HostName] = Counter()
         counts.update(each.destination for each in self.machines if each.destination is not None)
         before = (each.destination for each in self.machines_before.values())
@@ -93,7 +93,7 @@ class Changes:
         return {host: more for host, more in counts.items() if more}
 
     def numbered(self, *, after: int) -> Self:
-        """Return the same with the numbers that all new things are given: the next ones after one."""
+        """Replace relative numbers by the next ones after a number."""
         return replace(
             self,
             as_of=after,
@@ -118,8 +118,8 @@ def _numbered(values: tuple[Numbered, ...], after: int) -> tuple[Numbered, ...]:
     )
 
 
-def with_woken(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Group]) -> Changes:
-    """Return changes with whom they wake; `base` is what was before, `groups` what is now."""
+def with_affected(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Group]) -> Changes:
+    """Add the groups and hosts to look at; `base` is the state before, `groups` the groups now."""
     return replace(
         changes,
         relieved_groups=frozenset(_relieved(changes, base)),
@@ -132,13 +132,13 @@ def with_woken(changes: Changes, base: Slice, *, groups: Mapping[GroupName, Grou
     )
 
 
-# What orders wait for whose machines find no room, as others wait for a group; no group is called so.
+# A pseudo-group: orders wait for it if their machines find no host. No group has this name.
 ROOM = GroupName("room/")
 
 
 def _relieved(changes: Changes, base: Slice) -> Iterable[GroupName]:
     yield from (event.group for event in changes.events if not event.listed or _names_fewer(event, base))
-    if changes.hosts or any(map(_makes_room, changes.machines_before.values())):
+    if changes.hosts or any(each.resources and each.destination for each in changes.machines_before.values()):
         yield ROOM
     for machine in changes.machines:
         before = changes.machines_before.get(machine.id)
@@ -153,13 +153,13 @@ def _relieved(changes: Changes, base: Slice) -> Iterable[GroupName]:
 
 
 def _names_fewer(event: Event, base: Slice) -> bool:
-    """Return whether a machine has left an event: budgets and `freezes-at-once` count those that it names."""
+    """Whether a machine left an event: budgets and `freezes-at-once` count the machines that it names."""
     before = base.events.get(event.id)
     return before is not None and len(event.resources) < len(before.resources)
 
 
 def _gaining_hosts(changes: Changes) -> Iterable[HostName]:
-    """Return the hosts that machines have come to, or do not come to any more."""
+    """Yield the hosts that machines moved to, or no longer move to."""
     after = {machine.id: machine.destination for machine in changes.machines}
     for id_, known in changes.machines_before.items():
         if known.bound_for is not None and after.get(id_) != known.bound_for:
@@ -171,7 +171,7 @@ def _gaining_hosts(changes: Changes) -> Iterable[HostName]:
 
 
 def _lost_or_found(changes: Changes, base: Slice) -> Iterable[HostName]:
-    """Return the hosts that can be reached no more, or again: what waits for that says so."""
+    """Yield the hosts that became reachable or unreachable."""
     for host in changes.hosts:
         before = base.hosts.get(host.name)
         if before is not None and (before.unreachable_since is None) != (host.unreachable_since is None):
@@ -179,18 +179,17 @@ def _lost_or_found(changes: Changes, base: Slice) -> Iterable[HostName]:
 
 
 def _stirred(changes: Changes) -> Iterable[str | None]:
-    """Return the groups and hosts that anything has changed about, before and after."""
+    """Yield the groups and hosts with changes, before and after."""
     yield from (event.group for event in changes.events)
     yield from (order.host for order in changes.orders)
     for machine in chain(changes.machines, changes.machines_before.values()):
         yield from (machine.group, machine.host)
-    yield from (group.name for group in changes.groups)
-    yield from (host.name for host in changes.hosts)
+    yield from chain((group.name for group in changes.groups), (host.name for host in changes.hosts))
     yield from chain(changes.removed_groups, changes.removed_hosts)
 
 
 def _tightened(changes: Changes, base: Slice) -> Iterable[GroupName]:
-    """Return the groups that have lost a machine, or need more than before."""
+    """Yield the groups that lost a machine, or need more machines than before."""
     after = {machine.id: machine.group for machine in changes.machines}
     for id_, machine in changes.machines_before.items():
         if after.get(id_) != machine.group:
@@ -202,14 +201,9 @@ def _tightened(changes: Changes, base: Slice) -> Iterable[GroupName]:
 
 
 def _found_off(changes: Changes) -> Iterable[bool]:
-    """Return of each machine whether others have stopped it: forewarn itself records a step."""
+    """Yield for each machine whether it was stopped outside forewarn: forewarn records its own steps."""
     changed = {record.machine for record in changes.records if record.kind is Kind.MACHINE_CHANGED}
     for machine in changes.machines:
         before = changes.machines_before.get(machine.id)
         ran = before is not None and before.state is not MachineState.STOPPED
         yield ran and machine.state is MachineState.STOPPED and machine.name in changed
-
-
-def _makes_room(before: Machine) -> bool:
-    """Return whether a machine that has changed may have left room: it took something, where it was."""
-    return bool(before.resources) and before.destination is not None

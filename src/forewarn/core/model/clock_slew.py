@@ -1,30 +1,30 @@
-"""Service time beside the system's clock: its kind, its slew, and when guests could not be heard."""
+"""The service clock compared with the system clock: its kind, its slew, and absences of the server."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-# How far turned time may be ahead where the system's takes over: guests are told whole minutes of notice.
+# How far an advanced clock may be ahead when the system clock takes over: guests see whole minutes of notice.
 TOLERANCE = timedelta(seconds=60)
-# How fast service time goes on while it is ahead of the system's, until the two meet. Slower would bring them
-# together sooner, but everything lasts longer meanwhile: at half speed fifteen minutes of notice are thirty.
+# The speed of service time while it is ahead of the system clock, until the two meet. A lower speed would end
+# the slew sooner, but it stretches everything: at half speed, fifteen minutes of notice take thirty.
 SLEWING = 0.5
-# Further ahead, the system's clock is more likely wrong than service time (without a battery it starts in
-# 1970): service time goes on at full speed.
+# Further ahead, the system clock is more likely wrong than service time (without a battery it starts in
+# 1970), so service time runs at full speed.
 LARGEST_SLEW = timedelta(days=7)
 
 
 def pace(ahead: timedelta) -> float:
-    """Return how fast service time goes on when it is so far ahead of the system's."""
+    """Return the speed of service time if it is this far ahead of the system clock."""
     return SLEWING if timedelta() < ahead <= LARGEST_SLEW else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slew:
-    """Service time that is ahead of the system's, and how the two go on until they meet."""
+    """The relation between service time and the system clock while service time is ahead."""
 
-    at: datetime  # a moment of service time
-    system: datetime  # what the system's clock showed then
+    at: datetime  # in service time
+    system: datetime  # the system clock at the same moment
 
     @property
     def ahead(self) -> timedelta:
@@ -32,29 +32,29 @@ class Slew:
         return self.at - self.system
 
     def to_service(self, system: datetime) -> datetime:
-        """Return the service time at which the system's clock shows a moment."""
+        """Convert a time of the system clock to service time."""
         if system <= self.system:
             return system + self.ahead
         return max(system, self.at + (system - self.system) * pace(self.ahead))
 
     def to_system(self, service: datetime) -> datetime:
-        """Return what the system's clock shows at a moment of service time."""
+        """Convert service time to a time of the system clock."""
         if service <= self.at:
             return service - self.ahead
         return min(service, self.system + (service - self.at) / pace(self.ahead))
 
 
 class TimeKind(StrEnum):
-    """Whose time it is."""
+    """The clock that a store was served with."""
 
     SYSTEM = "system"
-    TURNED = "turned"  # it ran at a speed of its own, or when it was told to
+    TURNED = "turned"  # a clock with its own speed, or one that a person advanced
 
 
 def clock_kind(saved: TimeKind | None, *, ahead: timedelta) -> TimeKind:
-    """Return the kind of time that a store lives in, by what it says and how far it is ahead of the system's.
+    """Return the clock that a store was served with.
 
-    One that was never served does not say it: what is ahead was turned.
+    A store that was never served has none; if it is ahead of the system clock, a person advanced it.
     """
     if saved is not None:
         return saved
@@ -62,26 +62,26 @@ def clock_kind(saved: TimeKind | None, *, ahead: timedelta) -> TimeKind:
 
 
 def can_use_system_clock(kind: TimeKind, *, ahead: timedelta) -> bool:
-    """Return whether a store can go on in the system's time: not if guests would get times of the future.
+    """Whether a store can switch to the system clock without showing guests times in the future.
 
-    One that has lived in the system's time all along can, however far ahead it is: then the system's clock
-    was set back, and time goes on by the monotonic one until that has caught up.
+    A store that always used the system clock can, however far ahead it is. In that case the system clock was
+    set back, and service time follows the monotonic clock until the system clock has caught up.
     """
     return kind is TimeKind.SYSTEM or ahead <= TOLERANCE
 
 
-# A restart takes that long at most. A client that gets no answer for so long, and retries, loses nothing.
+# A restart takes at most this long. A client that gets no answer for this long and retries loses nothing.
 BRIEF = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """The service was down or frozen, or its clock jumped: nothing follows from not hearing guests."""
+    """A time in which the server was down or frozen, or its clock jumped, so it received no polls."""
 
     since: datetime
     until: datetime
 
     @property
     def brief(self) -> bool:
-        """Whether it is too short to matter for silence; it still takes notice from guests."""
+        """Whether it is too short to count for idle groups; it still reduces the notice of events."""
         return self.until - self.since <= BRIEF

@@ -1,4 +1,4 @@
-"""What keeps work from starting: reasons as data, holds, armed events and budgets."""
+"""Reasons to wait, as data: holds, armed events and budgets."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,32 +18,32 @@ from forewarn.core.model.event import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Why something cannot go on yet: `what` waits, for `reason`."""
+    """A reason to wait: `what` waits because of `reason`."""
 
     what: str
     reason: str
-    group: GroupName | None = None  # the group whose events it waits for, if that is the cause
-    stuck: bool = False  # nothing that is under way will change it: a person must
-    room: bool = False  # it waits until a host has room for it
-    outside: bool = False  # it waits for a report of those who work outside
-    until: datetime | None = None  # from then on it no longer holds, also if it was not looked at again
+    group: GroupName | None = None  # the group whose events it waits for
+    stuck: bool = False  # only a person can resolve it
+    room: bool = False  # it waits for a host with free resources
+    outside: bool = False  # it waits for a report from outside forewarn
+    until: datetime | None = None  # the reason expires then, even if the engine has not looked again
 
     def __str__(self) -> str:
         return f"{self.what}: {self.reason}"
 
 
 def earliest_end(waiting: Iterable[Waiting]) -> datetime | None:
-    """Return when the first of some reasons no longer holds, if that is known of any."""
+    """Return when the first of some reasons expires, if any does."""
     return min((wait.until for wait in waiting if wait.until is not None), default=None)
 
 
-# In words, where a hold of neither a project nor a host reaches.
+# The scope of a hold on neither a project nor a host, in messages.
 FLEET_REACH = "the whole fleet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """An operator's order that nothing new is announced or started: anywhere, in a project, or on a host."""
+    """An operator's order to announce and start nothing: anywhere, in a project, or on a host."""
 
     id: str
     reason: str
@@ -51,12 +51,12 @@ class Hold:
     at: datetime
     project: ProjectName | None = None
     host: HostName | None = None
-    abort: bool = False  # what is under way there is called off too
+    abort: bool = False  # also call off the work that is under way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grace:
-    """Unapproved starts are deferred: the clock jumped, and guests lost that much of their notice."""
+    """A delay of unapproved starts: the clock jumped, and guests lost that much of their notice."""
 
     until: datetime
     announced_before: datetime
@@ -64,65 +64,58 @@ class Grace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmedDomain:
-    """The listed events of one update domain of a group that are armed."""
+    """The armed listed events of one update domain of a group."""
 
     events: int = 0
     freezes: int = 0  # how many of them are Freezes
-    frozen: int = 0  # how many machines those name
-    order: OrderId | None = None  # whose one of them is, if that is known
+    frozen: int = 0  # how many machines those Freezes name
+    order: OrderId | None = None  # the order of one of them, if known
 
     def plus(self, event: Event) -> "ArmedDomain":
-        """Count one more, if it is armed."""
-        if not keeps_others_away(event):
-            return self
-        return ArmedDomain(
-            events=self.events + 1,
-            freezes=self.freezes + _freezes(event),
-            frozen=self.frozen + _freezes(event) * len(event.resources),
-            order=self.order or event.order,
-        )
+        """Add an event, if it is armed."""
+        return self._changed(event, by=1, order=self.order or event.order)
 
     def minus(self, event: Event) -> "ArmedDomain":
-        """Count one less, if it was armed."""
-        if not keeps_others_away(event):
+        """Subtract an event, if it was armed."""
+        return self._changed(event, by=-1, order=None if self.order == event.order else self.order)
+
+    def _changed(self, event: Event, *, by: int, order: OrderId | None) -> "ArmedDomain":
+        if not blocks_other_domains(event):
             return self
+        freezes = by if event.type is EventType.FREEZE else 0
         return ArmedDomain(
-            events=self.events - 1,
-            freezes=self.freezes - _freezes(event),
-            frozen=self.frozen - _freezes(event) * len(event.resources),
-            order=None if self.order == event.order else self.order,
+            events=self.events + by,
+            freezes=self.freezes + freezes,
+            frozen=self.frozen + freezes * len(event.resources),
+            order=order,
         )
 
 
-def keeps_others_away(event: Event) -> bool:
-    """Return whether an event keeps other update domains away."""
+def blocks_other_domains(event: Event) -> bool:
+    """Whether an event keeps other update domains of its group from being armed."""
     return event.listed and event.armed and not event.hint
-
-
-def _freezes(event: Event) -> bool:
-    return event.type is EventType.FREEZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How many healthy machines a group needs, and how it is."""
+    """How many healthy machines a group needs, and how many it has."""
 
     needs: int
     members: int
     down: Mapping[MachineId, MachineName] = field(default_factory=dict)  # not running
-    announced: Mapping[MachineId, MachineName] = field(default_factory=dict)  # named in an event, down or not
+    announced: Mapping[MachineId, MachineName] = field(default_factory=dict)  # named in an event
 
     @property
     def at_best(self) -> int:
-        """How many may be disturbed together when all of it are well."""
+        """How many machines may be disturbed together if all are healthy."""
         return self.members - self.needs
 
     @property
     def spare(self) -> int:
-        """How many more may be disturbed now."""
+        """How many more machines may be disturbed now."""
         return self.members - len(self.unwell) - self.needs
 
     @property
     def unwell(self) -> frozenset[MachineId]:
-        """Those that do not count as healthy: guests leave their group as soon as an event is announced."""
+        """Machines that are down or announced: guests drain a machine as soon as its event is visible."""
         return frozenset((*self.down, *self.announced))

@@ -1,4 +1,4 @@
-"""The fleet as declared."""
+"""A declared fleet, as in a fleet file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -7,68 +7,48 @@ from forewarn.core.basic_types import (
     DECLARED,
     DEFAULT_PROJECT,
     EXTERNAL,
-    GroupKind,
     GroupName,
     HostName,
     MachineId,
     MachineName,
     ProjectName,
 )
-from forewarn.core.model.group import Group, GroupPolicy
-from forewarn.core.model.host import Host, HostResource
+from forewarn.core.model.group import Group, GroupTraits
+from forewarn.core.model.host import Host, HostTraits
 from forewarn.core.model.machine import MachineTraits
 from forewarn.core.model.project import Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSpec(MachineTraits):
-    """A machine, as declared."""
+    """A declared machine."""
 
     name: MachineName
-    host: HostName | None = None  # its first one; may be left out for a machine that is known
+    host: HostName | None = None  # its first host; optional for a known machine
     group: GroupName | None = None  # None: standalone
-    project: ProjectName = DEFAULT_PROJECT  # its group's, where it has one
-    vm_id: MachineId | None = None  # None: the one that it has, or one that is made for it
-    source: str = DECLARED  # whose word this is
-
-
-NO_POLICY = GroupPolicy()
+    project: ProjectName = DEFAULT_PROJECT  # of its group, if it has one
+    vm_id: MachineId | None = None  # None: its present id, or a new one
+    source: str = DECLARED  # who declares it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSpec:
-    """A group, as declared."""
-
-    name: GroupName
-    kind: GroupKind
-    update_domains: int = 1
-    project: ProjectName = DEFAULT_PROJECT
-    policy: GroupPolicy = NO_POLICY
-    source: str = DECLARED  # whose word this is
+class GroupSpec(GroupTraits):
+    """A declared group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostSpec:
-    """A host, as declared."""
-
-    name: HostName
-    driver: str | None = None
-    uri: str | None = None
-    at_once: int | None = None
-    resources: Mapping[str, HostResource] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    bare_metal: bool = False
-    source: str = DECLARED  # whose word this is
+class HostSpec(HostTraits):
+    """A declared host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetDefaults:
-    """What holds for every host that declares nothing else."""
+    """The settings of hosts that declare nothing else."""
 
-    driver: str | None = None  # who does the work; None: nothing is said
+    driver: str | None = None  # None: not declared
 
     def driver_of(self, own: str | None) -> str:
-        """Return who does the work on a host that declares this; where nothing is said, somebody outside."""
+        """Return the driver of a host that declares `own`; by default, `external`."""
         return own or self.driver or EXTERNAL
 
 
@@ -77,19 +57,19 @@ NO_DEFAULTS = FleetDefaults()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostDrivers:
-    """Who does the work on which host."""
+    """The driver of each host."""
 
     defaults: FleetDefaults = NO_DEFAULTS
     own: Mapping[HostName, str] = field(default_factory=dict)  # of the hosts that declare one
 
     def of(self, host: HostName) -> str:
-        """Return who does the work on a host."""
+        """Return the driver of a host."""
         return self.defaults.driver_of(self.own.get(host))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSpec:
-    """A whole fleet, as declared."""
+    """A declared fleet."""
 
     projects: tuple[Project, ...] = (Project(name=DEFAULT_PROJECT),)
     groups: tuple[GroupSpec, ...] = ()
@@ -99,10 +79,10 @@ class FleetSpec:
 
 
 def host_spec(host: Host) -> HostSpec:
-    """Return how a host would be declared."""
+    """Return the declaration of a host."""
     return HostSpec(**{each.name: getattr(host, each.name) for each in fields(HostSpec)})
 
 
 def group_spec(group: Group) -> GroupSpec:
-    """Return how a group would be declared."""
+    """Return the declaration of a group."""
     return GroupSpec(**{each.name: getattr(group, each.name) for each in fields(GroupSpec)})

@@ -1,4 +1,4 @@
-"""Events: what guests see of an order, and their answers to it."""
+"""Events, their approvals and deferrals."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A guest, a person or a policy allowed an event to start early."""
+    """Permission of a guest, a person or a policy to start an event early."""
 
     by: str
     kind: ApprovedBy
@@ -39,35 +39,35 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferral:
-    """A guest asked for more time; each event can be deferred once."""
+    """A guest's request for more time; each event can be deferred once."""
 
     by: MachineName
     at: datetime
-    until: datetime  # the NotBefore that came of it
-    since: datetime  # the NotBefore that was
-    asked: timedelta  # how much more time was asked for
+    until: datetime  # the new NotBefore
+    since: datetime  # the NotBefore before
+    asked: timedelta  # the requested extension
 
     @property
     def granted(self) -> timedelta:
-        """How much more time came of it."""
+        """The granted extension."""
         return self.until - self.since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postponement:
-    """An event could not be armed in time, so its NotBefore was moved, perhaps several times."""
+    """A later NotBefore, because the event could not be armed in time. It may move several times."""
 
-    at: datetime  # when it was moved last
-    since: datetime  # the NotBefore that was before all that
-    reason: str  # for whom it waits
+    at: datetime  # when it moved last
+    since: datetime  # the first NotBefore
+    reason: str  # the domain that it waits for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """The notice of a stage to one group: what guests see."""
+    """The notice of a stage to one group: the event that guests see."""
 
     id: EventId
-    number: int  # the record that announced it; a document lists events by it
+    number: int  # of the record that announced it; a document lists events in this order
     order: OrderId
     stage: int
     group: GroupName
@@ -80,7 +80,7 @@ class Event:
     resources: tuple[Resource, ...]
     announced_at: datetime
     not_before: datetime
-    armed_at: datetime | None = None  # since when it keeps other update domains away, and may start
+    armed_at: datetime | None = None  # when it began to block other update domains, and became startable
     started_at: datetime | None = None
     ended_at: datetime | None = None
     why: str = ""  # why it left the document
@@ -88,22 +88,22 @@ class Event:
     rule: ApprovalRule = ApprovalRule.ANY
     deferred: Deferral | None = None
     postponed: Postponement | None = None
-    judged: bool = False  # whether what became of its promise of notice is counted
-    forgotten: bool = False  # whether it is not kept any more when its machines were told
+    judged: bool = False  # whether its promise of notice is counted
+    forgotten: bool = False  # whether the times at which machines received it are deleted
 
     @property
     def hint(self) -> bool:
-        """Whether it only recommends something: it never starts, and no rule counts it."""
+        """Whether it only recommends: it never starts, and no rule counts it."""
         return self.type in HINTS
 
     @property
     def approved(self) -> bool:
-        """Whether it may start before its time."""
+        """Whether it may start before NotBefore."""
         return not self.awaited
 
     @property
     def awaited(self) -> tuple[MachineName, ...]:
-        """Whose approval it still needs; where any machine's will do, all that are named."""
+        """The machines whose approval it needs; if any one is enough, all of its machines."""
         guests = {approval.by for approval in self.approvals if approval.kind is ApprovedBy.GUEST}
         names = tuple(named.name for named in self.resources)
         if any(approval.kind is not ApprovedBy.GUEST for approval in self.approvals):
@@ -118,7 +118,7 @@ class Event:
 
     @property
     def armed(self) -> bool:
-        """Whether it keeps other update domains of its group away."""
+        """Whether it blocks other update domains of its group."""
         return self.armed_at is not None
 
     @property
@@ -129,9 +129,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeSummary:
-    """What notice all machines of some events got, of those that have started and were promised any."""
+    """The notice of all machines of some events that started and had promised any."""
 
-    least: timedelta | None = None  # of the machines that were sent the event
+    least: timedelta | None = None  # of the machines that received the event
     late: int = 0
     never: int = 0
-    so_far: bool = False  # whether some of the events are not judged yet: word of who was sent them may come
+    so_far: bool = False  # whether some events are not judged yet, so deliveries may still become known

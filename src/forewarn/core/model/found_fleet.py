@@ -1,6 +1,6 @@
-"""What a source of inventory, such as a hypervisor, says there is.
+"""The fleet as a source of inventory, such as a hypervisor, reports it.
 
-None always means that the source says nothing of it, so that what is known stays.
+None always means that the source does not know, so the present value stays.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -20,27 +20,27 @@ from forewarn.core.model.host import HostResource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMachine:
-    """A machine, as one host or the whole source has it."""
+    """A machine, as one host or the whole source reports it."""
 
     vm_id: MachineId  # lower case
     name: MachineName
-    host: HostName | None  # that has it, running or not; None: none
-    running: bool  # also if it is paused for a moment; else it is off
-    # Whether it is being moved from or to this host now: then it may be found twice, and is neither a
-    # duplicate nor somewhere else yet.
+    host: HostName | None  # the host that defines it, running or not
+    running: bool  # also if it is paused for a moment
+    # Whether a migration from or to this host is under way. The machine may then be found twice, and is
+    # neither a duplicate nor moved yet.
     moving: bool = False
-    macs: tuple[str, ...] = ()  # first the one that its requests come from, if that is known
-    addresses: tuple[str, ...] = ()  # as above; none: they are not known now, and what is known stays
+    macs: tuple[str, ...] = ()  # the one that its requests come from first, if known
+    addresses: tuple[str, ...] = ()  # in the same order; empty: unknown, so the present address stays
     network: str | None = None
-    # The network that it gets where another machine has its address already; None: then it gets no address.
+    # The network to use if another machine has its address already; None: it then gets no address.
     own_network: str | None = None
     group: GroupName | None = None
     update_domain: int | None = None
     mobility: Mobility | None = None
     tags: Mapping[str, str] | None = None
-    resources: Mapping[str, float] | None = None  # what it takes of its host; other names stay as they are
+    resources: Mapping[str, float] | None = None  # what it takes of its host; others are unchanged
     project: ProjectName | None = None
-    manager: str | None = None  # who else manages it, as nova: it is shown, and taken only if asked for
+    manager: str | None = None  # another manager, such as nova; imported only with --managed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +48,17 @@ class FoundHost:
     """A host that carries machines."""
 
     name: HostName
-    uri: str | None = None  # where its driver reaches it, if that needs to be told
+    uri: str | None = None  # the connection of its driver, if needed
     labels: Mapping[str, str] | None = None
-    resources: Mapping[str, HostResource] | None = None  # what it has; a ratio that is known stays
+    resources: Mapping[str, HostResource] | None = None  # amounts; a known ratio stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundGroup:
-    """A group that the source knows of: an aggregate, a server group, or what machines name."""
+    """A group of the source: an aggregate, a server group, or a name that machines have in common."""
 
-    name: GroupName  # that no other group of the source has
-    called: GroupName | None = None  # what the source calls it, and perhaps others; None: the same
+    name: GroupName  # unique in the source
+    called: GroupName | None = None  # the name in the source, perhaps not unique; None: the same
     kind: GroupKind = GroupKind.AVAILABILITY_SET
     update_domains: int | None = None  # None: as many as its machines need
     project: ProjectName | None = None
@@ -66,21 +66,21 @@ class FoundGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFleet:
-    """All that a source, or some hosts of it, have now."""
+    """The inventory of a source, or of some of its hosts."""
 
     machines: tuple[FoundMachine, ...] = ()
     hosts: tuple[FoundHost, ...] = ()  # those that answered
     groups: tuple[FoundGroup, ...] = ()
-    unreachable: Mapping[HostName, str] = field(default_factory=dict)  # why; nothing on them is removed
-    notes: tuple[str, ...] = ()  # what of it could not be understood
+    unreachable: Mapping[HostName, str] = field(default_factory=dict)  # reasons; their machines stay
+    notes: tuple[str, ...] = ()  # what could not be parsed
 
 
-# Of what is unknown in metadata, which its owner may write at length.
+# Limits for unknown names in metadata, because tenants write it.
 _MOST_NAMED, _LONGEST_NAMED = 5, 40
 
 
 def unknown_metadata(names: Iterable[str], *, known: Collection[str]) -> tuple[str, ...]:
-    """Return a line that names what forewarn does not know, if there is anything."""
+    """Return a line that names unknown metadata, if there is any."""
     found = [_clipped(each) for each in names if each not in known]
     if not found:
         return ()
@@ -96,7 +96,7 @@ def _clipped(name: str) -> str:
 
 
 def together(answers: Iterable[FoundFleet]) -> FoundFleet:
-    """Put the answers of hosts together; groups that several name are one."""
+    """Merge the inventories of hosts; groups of the same name are one."""
     found = list(answers)
     silent: dict[HostName, str] = {}
     for each in found:
@@ -112,7 +112,7 @@ def together(answers: Iterable[FoundFleet]) -> FoundFleet:
 
 
 def confirmed(first: FoundFleet, second: FoundFleet) -> FoundFleet:
-    """Return what was found, with what a second look has found besides: that was on its way meanwhile."""
+    """Add machines that a second look found: they were moving during the first."""
     known = {each.vm_id for each in first.machines}
     late = (replace(each, moving=True) for each in second.machines if each.vm_id not in known)
     return replace(

@@ -18,23 +18,23 @@ from forewarn.core.basic_types import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineTraits:
-    """What is declared of a machine beside its name and where it belongs."""
+    """The declared properties of a machine except its name and place."""
 
-    update_domain: int = 0
-    fault_domain: int = 0
-    priority: Priority = Priority.REGULAR
-    network: str = ""
-    address: str | None = None
-    mac: str | None = None
-    port: int | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    location: str = ""
-    zone: str = ""
-    size: str = ""
-    os: str = ""
-    mobility: Mobility = Mobility.COLD
-    resources: Mapping[str, float] = field(default_factory=dict)  # what it takes of its host
-    labels: Mapping[str, str] = field(default_factory=dict)  # what it asks of its host
+    update_domain: int = 0  #: Update domain, from 0.
+    fault_domain: int = 0  #: Fault domain, from 0.
+    priority: Priority = Priority.REGULAR  #: `regular`, or `spot` if it may be evicted.
+    network: str = ""  #: Name of its network.
+    address: str | None = None  #: Source address of its requests. Null: not declared.
+    mac: str | None = None  #: MAC address. Null: not declared.
+    port: int | None = None  #: Loopback port with a guest endpoint only for this machine. Null: none.
+    tags: Mapping[str, str] = field(default_factory=dict)  #: Tags for instance metadata.
+    location: str = ""  #: Location for instance metadata.
+    zone: str = ""  #: Availability zone for instance metadata.
+    size: str = ""  #: Machine size for instance metadata.
+    os: str = ""  #: Operating system for instance metadata.
+    mobility: Mobility = Mobility.COLD  #: How the machine can leave its host.
+    resources: Mapping[str, float] = field(default_factory=dict)  #: Resources that it uses, by name.
+    labels: Mapping[str, str] = field(default_factory=dict)  #: Labels that its host must have.
 
 
 TRAITS = tuple(each.name for each in fields(MachineTraits))
@@ -48,13 +48,13 @@ class Machine(MachineTraits):
     name: MachineName
     project: ProjectName
     group: GroupName
-    host: HostName | None  # None: evicted, and not started again
-    last_host: HostName | None = None  # of one that is on none: where it was, and its hypervisor may have it
-    bound_for: HostName | None = None  # where it is being moved to
+    host: HostName | None  # None: evicted and not started again
+    last_host: HostName | None = None  # if it is on no host: the previous one, which may still define it
+    bound_for: HostName | None = None  # the host that it moves to
     state: MachineState = MachineState.RUNNING
-    source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
+    source: str = DECLARED  # a person, a fleet file, or the driver that imported it
 
     @property
     def destination(self) -> HostName | None:
-        """The host that is to carry it: where it is counted when others look for one."""
+        """The host whose load it counts for: the one that it moves to, or the one that it is on."""
         return self.host if self.bound_for is None else self.bound_for

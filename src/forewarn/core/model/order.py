@@ -1,4 +1,4 @@
-"""Orders, their stages, and the steps of single machines."""
+"""Orders, their stages, and the steps of machines and hosts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,16 +29,16 @@ from forewarn.core.model.constraints import Waiting
 
 
 class AttemptId(NamedTuple):
-    """What names one try of a step for good."""
+    """The permanent name of one attempt of a step."""
 
     order: OrderId
-    subject: str  # whose step it is: a machine's id, or `host/` and the task
+    subject: str  # of the step: a machine's id, or `host/` and the task
     number: int  # the fencing token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedHost:
-    """A host that cannot take a machine, as the driver found out before it began."""
+    """A host that cannot take a machine, as its driver found before the move."""
 
     host: HostName
     why: str
@@ -46,22 +46,39 @@ class RefusedHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precheck:
-    """What the driver of a machine was asked before guests are told of a move, and when it answered.
+    """A question to a driver before a move is announced: is the move possible?
 
-    It agreed if it has answered, knows, and the target is not among the hosts that refuse the machine.
+    The driver agreed if it answered, is sure, and did not list the target among the hosts that refuse.
     """
 
     source: HostName | None
     target: HostName
     asked_at: datetime
-    lost: int = 0  # how often the same was asked before, and no answer came
+    lost: int = 0  # how often the same question got no answer before
     answered_at: datetime | None = None
     unknown: str = ""  # why the driver cannot tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One machine's share of a stage: what a driver does."""
+class StepProgress:
+    """The state of a step on a machine or a host."""
+
+    state: StepState = StepState.WAITING
+    attempt: int = 1
+    begun_at: datetime | None = None
+    look_at: datetime | None = None  # while it runs: when to ask the driver again, if known
+    taken_up_at: datetime | None = None  # when an external program first reported that it is at work
+    unknown_at: datetime | None = None  # since when its driver cannot tell its state
+    mark: str = ""  # how its driver recognises this attempt
+    progress: float | None = None  # from 0 to 1, if its driver reports it
+    too_late: bool = False  # its driver was asked to cancel it, and no longer can
+    ended_at: datetime | None = None
+    why: str = ""  # why it failed or became moot; while it runs, why its driver cannot tell its state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(StepProgress):
+    """The work of a stage on one machine; a driver carries it out."""
 
     machine: MachineId
     name: MachineName
@@ -69,74 +86,52 @@ class Step:
     update_domain: int
     work: Work
     moves: bool = False  # the machine is on another host afterwards
-    state: StepState = StepState.WAITING
-    attempt: int = 1
-    target: HostName | None = None  # where the machine is to be afterwards, if it moves
-    begun_at: datetime | None = None
-    look_at: datetime | None = None  # when to ask the driver again, while running, if that is known
-    taken_up_at: datetime | None = None  # when somebody outside first said that they are at it
-    unknown_at: datetime | None = None  # when its driver first could not tell how it is doing
-    mark: str = ""  # what its driver recognises this attempt by
-    progress: float | None = None  # how much of it is done, from 0 to 1, if its driver says so
+    target: HostName | None = None  # the host after the move
     precheck: Precheck | None = None  # of a move that is to be announced
-    refused: tuple[RefusedHost, ...] = ()  # where its machine cannot go
-    failures: int = 0  # how often it has failed since a person, or another way to move, last began it anew
-    failed_on: tuple[HostName, ...] = ()  # where it was to go then: others are better
-    withdrawals: int = 0  # of a move: as of its order, which counts stages that start together
-    lowered_from: Work | None = None  # how it was to go first, which failed: another way, another event
-    again_at: datetime | None = None  # no event before tells of it: it has failed, and waits so long
-    too_late: bool = False  # its driver was asked to call it off, and cannot any more
-    impact: float | None = None  # the seconds its machine was really away, if its driver says so
-    ended_at: datetime | None = None
-    why: str = ""  # why it failed or became moot; while it runs, why its driver cannot tell how it is doing
+    refused: tuple[RefusedHost, ...] = ()  # hosts that cannot take its machine
+    failures: int = 0  # since a person retried it, or it switched to another way to move
+    failed_on: tuple[HostName, ...] = ()  # the targets of failed attempts: other hosts are preferred
+    withdrawals: int = 0  # of a move: withdrawn announcements, as in an order
+    lowered_from: Work | None = None  # the first way to move, which failed; it had another event
+    again_at: datetime | None = None  # when to retry after a failure; no event announces it before
+    impact: float | None = None  # how many seconds its machine was really away, if its driver reports it
 
     @property
     def subject(self) -> str:
-        """Whose step it is, as attempts name it."""
+        """The subject in the ids of its attempts."""
         return self.machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostStep:
-    """What is done to the host itself, by a hook or a driver."""
+class HostStep(StepProgress):
+    """Work on the host itself, by a hook or a driver."""
 
     task: HostTask
     driver: str
-    state: StepState = StepState.WAITING
-    attempt: int = 1
-    begun_at: datetime | None = None
-    look_at: datetime | None = None  # as of a machine's step; likewise the others
-    taken_up_at: datetime | None = None
-    unknown_at: datetime | None = None
-    mark: str = ""
-    progress: float | None = None
-    too_late: bool = False
-    ended_at: datetime | None = None
-    why: str = ""
-    back_by: datetime | None = None  # of work: when its host is lost unless it is over
-    host_was: HostState | None = None  # what its host was before it was lost
+    back_by: datetime | None = None  # of work: the host is lost if it is not done by then
+    host_was: HostState | None = None  # the state of its host before it was lost
 
     @property
     def subject(self) -> str:
-        """Whose step it is, as attempts name it."""
+        """The subject in the ids of its attempts."""
         return f"host/{self.task}"
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         return f"{self.task}"
 
 
 def really_works_on_host(steps: Iterable[HostStep]) -> bool:
-    """Return whether somebody works on a host itself, whoever only simulates what is done to its machines."""
+    """Whether the work on a host itself is real, even if the work on its machines is simulated."""
     return any(step.task is HostTask.WORK and step.driver != SIMULATED for step in steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A part of an order: machines of at most one update domain of any group, but for evacuations.
+    """A part of an order: machines of at most one update domain of any group.
 
-    Where machines leave a host a few at a time, each event goes by itself.
+    In an evacuation, it has machines of several domains, and each event starts by itself.
     """
 
     state: StageState
@@ -146,32 +141,38 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderTerms:
-    """What was asked for beside the action itself."""
+class WorkTerms:
+    """The options that orders and rollouts share."""
 
-    emergency: str = ""  # why the promised notice is not kept; only an operator may say so
-    notice: timedelta | None = None  # the notice of an emergency
-    at_once: bool = False  # the owner of the machine does not want to wait for its guests
     heartbeat: timedelta | None = None  # how long an external driver may be silent
-    expected: timedelta | None = None  # how long the work is expected to take, where windows bind it
-    paused: str = ""  # why the rollout it is part of does not go on
-    winding_down: str = ""  # why nothing more of it begins: what has started ends
-    deadline: datetime | None = None  # from then on windows give way, and guests cannot defer it further
-    rollout: str | None = None  # the rollout that the order is part of
-    rehearsal: str = ""  # the scenario that it is part of, which only guests that agreed to it may meet
-    whole: bool = False  # the host's machines are done in one go; refused where that breaks rule 4
-    together: str = ""  # why they are done in one go though that breaks rule 4; only an operator may say so
-    abandoned_by: str = ""  # who has given it up, while steps of it still run
-    mode: ServiceMode | None = None  # what becomes of the machines of a host that is worked on
-    returning: bool = False  # machines that left a host for work on it come back afterwards
-    host_driver: str | None = None  # who does the work on the host itself; None: who treats its machines
-    fenced: str = ""  # who vouches that the failed host does not touch its machines any more, and why
-    despite_hold: bool = False  # an emergency that a hold does not stop
-    stopped_by: str = ""  # the hold that has called it off
-    stopped_because: str = ""  # and its reason
-    driver_chooses: bool = False  # where its machines go is for its driver to say
-    homes: tuple[HostName, ...] = ()  # where its machines had better go: hosts like the one they leave
-    to: HostName | None = None  # the one host that its machine goes to; None: any that is good
+    deadline: datetime | None = None  # afterwards windows do not apply, and guests cannot defer the work
+    expected: timedelta | None = None  # how long a stage is expected to take, for windows
+    whole: bool = False  # work on all machines of a host at once; refused if that breaks rule 4
+    together: str = ""  # why that is done although it breaks rule 4; operators only
+    mode: ServiceMode | None = None  # what happens to the machines of a host during work on it
+    returning: bool = False  # machines that left a host come back afterwards
+    host_driver: str | None = None  # of the work on hosts themselves; None: the driver of their machines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderTerms(WorkTerms):
+    """The options of an order."""
+
+    emergency: str = ""  # why the promised notice is broken; operators only
+    notice: timedelta | None = None  # the notice of an emergency
+    at_once: bool = False  # the owner of the machine does not wait for its guests
+    paused: str = ""  # why its rollout is paused
+    winding_down: str = ""  # why no more of it begins; work that has started ends
+    rollout: str | None = None  # its rollout
+    rehearsal: str = ""  # its scenario, which may only disturb guests that agreed to it
+    abandoned_by: str = ""  # who abandoned it; steps of it may still run
+    fenced: str = ""  # who confirmed that the failed host is powered off or isolated, and why
+    despite_hold: bool = False  # an emergency that holds do not stop
+    stopped_by: str = ""  # the hold that called it off
+    stopped_because: str = ""  # the reason of that hold
+    driver_chooses: bool = False  # the driver chooses where its machines go
+    homes: tuple[HostName, ...] = ()  # preferred targets: hosts interchangeable with this one
+    to: HostName | None = None  # the requested target; None: any
 
     @property
     def undivided(self) -> bool:
@@ -181,12 +182,12 @@ class OrderTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is going to be done, by whom and why."""
+    """Requested work on a machine, or on a host and its machines."""
 
     id: OrderId
-    number: int  # the record that says it was placed; orders are listed by it
+    number: int  # of the record that placed it; lists of orders are in this order
     action: Action
-    work: Work | None  # None: nothing is done to machines (cordon, restore, …)
+    work: Work | None  # None: no work on machines (cordon, restore, …)
     source: Source
     project: ProjectName | None  # None: an order on a host
     machine: MachineId | None
@@ -198,29 +199,29 @@ class Order:
     terms: OrderTerms = OrderTerms()
     state: OrderState = OrderState.QUEUED
     stages: tuple[Stage, ...] = ()
-    host_steps: tuple[HostStep, ...] = ()  # in the order in which they are done
+    host_steps: tuple[HostStep, ...] = ()  # in the order of execution
     waiting: tuple[Waiting, ...] = ()
     created_at: datetime
-    announced_at: datetime | None = None  # when guests first heard of it: from then on it is never silent
-    withdrawals: int = 0  # how often its announcements came to nothing since it last started anything
+    announced_at: datetime | None = None  # when guests first saw an event of it
+    withdrawals: int = 0  # withdrawn announcements since it last started anything
     ended_at: datetime | None = None
     why: str = ""  # why it failed or was cancelled
     due_at: datetime | None = None  # when the engine must look at it next
-    heard_at: datetime | None = None  # real time: when those who do the work outside were last heard of
+    heard_at: datetime | None = None  # real time of the last heartbeat of an external driver
 
     @property
     def open(self) -> bool:
-        """Whether anything may still come of it."""
+        """Whether it has not ended."""
         return self.ended_at is None
 
     @property
     def stuck(self) -> bool:
-        """Whether a person must do something before it can go on."""
+        """Whether a person must act before it can continue."""
         return any(wait.stuck for wait in self.waiting)
 
     @property
     def given_up(self) -> str:
-        """Who has given it up, in words: a person, or a hold that stops it; "" if nobody has."""
+        """Why it was given up, for messages: by a person or a hold; empty if it was not."""
         terms = self.terms
         if terms.stopped_by:
             return f"stopped by {terms.abandoned_by}: {terms.stopped_because}"
@@ -230,49 +231,49 @@ class Order:
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the host of a failure touches its machines no more, as its fence or a person says."""
+        """Whether the failed host is isolated from its machines, by a fencing step or a person's word."""
         fences = (step for step in self.host_steps if step.task is HostTask.FENCE)
         return bool(self.terms.fenced) or any(step.state is StepState.DONE for step in fences)
 
     @property
     def placed_here(self) -> bool:
-        """Whether forewarn chooses where its machines go; else whoever does the work, and reports it."""
+        """Whether forewarn chooses where its machines go; otherwise the driver does and reports it."""
         return self.driver != EXTERNAL and not self.terms.driver_chooses
 
     @property
     def simulated(self) -> bool:
-        """Whether nothing is really done; what does nothing to any machine is as real as ever."""
+        """Whether the work is only simulated."""
         touches = self.work is not None and self.work.touches_machines
         return self.driver == SIMULATED and touches and not really_works_on_host(self.host_steps)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """All steps of all stages."""
-        if len(self.stages) == 1:  # as most orders have
+        """The steps of all stages."""
+        if len(self.stages) == 1:  # the most common case
             return self.stages[0].steps
         return tuple([step for stage in self.stages for step in stage.steps])
 
     @property
     def running(self) -> tuple[Step, ...]:
-        """The steps that are under way, also where their driver cannot tell how."""
+        """The steps that are under way, including those whose driver cannot tell their state."""
         return tuple(step for step in self.steps if step.state is StepState.RUNNING)
 
     @property
     def running_host_steps(self) -> tuple[HostStep, ...]:
-        """The steps on the host itself that are under way, likewise."""
+        """The same for steps on the host itself."""
         return tuple(step for step in self.host_steps if step.state is StepState.RUNNING)
 
     @property
     def all_steps(self) -> tuple[Step | HostStep, ...]:
-        """The steps of all machines, and those of the host itself."""
+        """The steps of all machines and of the host itself."""
         return (*self.steps, *self.host_steps)
 
     @property
     def driven(self) -> tuple[Step | HostStep, ...]:
         """The steps that drivers work on.
 
-        A machine that restarts with its host is among them once the work on the host is done: its driver
-        verifies then that it runs.
+        This includes machines that restart with their host once the work on the host is done: their driver
+        then verifies that they run.
         """
         restarted = any(
             step.task is HostTask.WORK and step.state is StepState.DONE for step in self.host_steps
@@ -287,5 +288,5 @@ class Order:
         return (*mine, *self.running_host_steps)
 
     def driver_of(self, step: Step | HostStep) -> str:
-        """Return who does a step."""
+        """Return the driver of a step."""
         return step.driver if isinstance(step, HostStep) else self.driver

@@ -1,4 +1,4 @@
-"""Projects, and when each lets itself be disturbed: weekly windows and days without work in its time zone."""
+"""Projects and their calendars: weekly maintenance windows and blackout days in the project's time zone."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """On these days of the week, from this time of the clock on the wall, for so long."""
+    """A weekly window: days, a local start time, and a length."""
 
     days: frozenset[int]  # 0 is Monday
     start: time
@@ -20,7 +20,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """When a project may be disturbed; without windows at all times, but never on a blackout day."""
+    """When a project may be disturbed: in its windows (if none: always), never on a blackout day."""
 
     windows: tuple[Window, ...] = ()
     blackout: frozenset[date] = frozenset()
@@ -28,20 +28,20 @@ class Calendar:
 
     @property
     def always(self) -> bool:
-        """Whether there is no time at which it may not be disturbed."""
+        """Whether the project may be disturbed at any time."""
         return not self.windows and not self.blackout
 
     def openings(self, opens: datetime, closes: datetime) -> list["Opening"]:
-        """List when it is open in a stretch of time, in order; openings that touch are one."""
+        """List the openings in a stretch of time, in order; openings that touch are merged."""
         whole = [Opening(opens, closes)]
         kept = overlap(whole, _joined(self._windows(opens, closes))) if self.windows else whole
         return _without(kept, _joined(self._blackouts(opens, closes)))
 
     def _windows(self, opens: datetime, closes: datetime) -> Iterator["Opening"]:
-        """List each window on each of its days.
+        """Yield each window on each of its days.
 
-        A time that the change to summer time leaves out counts as the same moment an hour later on the
-        wall; of one that comes twice, the first counts. The length is real time on every day.
+        A local time that the change to summer time skips counts as one hour later. If a local time occurs
+        twice, the first counts. The length is real time on every day.
         """
         # A window may have opened days ago and still be open.
         longest = max(window.length for window in self.windows)
@@ -75,7 +75,7 @@ class Opening:
 
 
 def _joined(openings: Iterable[Opening]) -> list[Opening]:
-    """Put in order, and make one of those that overlap or touch."""
+    """Sort openings, and merge those that overlap or touch."""
     found: list[Opening] = []
     for opening in sorted(openings):
         if found and opening.opens <= found[-1].closes:
@@ -86,7 +86,7 @@ def _joined(openings: Iterable[Opening]) -> list[Opening]:
 
 
 def overlap(some: list[Opening], others: list[Opening]) -> list[Opening]:
-    """Keep what lies in both; both are in order, and what is found is too."""
+    """Return the intersection of two sorted lists of openings, sorted."""
     found, mine, theirs = [], 0, 0
     while mine < len(some) and theirs < len(others):
         one, other = some[mine], others[theirs]
@@ -101,7 +101,7 @@ def overlap(some: list[Opening], others: list[Opening]) -> list[Opening]:
 
 
 def _without(openings: list[Opening], taboo: list[Opening]) -> list[Opening]:
-    """Cut the taboo stretches out: keep what lies between them."""
+    """Subtract sorted openings."""
     if not openings or not taboo:
         return openings
     ends = [openings[0].opens, *(away.closes for away in taboo)]
@@ -116,6 +116,6 @@ class Project:
 
     name: ProjectName
     calendar: Calendar = ALWAYS  # when maintenance may disturb it
-    rehearsal: bool = False  # whether scenarios may be played on its machines
+    rehearsal: bool = False  # whether rehearsals may use its machines
     sees_hosts: bool = False  # whether its people see the names of hosts and operators
-    source: str = DECLARED  # who speaks for it: people, or the driver that it was imported by
+    source: str = DECLARED  # a person, a fleet file, or the driver that imported it

@@ -1,4 +1,4 @@
-"""Records, the numbered lines of the history, and the counts of kept promises."""
+"""Records, the numbered entries of the history, and counts of kept and broken promises."""
 
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -8,7 +8,7 @@ from forewarn.core.basic_types import EventId, GroupName, HostName, MachineName,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A numbered line of the history."""
+    """A numbered entry of the history."""
 
     number: int
     at: datetime
@@ -25,34 +25,29 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseCounts:
-    """What became of promises: each machine whose promise of notice fell due is in one of the first three."""
+    """The outcome of promises: `kept`, `late` and `never` count machines whose notice fell due."""
 
     kept: int = 0
     late: int = 0
     never: int = 0
-    broken: int = 0  # records that say so, whatever notice the machines then got
-    unannounced: int = 0  # how often other hands were at a machine, and nothing had been promised
+    broken: int = 0  # records of broken promises, whatever notice the machines then got
+    unannounced: int = 0  # machines that changed outside forewarn without an event
 
     @property
     def judged(self) -> int:
-        """The machines whose promise of notice fell due."""
+        """The machines whose notice fell due."""
         return self.kept + self.late + self.never
 
     def plus(self, other: "PromiseCounts") -> "PromiseCounts":
-        """Add up."""
+        """Add counts."""
         names = (each.name for each in fields(PromiseCounts))
         return PromiseCounts(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthlyPromises(PromiseCounts):
-    """What became of a project's promises in a month; what was simulated proves nothing, and stands apart."""
+    """The outcome of a project's promises in a month; simulated work is counted separately."""
 
     project: ProjectName
-    month: str  # of service time in UTC, as 2026-11
+    month: str  # of service time in UTC: `2026-11`
     simulated: bool
-
-
-def month_of(moment: datetime) -> str:
-    """Return the month of a moment in UTC."""
-    return f"{moment:%Y-%m}"

@@ -1,4 +1,4 @@
-"""Part of the fleet, as saved: what a decision about orders, or about a rollout, is made from."""
+"""The saved part of the fleet that a decision about orders or a rollout needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,19 +17,19 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 
-# When each machine was first sent each event.
+# When each machine first received each event.
 Sent: TypeAlias = Mapping[EventId, Mapping[MachineId, datetime]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Part of the fleet, as saved: all that a decision about some machines, hosts or orders needs.
+    """The saved part of the fleet that a decision about some machines, hosts or orders needs.
 
-    It holds those machines, all machines of those hosts, their hosts and groups, every open order that
+    It contains those machines, all machines of those hosts, their hosts and groups, every open order that
     touches them, and the listed events of those orders.
     """
 
-    number: int  # the newest of the feed
+    number: int  # of the newest change in the feed
     defaults: FleetDefaults = NO_DEFAULTS
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
     hosts: Mapping[HostName, Host] = field(default_factory=dict)
@@ -37,21 +37,21 @@ class Slice:
     machines: Mapping[MachineId, Machine] = field(default_factory=dict)
     orders: Mapping[OrderId, Order] = field(default_factory=dict)
     events: Mapping[EventId, Event] = field(default_factory=dict)
-    # How many listed events each group has for each update domain, also those of orders not loaded here.
+    # How many listed events each update domain of a group has, including those of orders not loaded here.
     listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
-    # Those of them that are armed.
+    # The armed ones among them.
     armed: Mapping[GroupName, Mapping[int, ArmedDomain]] = field(default_factory=dict)
-    # How full the emptiest sound hosts are: as many as the machines could be moved to, and some more.
-    # None: it was not asked for, so nothing can be moved.
+    # The load of the emptiest usable hosts: as many as there are machines to move, and some more. None: not
+    # loaded, so nothing can be moved.
     room: Mapping[HostName, Room] | None = None
-    # How many healthy machines groups need that ask for some.
+    # The budgets of the groups that have one.
     budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
     grace: Grace | None = None
-    slew: Slew | None = None  # how service time and the system's go on, if it is ahead
-    absences: tuple[Absence, ...] = ()  # stretches in which guests could not be heard
+    slew: Slew | None = None  # if service time is ahead of the system clock
+    absences: tuple[Absence, ...] = ()  # times in which the server received no polls
     pace: MovePace = NO_MOVES  # how long moves take in this fleet
-    holds: Mapping[str, Hold] = field(default_factory=dict)  # all that are in force, wherever they reach
-    # When machines of the loaded events were first sent them.
+    holds: Mapping[str, Hold] = field(default_factory=dict)  # all holds of the fleet
+    # When machines of the loaded events first received them.
     sent: Sent = field(default_factory=dict)
 
 
@@ -60,33 +60,33 @@ _UNDISTURBING = Footprint()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSurvey:
-    """What of the fleet a rollout is decided by."""
+    """The part of the fleet that a decision about a rollout needs."""
 
     hosts: Mapping[HostName, Host] = field(default_factory=dict)
     footprints: Mapping[HostName, Footprint] = field(default_factory=dict)
-    orders: Mapping[HostName, Order] = field(default_factory=dict)  # what each host has open already
+    orders: Mapping[HostName, Order] = field(default_factory=dict)  # the open order of each host
     armed: Mapping[GroupName, Mapping[int, ArmedDomain]] = field(default_factory=dict)
-    # The next four are of those groups that are disturbed; no machine that stands alone is among them.
+    # The next four are of the disturbed groups; standalone machines are not included.
     budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
-    notices: Mapping[GroupName, timedelta] = field(default_factory=dict)  # what they ask for
-    sizes: Mapping[GroupName, int] = field(default_factory=dict)  # how many members they have
-    policies: Mapping[GroupName, GroupPolicy] = field(default_factory=dict)  # of those that ask for something
-    heard: frozenset[GroupName] = frozenset()  # of all that are disturbed, who has ever listened
-    # How many of a group may be disturbed together whatever their update domains, where that is limited.
+    notices: Mapping[GroupName, timedelta] = field(default_factory=dict)  # if a policy asks for one
+    sizes: Mapping[GroupName, int] = field(default_factory=dict)  # numbers of members
+    policies: Mapping[GroupName, GroupPolicy] = field(default_factory=dict)  # other than the default
+    heard: frozenset[GroupName] = frozenset()  # the disturbed groups whose guests have ever polled
+    # How many machines of a group may be disturbed together in any update domain, if limited.
     at_most: Mapping[GroupName, int] = field(default_factory=dict)
-    racks: Mapping[str, int] = field(default_factory=dict)  # how many hosts of each take machines
+    racks: Mapping[str, int] = field(default_factory=dict)  # the hosts in each that take machines
     holds: tuple[Hold, ...] = ()
-    slew: Slew | None = None  # how service time and the system's go on, if it is ahead
+    slew: Slew | None = None  # if service time is ahead of the system clock
     pace: MovePace = NO_MOVES  # how long moves take in this fleet
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
 
     def all_domains_at_once(self) -> "HostSurvey":
-        """Return the same hosts, each done in one go whatever update domains it carries."""
+        """Return the survey for work on all update domains of each host at once."""
         at_once = {host: replace(footprint, at_once=True) for host, footprint in self.footprints.items()}
         return replace(self, footprints=at_once)
 
     def disturbed_by(self, work: Work) -> "HostSurvey":
-        """Return the same hosts, where update domains do not count for groups that say so of this work."""
+        """Return the survey for some work: ignore the update domains of groups whose policy allows it."""
         most = {group: policy.at_most(work) for group, policy in self.policies.items()}
         most = {group: limit for group, limit in most.items() if limit != 0}
         if not most:
@@ -99,5 +99,5 @@ class HostSurvey:
         return sum(armed.frozen for armed in self.armed.get(group, {}).values())
 
     def footprint(self, host: HostName) -> Footprint:
-        """Return whom work on a host disturbs."""
+        """Return the footprint of work on a host."""
         return self.footprints.get(host, _UNDISTURBING)

@@ -1,10 +1,11 @@
-"""The life of an event: announced, approved, deferred, armed, started, ended; and machines that leave it."""
+"""State changes of an event: announced, approved, deferred, armed, started, ended."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from forewarn.core.admission.announcing import listing
 from forewarn.core.basic_types import (
     ApprovalRule,
     ApprovedBy,
@@ -22,44 +23,37 @@ from forewarn.core.errors import Conflict
 from forewarn.core.guests import notice as notices
 from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
 from forewarn.core.model.order import Order, Step
-from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 from forewarn.core.policy import Notice, Policy
+from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 
-# However short work is said to be: an event that is looked at again and again is no better off.
-LEAST_MOVE = timedelta(minutes=1)
-# An event that has waited for long is moved further each time, but not beyond what others may wait for it.
-LONGEST_MOVE = timedelta(minutes=30)
+# The shortest postponement, even if the expected work is shorter: each one changes the document.
+SHORTEST_POSTPONEMENT = timedelta(minutes=1)
+# Postponements grow with the time that an event has waited, up to this limit, so that it starts soon
+# after the events that it waits for.
+LONGEST_POSTPONEMENT = timedelta(minutes=30)
 
 
 def armed_at_once(notice: Notice) -> bool:
-    """Return whether what is announced so is armed at once."""
+    """Return whether an event with this notice is armed from its announcement."""
     return notice.ahead <= notice.least
 
 
 def arm_at(event: Event, policy: Policy) -> datetime:
-    """Return when only the minimum is left of an event's notice."""
+    """Return when only the minimum notice of an event is left."""
     return event.not_before - policy.notice(event.type)
 
 
-def is_ready(event: Event, *, now: datetime, policy: Policy) -> bool:
-    """Return whether an event is to be armed, if nobody keeps it from that.
-
-    One that was refused before is ready whenever it is looked at: it has waited long enough.
-    """
-    return event.approved or event.postponed is not None or arm_at(event, policy) <= now
-
-
 def postponed_until(event: Event, *, now: datetime, policy: Policy) -> datetime:
-    """Return the NotBefore of an event that cannot be armed now: by then those it waits for may be over."""
+    """Return the next NotBefore of an event that cannot be armed: the events in its way may be over then."""
     waited = timedelta() if event.postponed is None else event.not_before - event.postponed.since
-    move = max(LEAST_MOVE, policy.expected_work, min(waited, LONGEST_MOVE))
+    move = max(SHORTEST_POSTPONEMENT, policy.expected_work, min(waited, LONGEST_POSTPONEMENT))
     return round_up_to_second(max(event.not_before, now + policy.notice(event.type) + move))
 
 
 def announce(
     draft: Draft, order: Order, index: int, steps: Iterable[Step], notice: Notice, *, armed: bool
 ) -> tuple[Event, ...]:
-    """Announce the steps of a stage to their groups, one event for each update domain (rule 3)."""
+    """Announce steps of a stage, with one event for each update domain of each group (rule 3)."""
     shares: dict[tuple[GroupName, int], list[Step]] = defaultdict(list)
     for step in steps:
         shares[step.group, step.update_domain].append(step)
@@ -72,35 +66,22 @@ def announce(
 
 
 def _record_together(draft: Draft, order: Order, announced: Sequence[Event]) -> None:
-    """Record rule 4 as broken for the groups of which several update domains are announced together."""
+    """Record a broken promise for each group with several update domains in the order (rule 4)."""
     listed = draft.events_of(order.id)
     for event in announced:
         domains = sorted({other.update_domain for other in listed if other.group == event.group})
         if len(domains) > 1 and not draft.groups[event.group].policy.gang:
-            *most, last = domains
-            which = f"{', '.join(map(str, most))} and {last}"
-            why = f"{order.terms.together}: update domains {which} of {event.group} are disturbed together"
+            which = f"update domains {listing(domains)} of {event.group}"
+            why = f"{order.terms.together}: {which} are disturbed together"
             draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
 
 
 def _announce_to(
     draft: Draft, order: Order, index: int, share: Sequence[Step], notice: Notice, *, armed: bool
 ) -> Event:
-    event = _event(draft, order, index, share, notice, armed=armed)
-    draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
-    if notice.ahead < notice.promised:
-        ahead, promised = format_span(notice.ahead), format_span(notice.promised)
-        why = f"{order.terms.emergency}: {ahead} of notice instead of {promised}"
-        draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
-    draft.put_event(event)
-    return _approved_already(draft, order, event)
-
-
-def _event(
-    draft: Draft, order: Order, index: int, share: Sequence[Step], notice: Notice, *, armed: bool
-) -> Event:
     named = sorted(share, key=lambda step: (step.name.casefold(), step.name))
-    return Event(
+    policy = draft.groups[share[0].group].policy
+    event = Event(
         id=EventId(draft.new_id()),
         number=draft.number + 1,
         order=order.id,
@@ -116,15 +97,18 @@ def _event(
         announced_at=draft.now,
         not_before=round_up_to_second(draft.now + notice.ahead),
         armed_at=draft.now if armed else None,
-        rule=draft.groups[share[0].group].policy.approval,
+        rule=policy.approval,
     )
-
-
-def _approved_already(draft: Draft, order: Order, event: Event) -> Event:
-    """Add the approvals that come with an order: its owner's own, or that of the group's policy."""
+    draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
+    if notice.ahead < notice.promised:
+        ahead, promised = format_span(notice.ahead), format_span(notice.promised)
+        why = f"{order.terms.emergency}: {ahead} of notice instead of {promised}"
+        draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
+    draft.put_event(event)
+    # Approvals that come with the order: its owner's, or that of the group's policy.
     if order.terms.at_once:
         return approve(draft, event, Approval(by=order.by, kind=ApprovedBy.PERSON, at=draft.now))
-    if order.source is Source.USER and draft.groups[event.group].policy.auto_approve:
+    if order.source is Source.USER and policy.auto_approve:
         return approve(draft, event, Approval(by="policy", kind=ApprovedBy.POLICY, at=draft.now))
     return event
 
@@ -138,20 +122,22 @@ def defer(
     wanted: timedelta,
     latest: datetime | None,
 ) -> None:
-    """Defer a stage because a guest of one of its events asks for more time; each event once.
+    """Defer all events of a stage because a guest of one event asks for more time.
 
-    All events of the stage move together, for they start together; `latest` is the last moment at which
-    they may: the order's deadline, or the end of a window.
+    The events start together, so they move together. Each event can be deferred once. `latest` is the last
+    permitted start: the order's deadline, or the end of a window.
     """
     until = _deferred_until(event, wanted, limit=draft.groups[event.group].policy.defer, latest=latest)
     for other in stage:
         later = max(other.not_before, until)
         if later != other.not_before:
-            granted = _granted(later, given=later - other.not_before, asked=wanted)
+            given = later - other.not_before
+            asked = "" if wanted == given else f" ({format_span(wanted)} asked for)"
+            granted = f"until {format_time(later)}: {format_span(given)} later{asked}"
             draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=granted)
         deferral = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
-        mine = deferral if other.id == event.id else other.deferred
-        draft.put_event(replace(other, not_before=later, deferred=mine))
+        deferred = deferral if other.id == event.id else other.deferred
+        draft.put_event(replace(other, not_before=later, deferred=deferred))
 
 
 def _deferred_until(
@@ -172,25 +158,14 @@ def _deferred_until(
     return until
 
 
-def _granted(until: datetime, *, given: timedelta, asked: timedelta) -> str:
-    """Write how far an event was deferred, and what was asked for if that was more or less."""
-    wished = "" if asked == given else f" ({format_span(asked)} asked for)"
-    return f"until {format_time(until)}: {format_span(given)} later{wished}"
-
-
 def approve(draft: Draft, event: Event, approval: Approval) -> Event:
-    """Let a scheduled event start before its time.
+    """Allow a scheduled event to start before its NotBefore.
 
-    Approving twice is not an error: any machine of the group may answer, and the first answer counts
-    for all of them.
+    A second approval from the same source changes nothing. Nor does the approval of a recommendation, which
+    never starts, or of an event that has started.
     """
-    late = event.status is not EventStatus.SCHEDULED or not event.listed
-    # A hint needs no approval; a guest that gives it all the same is not refused.
-    if (
-        event.hint
-        or late
-        or any(known.by == approval.by and known.kind is approval.kind for known in event.approvals)
-    ):
+    closed = event.hint or event.status is not EventStatus.SCHEDULED or not event.listed
+    if closed or any((each.by, each.kind) == (approval.by, approval.kind) for each in event.approvals):
         return event
     draft.record(
         Kind.EVENT_APPROVED, event, by=approval.by, reason=f"{approval.kind} {approval.address}".strip()
@@ -199,13 +174,13 @@ def approve(draft: Draft, event: Event, approval: Approval) -> Event:
 
 
 def start(draft: Draft, event: Event, *, why: str) -> Event:
-    """Mark an event Started; whether its machines were told in time is judged when it ends."""
+    """Mark an event Started. Its notice is judged when it ends."""
     draft.record(Kind.EVENT_STARTED, event, reason=why)
     return draft.put_event(replace(event, status=EventStatus.STARTED, started_at=draft.now))
 
 
 def postpone(draft: Draft, event: Event, *, until: datetime, reason: str) -> Event:
-    """Move the NotBefore of an event that cannot start yet, never to an earlier time."""
+    """Move the NotBefore of an event that cannot start yet; never to an earlier time."""
     later = max(round_up_to_second(until), event.not_before)
     moved = f"until {format_time(later)}: {format_span(later - event.not_before)} later, {reason}"
     draft.record(Kind.EVENT_POSTPONED, event, reason=moved)
@@ -214,46 +189,35 @@ def postpone(draft: Draft, event: Event, *, until: datetime, reason: str) -> Eve
     return draft.put_event(replace(event, not_before=later, postponed=postponed))
 
 
-def cause(event: Event) -> str:
-    """Write why an event starts."""
-    return f"approved by {event.approvals[0].by}" if event.approved else "NotBefore has passed"
-
-
-def stale(announced: Sequence[Event]) -> str:
-    """Write why events are withdrawn that could not start in time."""
-    first = min(event.not_before for event in announced)
-    return f"could not start within the limit after {first:%H:%M:%S}; announced anew"
-
-
 def end(draft: Draft, event: Event, kind: Kind, *, why: str, by: str = "") -> Event:
-    """Take an event out of the document, with a record of why, and judge whether it was told in time."""
+    """Remove an event from the document, record why, and judge its notice."""
     draft.record(kind, event, by=by, reason=why)
     return draft.put_event(replace(notices.judge(draft, event), ended_at=draft.now, why=why))
 
 
-def take_out(draft: Draft, event: Event, machine: MachineId, *, why: str) -> None:
-    """Take a machine's name out of an event; the last name takes the event with it."""
+def remove_machine(draft: Draft, event: Event, machine: MachineId, *, why: str) -> None:
+    """Remove a machine from Resources. If no machine is left, the event ends."""
     left = tuple(named for named in event.resources if named.machine != machine)
     if len(left) == len(event.resources):
         return
     if not left:
         end(draft, event, Kind.EVENT_CANCELLED, why=why)
         return
-    leaving = replace(event, resources=_only(event, machine))
+    leaving = replace(event, resources=tuple(each for each in event.resources if each.machine == machine))
     draft.record(Kind.EVENT_LEFT, leaving, reason=why)
     notices.judge(draft, leaving)
     draft.put_event(replace(event, resources=left))
 
 
-def told_by(event: Event, steps: Iterable[Step]) -> tuple[Step, ...]:
-    """Return the steps that an event is the notice of: a machine of it may have another one, later."""
+def announced_steps(event: Event, steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Return the steps that an event announces. A later event may announce another step of a machine."""
     named = {resource.machine for resource in event.resources}
-    mine = (step for step in steps if step.machine in named and WORKS[step.work].event is event.type)
-    return tuple(step for step in mine if step.again_at is None or event.announced_at >= step.again_at)
+    announced = (step for step in steps if step.machine in named and WORKS[step.work].event is event.type)
+    return tuple(step for step in announced if step.again_at is None or event.announced_at >= step.again_at)
 
 
 def may_start_at(draft: Draft, event: Event) -> datetime:
-    """Return from when on an event may start (rule 1): now if it is approved, else its NotBefore."""
+    """Return when an event may start (rule 1): now if it is approved, otherwise at its NotBefore."""
     if event.approved:
         return draft.now
     grace = draft.grace
@@ -263,7 +227,7 @@ def may_start_at(draft: Draft, event: Event) -> datetime:
 
 
 def awaited_approvals(event: Event) -> str:
-    """Write whose approval a scheduled event still needs; nothing if none."""
+    """Name the machines whose approval a scheduled event still needs, or return ""."""
     if event.hint or event.approved or event.status is not EventStatus.SCHEDULED or not event.listed:
         return ""
     names = ", ".join(event.awaited)
@@ -273,9 +237,5 @@ def awaited_approvals(event: Event) -> str:
         case ApprovalRule.ALL:
             return names
         case ApprovalRule.LEADER:
-            in_vain = ", ".join(approval.by for approval in event.approvals)
-            return f"the leader {names}" + (f"; the word of {in_vain} does not count" if in_vain else "")
-
-
-def _only(event: Event, machine: MachineId) -> tuple[Resource, ...]:
-    return tuple(named for named in event.resources if named.machine == machine)
+            ignored = ", ".join(approval.by for approval in event.approvals)
+            return f"the leader {names}" + (f"; the approval of {ignored} does not count" if ignored else "")

@@ -1,4 +1,4 @@
-"""Why an order cannot go on yet: everything that waits carries its reason as data."""
+"""Why an order cannot go on yet. Everything that waits carries its reason as data."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,42 +26,48 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
-from forewarn.core.time_formats import format_time
 from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
-from forewarn.core.orders.host_failures import not_empty
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.redaction import machine_names
+from forewarn.core.time_formats import format_time
 
 
-def not_to_announce(
+def why_not_announced(
     draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy, *, armed: bool | None = None
 ) -> tuple[Waiting, ...]:
-    """Return what keeps machines from being announced.
+    """Return what prevents these steps from being announced.
 
-    `armed`: whether their events are armed with the announcement; None: as their notice says.
+    `armed` tells whether their events are armed with the announcement; by default their notice decides.
     """
     proposed = proposal(draft, order, affected, policy)
     if proposed.armed or proposed.budgets:
         if armed is None:
             notice = notice_of(order, affected[0].work, groups_of(draft, affected), policy)
             armed = events.armed_at_once(notice)
-        # Events that are armed later are held against other domains and budgets then.
+        # Other domains and budgets count when events are armed, which may be later.
         proposed = proposed if armed else replace(proposed, armed={}, budgets={})
+    later: tuple[Waiting, ...] = ()
+    if order.action is Action.DEGRADE:
+        at = degrade_announced_at(order, groups_of(draft, affected), policy)
+        if at > draft.now:
+            reason = f"guests are notified at {format_time(at)}"
+            later = (Waiting(what=f"host {order.host}", reason=reason, until=at),)
+    paused = f"paused: {order.terms.paused}"
     return (
-        *held(draft, order, affected),
-        *_paused(order),
-        *_announced_later(draft, order, affected, policy),
+        *holds_on(draft, order, affected),
+        *((Waiting(what=f"rollout {order.terms.rollout}", reason=paused),) if order.terms.paused else ()),
+        *later,
         *announcing.why_not(proposed, now=draft.now),
-        *placement.without_room(draft, order, affected),
+        *placement.machines_without_room(draft, order, affected),
     )
 
 
 def proposal(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Proposal:
-    """Return a stage as work that is to be announced, without the rules that its order is exempt from."""
+    """Return these steps as work to be announced, without the rules that the order is exempt from."""
     budgets = draft.budgets({step.group for step in affected}) if is_planned(order) else {}
     footprint = _footprint(draft, order, affected, budgets)
     patient = footprint.counts if ACTIONS[order.action].can_wait and not order.terms.emergency else ()
-    # Domains that are done together wait for those of other orders, not for each other.
+    # Domains that one order disturbs together wait for other orders, not for each other.
     own = order.id if order.terms.together else None
     return Proposal(
         host=f"{order.host}",
@@ -73,8 +79,11 @@ def proposal(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Pol
     )
 
 
-def divided(draft: Draft, order: Order, policy: Policy) -> tuple[Waiting, ...]:
-    """Return the groups that keep a host from being done in one go: machines may have come since."""
+def divided_groups(draft: Draft, order: Order, policy: Policy) -> tuple[Waiting, ...]:
+    """Return the groups with several update domains on a host that is to be treated in one go.
+
+    The order was refused if there were any at first, so these machines have arrived since.
+    """
     in_one_go = [stage for stage in order.stages if stage.kind in (StageKind.MACHINES, StageKind.HOST)]
     if not order.terms.whole or (len(in_one_go) == 1 and order.action is not Action.SERVICE):
         return ()
@@ -83,7 +92,7 @@ def divided(draft: Draft, order: Order, policy: Policy) -> tuple[Waiting, ...]:
 
 
 def check_possible(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> None:
-    """Refuse what could only wait for ever."""
+    """Refuse work that could never be announced."""
     what = f"host {order.host}"
     announcing.check(proposal(draft, order, affected, policy), what=what, now=draft.now)
 
@@ -100,14 +109,14 @@ def _footprint(
     at_once = bool(order.terms.together)
     footprint = Footprint(counts=counts, projects=projects, unwell=unwell, at_once=at_once)
     works = {step.work for step in affected}
-    # What is treated in several ways at once keeps to update domains.
-    most = {group: draft.groups[group].policy.at_most(work) for work in works for group in counts}
-    return footprint.with_free(
-        {group: limit for group, limit in most.items() if limit != 0 and len(works) == 1}
-    )
+    if len(works) != 1:  # different works keep to update domains
+        return footprint
+    (work,) = works
+    most = {group: draft.groups[group].policy.at_most(work) for group in counts}
+    return footprint.with_free({group: limit for group, limit in most.items() if limit != 0})
 
 
-def not_to_start(
+def why_not_started(
     draft: Draft,
     order: Order,
     stage: Stage,
@@ -116,84 +125,75 @@ def not_to_start(
     *,
     alone: bool = False,
 ) -> tuple[Waiting, ...]:
-    """Return what keeps announced machines from starting; `alone`: they wait for no others on the host."""
+    """Return what prevents announced machines from starting.
+
+    Machines that move (`alone`) do not wait for the others on the host.
+    """
     return (
-        *held(draft, order, stage.steps),
-        *(() if alone else untold(draft, order, stage)),
+        *holds_on(draft, order, stage.steps),
+        *(() if alone else unannounced_machines(draft, order, stage)),
         *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
         *busy(draft, order, stage.steps),
-        *(() if alone else lost_hosts.stranded(draft, order, stage.steps)),
+        *(() if alone else lost_hosts.stranded_machines(draft, order, stage.steps)),
     )
 
 
-def untold(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
-    """Return the machines beside those of the stage, where work is done to the whole host.
+def unannounced_machines(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
+    """Return the machines on the host that are not in a stage of work on the whole host.
 
-    One that is leaving is waited for; one of another update domain came after the announcement.
+    Such a machine is leaving, or it arrived after the announcement with another update domain.
     """
     if order.host is None or not order.terms.undivided:
         return ()
-    told = {step.machine for step in stage.steps if step.state is not StepState.MOOT}
-    others = (machine for machine in draft.machines_on(order.host) if machine.id not in told)
+    announced = {step.machine for step in stage.steps if step.state is not StepState.MOOT}
+    others = (machine for machine in draft.machines_on(order.host) if machine.id not in announced)
     return tuple(
-        Waiting(what=machine.name, reason=f"is on {order.host} too, and has not been told of this work")
+        Waiting(what=machine.name, reason=f"is on {order.host} too, and was not notified of this work")
         for machine in others
         if machine.state is not MachineState.STOPPED
     )
 
 
-def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
-    """Return what keeps a started stage from being finished, beside the work itself."""
+def why_not_finished(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+    """Return what keeps started work from being finished, apart from running steps."""
     return (
-        *lost_hosts.lost(draft, order),
+        *lost_hosts.why_lost(draft, order),
         *failures(order),
         *_unknown(order),
-        *fencing.not_fenced(draft, order),
-        *_done_outside(order, order.driven),
-        *busy(draft, order, stage.steps),
-        *lost_hosts.stranded(draft, order, stage.steps),
+        *fencing.why_not_fenced(draft, order),
+        *_done_outside(order),
+        *busy(draft, order, affected),
+        *lost_hosts.stranded_machines(draft, order, affected),
     )
 
 
-def not_to_empty(draft: Draft, order: Order) -> tuple[Waiting, ...]:
-    """Return what keeps a failed host from being empty on which nothing is recovered any more."""
-    own = (*failures(order), *_unknown(order), *fencing.not_fenced(draft, order))
-    return (*own, *_done_outside(order, order.driven), *not_empty(draft, order))
-
-
-def not_to_close(order: Order) -> tuple[Waiting, ...]:
-    """Return what keeps an order that was given up from being closed: all of it that still runs."""
+def why_not_closed(order: Order) -> tuple[Waiting, ...]:
+    """Return the steps of an abandoned order that still run."""
     names = machine_names(step.name for step in order.driven)
     what = f"the work on {names} is called off or over"
     if all(step.name == HostTask.UNCORDON for step in order.driven):
-        what = f"host {order.host} is let go"
+        what = f"host {order.host} is uncordoned"
     ends = f"being {order.given_up}: ends once {what}"
     return (
         Waiting(what=f"order {order.id}", reason=ends),
-        *_too_late(order),
+        *(
+            Waiting(
+                what=_named(order, step),
+                reason="is done outside, and is asked to stop with its next heartbeat"
+                if order.driver_of(step) == EXTERNAL
+                else "can no longer be called off: it goes on",
+            )
+            for step in order.driven
+            if step.too_late
+        ),
         *_unknown(order),
-        *_done_outside(order, order.driven),
+        *_done_outside(order),
     )
-
-
-def _too_late(order: Order) -> tuple[Waiting, ...]:
-    """Return the steps that cannot be called off any more."""
-    return tuple(
-        Waiting(what=_named(order, step), reason=_goes_on(order, step))
-        for step in order.driven
-        if step.too_late
-    )
-
-
-def _goes_on(order: Order, step: Step | HostStep) -> str:
-    if order.driver_of(step) == EXTERNAL:
-        return "is done outside, and is asked to stop with its next heartbeat"
-    return "can no longer be called off: it goes on"
 
 
 def _unknown(order: Order) -> tuple[Waiting, ...]:
-    """Return the steps whose driver cannot tell how they are doing."""
+    """Return the running steps whose state the driver cannot tell."""
     unknown = (step for step in order.driven if step.why)
     return tuple(
         Waiting(what=_named(order, step), reason=f"its state is unknown: {step.why}") for step in unknown
@@ -204,42 +204,42 @@ def _named(order: Order, step: Step | HostStep) -> str:
     return step.name if isinstance(step, Step) else f"{step.task} of host {order.host}"
 
 
-def _done_outside(order: Order, driven: Sequence[Step | HostStep]) -> tuple[Waiting, ...]:
-    """Return the work that waits for the word of those who do it."""
-    running = [step for step in driven if order.driver_of(step) == EXTERNAL]
+def _done_outside(order: Order) -> tuple[Waiting, ...]:
+    """Return the work that an external program does and must report."""
+    running = [step for step in order.driven if order.driver_of(step) == EXTERNAL]
     if not running:
         return ()
     what = f"host {order.host}" if order.host else running[0].name
     report = f"`forewarn order complete {order.id}` (POST /v1/orders/{{id}}/complete)"
-    if order.action is Action.FAIL and isinstance(running[0], HostStep):
-        return (Waiting(what=what, reason=f"to be fenced outside: {report} says that it is", outside=True),)
     since = [step.taken_up_at for step in running if step.taken_up_at is not None]
-    if since:
+    if order.action is Action.FAIL and isinstance(running[0], HostStep):
+        reason = f"to be fenced outside: {report} says that it is"
+    elif since:
         reason = f"done outside since {format_time(min(since))}: waits for {report}"
     else:
         in_parts = len(order.stages) > 1 and not order.terms.undivided
         how = " --one-by-one" if in_parts else ""
         gate = f"`forewarn gate order {order.id}{how} -- COMMAND`"
-        reason = f"to be done outside, and nobody has taken it up: {gate} does it, {report} says it is done"
+        reason = f"to be done outside, and not taken up yet: {gate} does it, {report} says it is done"
     return (Waiting(what=what, reason=reason, outside=True),)
 
 
 def failures(order: Order) -> tuple[Waiting, ...]:
-    """Return the steps that wait for a person."""
+    """Return the failed steps, which wait for a person."""
     failed = (step for step in order.all_steps if step.state is StepState.FAILED)
     return tuple(Waiting(what=_named(order, step), reason=f"failed: {step.why}") for step in failed)
 
 
 def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Timing:
-    """Return what binds the start of a stage."""
+    """Return the windows and the deadline that bind the start of these steps."""
     if not is_planned(order):
         return Timing()
     groups = groups_of(draft, (step for step in affected if step.state is not StepState.MOOT))
     bound = calendars(draft.projects[group.project] for group in groups)
-    if not bound:  # then neither notice nor length matter, and it is asked of every event at every look
+    if not bound:  # skip notice and work time: this runs for every event in each tick
         return Timing(deadline=order.terms.deadline)
     return Timing(
-        notice=longest_notice(draft, order, affected, policy),
+        notice=_longest_notice(draft, order, affected, policy),
         work=_work_time(draft, order, affected, policy),
         calendars=bound,
         deadline=order.terms.deadline,
@@ -248,29 +248,29 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
 
 
 def _work_time(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> timedelta:
-    """Return how long a stage takes: as long as its machines move, or as its order says."""
-    if not work_durations.is_move(order, affected):
-        return work_durations.host_time(order, policy)
+    """Return how long these steps are expected to take."""
+    moves = order.action is Action.SERVICE and bool(affected) and all(step.moves for step in affected)
+    if not moves:
+        return order.terms.expected or policy.expected_work
     host = draft.hosts.get(order.host) if order.host else None
-    at_once = work_durations.moves_at_once(order, host.at_once if host else None)
     machines = [draft.machines.get(step.machine) for step in affected]
-    return work_durations.moves_time(machines, at_once, draft.pace)
+    return work_durations.moves_time(machines, work_durations.moves_at_once(order, host), draft.pace)
 
 
-def longest_notice(draft: Draft, order: Order, affected: Iterable[Step], policy: Policy) -> timedelta:
-    """Return the notice that is given of the steps of a stage, the longest if their works differ."""
-    groups: dict[Work, list[Step]] = {}
+def _longest_notice(draft: Draft, order: Order, affected: Iterable[Step], policy: Policy) -> timedelta:
+    """Return the notice of these steps; the longest if their works differ."""
+    by_work: dict[Work, list[Step]] = {}
     for step in affected:
-        if step.state is not StepState.MOOT:  # the group of a machine that was removed may be gone with it
-            groups.setdefault(step.work, []).append(step)
-    notices = (notice_of(order, work, groups_of(draft, its), policy) for work, its in groups.items())
+        if step.state is not StepState.MOOT:  # the group of a removed machine may be gone
+            by_work.setdefault(step.work, []).append(step)
+    notices = (notice_of(order, work, groups_of(draft, its), policy) for work, its in by_work.items())
     return max((notice.ahead for notice in notices), default=timedelta())
 
 
 def announce_at(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> datetime | None:
-    """Return when a stage that waits only for the time to come is announced; None if there is no such moment.
+    """Return when a stage that waits only for time can be announced, or None if never.
 
-    That is when guests want to hear of a degraded host, or so long before a window as they need notice.
+    For a degraded host, its groups choose that time. Otherwise it is the notice before a window opens.
     """
     if order.action is Action.DEGRADE:
         return degrade_announced_at(order, groups_of(draft, affected), policy)
@@ -282,8 +282,8 @@ def groups_of(draft: Draft, affected: Iterable[Step]) -> list[Group]:
     return [draft.groups[name] for name in sorted({step.group for step in affected})]
 
 
-def held(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
-    """Return the holds that reach a stage; a failed host waits for none, nor does who was told not to."""
+def holds_on(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+    """Return the holds that apply to these steps. A host failure ignores holds."""
     if order.action is Action.FAIL or order.terms.despite_hold or not draft.holds:
         return ()
     there = [draft.machines[step.machine] for step in affected if step.machine in draft.machines]
@@ -291,42 +291,22 @@ def held(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waitin
     return holds.reaching(draft.holds.values(), hosts=hosts, projects={machine.project for machine in there})
 
 
-def _paused(order: Order) -> tuple[Waiting, ...]:
-    """Return the pause of an order's rollout: none of its hosts goes on to its next stage."""
-    if not order.terms.paused:
-        return ()
-    return (Waiting(what=f"rollout {order.terms.rollout}", reason=f"paused: {order.terms.paused}"),)
-
-
-def _announced_later(
-    draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy
-) -> tuple[Waiting, ...]:
-    """Return until when the guests of a degraded host want to hear nothing of it yet."""
-    if order.action is not Action.DEGRADE:
-        return ()
-    at = degrade_announced_at(order, groups_of(draft, affected), policy)
-    if at <= draft.now:
-        return ()
-    return (Waiting(what=f"host {order.host}", reason=f"guests are told at {format_time(at)}", until=at),)
-
-
 def _not_approved(draft: Draft, announced: tuple[Event, ...]) -> tuple[Waiting, ...]:
     return tuple(
-        Waiting(what=event.id, reason=f"{_awaits(event)}; may start at {format_time(at)}", until=at)
+        Waiting(what=event.id, reason=f"{_awaited(event)}; may start at {format_time(at)}", until=at)
         for event in announced
         if (at := events.may_start_at(draft, event)) > draft.now
     )
 
 
-def _awaits(event: Event) -> str:
-    """Name the machines that must approve, where not just any of them may."""
+def _awaited(event: Event) -> str:
     if event.rule is ApprovalRule.ANY:
         return "not approved"
     return f"not approved; awaits {events.awaited_approvals(event)}"
 
 
 def busy(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
-    """Return which orders work on what these steps are about."""
+    """Return the other orders that work on the machines of these steps."""
     return tuple(
         Waiting(what=step.name, reason=f"waits for order {other.id} ({other.action}) to finish with it")
         for step in affected

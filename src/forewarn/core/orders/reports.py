@@ -1,4 +1,4 @@
-"""What drivers report of steps: under way, done, failed, called off, or that they cannot tell."""
+"""Handle the reports of drivers about steps: running, done, failed, cancelled or unknown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -35,52 +35,57 @@ from forewarn.core.orders import (
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import driver_named
 
-# Whole orders, as those report who work outside
+# Reports about a whole order, from an external program
 
 
-def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
-    """Mark the running steps of an order done, as an external driver reports."""
-    outside = _under_way_outside(draft, order)
-    _refuse_without_a_place(draft, outside)
+def report_done(draft: Draft, order_id: OrderId, *, by: str, policy: Policy) -> Order:
+    """Mark the running external steps of an order as done."""
+    outside = _external_steps(draft, order_id)
+    _check_recovered_host(draft, outside)
     for step in outside:
-        _done(draft, order, step, by=by)
-    return lifecycle.advance(draft, order, policy=policy)
+        _done(draft, order_id, step, by=by)
+    return lifecycle.advance(draft, order_id, policy=policy)
 
 
-def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
-    """Mark the running steps of an order failed, as an external driver reports."""
-    for step in _under_way_outside(draft, order):
-        _hear_of_host(draft, order, step)
-        _fail(draft, order, step, why=why, by=by)
-    return lifecycle.advance(draft, order, policy=policy)
+def report_failed(draft: Draft, order_id: OrderId, *, by: str, why: str, policy: Policy) -> Order:
+    """Mark the running external steps of an order as failed."""
+    for step in _external_steps(draft, order_id):
+        _note_host_back(draft, order_id, step)
+        _fail(draft, order_id, step, why=why, by=by)
+    return lifecycle.advance(draft, order_id, policy=policy)
 
 
-def heartbeat(draft: Draft, order: OrderId, *, heard_at: datetime, policy: Policy) -> Order:
-    """Note that an external driver is at work on an order: from then on, silence counts, in real time."""
-    outside = _under_way_outside(draft, order)
-    mine = draft.put_order(replace(draft.orders[order], heard_at=heard_at))
-    look_at = draft.now + (mine.terms.heartbeat or policy.external_silence)
+def heartbeat(draft: Draft, order_id: OrderId, *, heard_at: datetime, policy: Policy) -> Order:
+    """Note that an external program works on an order.
+
+    If no further heartbeat arrives in time, its steps fail. That time is real time.
+    """
+    outside = _external_steps(draft, order_id)
+    order = draft.put_order(replace(draft.orders[order_id], heard_at=heard_at))
+    look_at = draft.now + (order.terms.heartbeat or policy.external_silence)
     for step in outside:
-        _put(draft, order, replace(step, look_at=look_at, taken_up_at=step.taken_up_at or draft.now, why=""))
-    return lifecycle.advance(draft, order, policy=policy)
+        _put(
+            draft, order_id, replace(step, look_at=look_at, taken_up_at=step.taken_up_at or draft.now, why="")
+        )
+    return lifecycle.advance(draft, order_id, policy=policy)
 
 
-def _under_way_outside(draft: Draft, order: OrderId) -> Sequence[Step | HostStep]:
-    """Return the steps that others do, of machines and of the host itself."""
-    mine = draft.orders[order]
-    outside = [step for step in mine.driven if mine.driver_of(step) == EXTERNAL]
-    if not outside and mine.driven:
-        driver = mine.driver_of(mine.driven[0])
-        raise Conflict(f"order {order} is carried out by {driver_named(driver)}: nobody else has a say")
-    if not outside and EXTERNAL not in (mine.driver, mine.terms.host_driver):
-        raise Conflict(f"order {order} is carried out by {driver_named(mine.driver)}: nobody else has a say")
-    if not outside:
-        raise Conflict(f"order {order} is {mine.state}: none of its work is under way")
-    return outside
+def _external_steps(draft: Draft, order_id: OrderId) -> Sequence[Step | HostStep]:
+    """Return the running steps that an external program carries out; refuse the report if there are none."""
+    order = draft.orders[order_id]
+    outside = [step for step in order.driven if order.driver_of(step) == EXTERNAL]
+    if outside:
+        return outside
+    driver = order.driver_of(order.driven[0]) if order.driven else order.driver
+    if order.driven or EXTERNAL not in (order.driver, order.terms.host_driver):
+        raise Conflict(
+            f"order {order_id} is carried out by {driver_named(driver)}: it takes no outside reports"
+        )
+    raise Conflict(f"order {order_id} is {order.state}: none of its work is under way")
 
 
-def _refuse_without_a_place(draft: Draft, outside: Sequence[Step | HostStep]) -> None:
-    """Refuse to take machines as recovered while nobody has said where: their own host has failed."""
+def _check_recovered_host(draft: Draft, outside: Sequence[Step | HostStep]) -> None:
+    """Refuse to mark a machine as recovered while its declared host is the failed one."""
     for step in outside:
         if isinstance(step, Step) and step.work is Work.RECOVER:
             machine = draft.machines[step.machine]
@@ -91,19 +96,19 @@ def _refuse_without_a_place(draft: Draft, outside: Sequence[Step | HostStep]) ->
                 )
 
 
-def fail_silent_steps(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
-    """Mark the running steps of an order failed that somebody outside has taken up."""
-    for step in filter(is_taken_up, draft.orders[order].driven):
-        _fail(draft, order, step, why=why, by=by)
-    return lifecycle.advance(draft, order, policy=policy)
+def fail_silent_steps(draft: Draft, order_id: OrderId, *, by: str, why: str, policy: Policy) -> Order:
+    """Mark the steps that an external program has taken up as failed: its heartbeats have stopped."""
+    for step in filter(is_taken_up, draft.orders[order_id].driven):
+        _fail(draft, order_id, step, why=why, by=by)
+    return lifecycle.advance(draft, order_id, policy=policy)
 
 
 def is_taken_up(step: Step | HostStep) -> bool:
-    """Return whether somebody outside is at a step, and must be heard of."""
+    """Return whether an external program has taken up a step and must send heartbeats."""
     return step.state is StepState.RUNNING and step.taken_up_at is not None
 
 
-# Single steps, as their drivers answer: what is said of an attempt that does not run any more is dropped
+# Answers of drivers about one attempt. An answer about an attempt that no longer runs is ignored.
 
 
 def step_running(
@@ -114,23 +119,23 @@ def step_running(
     mark: str = "",
     progress: float | None = None,
 ) -> None:
-    """Note that a step is under way, and when to ask its driver again."""
+    """Note that a step is running, and when to ask its driver again."""
     if (step := _running_step(draft, attempt)) is not None:
         known = replace(step, look_at=look_at, mark=mark or step.mark, progress=progress, why="")
         _put(draft, attempt.order, known)
 
 
 def step_unknown(draft: Draft, attempt: AttemptId, *, why: str, look_at: datetime | None = None) -> None:
-    """Note that the driver of a step cannot tell how it is doing: it goes on, for all that is known."""
+    """Note that the driver cannot tell the state of a step. The step stays running."""
     if (step := _running_step(draft, attempt)) is None:
         return
-    mine = draft.orders[attempt.order]
+    order = draft.orders[attempt.order]
     unknown = (
-        host_steps.unknown(draft, mine, step, why=why)
+        host_steps.unknown(draft, order, step, why=why)
         if isinstance(step, HostStep)
-        else steps.unknown(draft, mine, step, why=why)
+        else steps.unknown(draft, order, step, why=why)
     )
-    _put(draft, mine.id, replace(unknown, look_at=look_at))
+    _put(draft, order.id, replace(unknown, look_at=look_at))
 
 
 def step_done(
@@ -141,7 +146,7 @@ def step_done(
     impact: float | None = None,
     note: str = "",
 ) -> None:
-    """Mark a step done, and believe its driver where the machine is, and what is to be known besides."""
+    """Mark a step as done, with the host and the downtime in seconds (`impact`) that its driver reports."""
     if (step := _running_step(draft, attempt)) is None:
         return
     if isinstance(step, HostStep):
@@ -154,32 +159,32 @@ def step_done(
 
 
 def step_failed(draft: Draft, attempt: AttemptId, *, why: str, again: bool = False) -> None:
-    """Mark a step failed; a person must retry or abandon its order.
+    """Mark a step as failed. A person must retry or abandon its order.
 
-    Its driver may want another attempt at a step on the host itself; one that was given up gets none.
+    The driver can ask for another attempt (`again`) at a host step. An abandoned step gets none.
     """
     if (step := _running_step(draft, attempt)) is not None:
-        _hear_of_host(draft, attempt.order, step)
-        mine = draft.orders[attempt.order]
-        again = again and (not mine.terms.abandoned_by or host_work.uncordons_unfinished_host(mine, step))
+        _note_host_back(draft, attempt.order, step)
+        order = draft.orders[attempt.order]
+        again = again and (not order.terms.abandoned_by or host_work.uncordons_unfinished_host(order, step))
         _fail(draft, attempt.order, step, why=why, again=again)
 
 
 def step_refused(draft: Draft, attempt: AttemptId, *, why: str) -> None:
-    """Choose another host for a step that has not begun: its machine cannot go to the chosen one."""
+    """Choose another host for a step that has not begun, because the target refused the machine."""
     step = _running_step(draft, attempt)
     if isinstance(step, Step) and step.target is not None:
         refused = RefusedHost(host=step.target, why=why)
         step = replace(step, refused=(*step.refused, refused))
-        if not superseding.hand_over(draft, attempt.order, step, why=f"{refused.host} cannot take it, {why}"):
+        if not superseding.hand_over(draft, attempt.order, step, why=steps.refusal(refused)):
             _put(draft, attempt.order, steps.send_elsewhere(draft, draft.orders[attempt.order], step))
         draft.wake(departures.open_orders_with(draft, step.machine))
 
 
 def step_target_unreachable(draft: Draft, attempt: AttemptId, *, why: str) -> None:
-    """Choose another host for a step that has not begun: the chosen one cannot be reached.
+    """Choose another host for a step that has not begun, because the target cannot be reached.
 
-    This is no refusal: the machine may go there later. If no other host can be reached, the step waits.
+    This is no refusal: the machine may go there later. The step waits if no other host can be reached.
     """
     step = _running_step(draft, attempt)
     if not isinstance(step, Step) or step.target is None:
@@ -188,94 +193,94 @@ def step_target_unreachable(draft: Draft, attempt: AttemptId, *, why: str) -> No
         step_cancelled(draft, attempt)
         return
     lost_hosts.note_unreachable(draft, step.target, why=unmark_driver_text(why))
-    said = f"{step.target} cannot be reached"
-    if not superseding.hand_over(draft, attempt.order, step, why=said):
+    reason = f"{step.target} cannot be reached"
+    if not superseding.hand_over(draft, attempt.order, step, why=reason):
         order = draft.orders[attempt.order]
         machine = draft.machines[step.machine]
-        draft.record(Kind.ORDER_RETRIED, machine, order=order.id, by=FOREWARN, reason=said)
+        draft.record(Kind.ORDER_RETRIED, machine, order=order.id, by=FOREWARN, reason=reason)
         _put(draft, order.id, steps.put_back(draft, step))
     draft.wake(departures.open_orders_with(draft, step.machine))
 
 
 def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
-    """Make a step of an abandoned order moot that its driver has called off."""
+    """Make a step of an abandoned order moot, because its driver has cancelled it."""
     if (step := _running_step(draft, attempt)) is not None:
-        mine = draft.orders[attempt.order]
-        why = f"{mine.given_up}, and called off"
+        order = draft.orders[attempt.order]
+        why = f"{order.given_up}, and called off"
         if isinstance(step, HostStep):
-            _put(draft, mine.id, host_steps.abandon(draft, step, why=why))
+            _put(draft, order.id, host_steps.abandon(draft, step, why=why))
             return
-        if not superseding.hand_over(draft, mine.id, step, why=why):
-            _put(draft, mine.id, departures.abandon_step(draft, mine, step, why=why))
+        if not superseding.hand_over(draft, order.id, step, why=why):
+            _put(draft, order.id, departures.abandon_step(draft, order, step, why=why))
         draft.wake(departures.open_orders_with(draft, step.machine))
 
 
 def step_too_late(draft: Draft, attempt: AttemptId) -> None:
-    """Note that a step of an abandoned order cannot be called off any more: it goes on to its end."""
+    """Note that a step of an abandoned order can no longer be cancelled. It runs to its end."""
     if (step := _running_step(draft, attempt)) is not None and not step.too_late:
         _put(draft, attempt.order, replace(step, too_late=True))
 
 
 def _done(
     draft: Draft,
-    order: OrderId,
+    order_id: OrderId,
     step: Step | HostStep,
     *,
     host: HostName | None = None,
     by: str = "",
     note: str = "",
 ) -> None:
-    _hear_of_host(draft, order, step)
+    _note_host_back(draft, order_id, step)
     if isinstance(step, HostStep):
-        _put(draft, order, host_steps.done(draft, draft.orders[order], step, by=by))
+        _put(draft, order_id, host_steps.done(draft, draft.orders[order_id], step, by=by))
         if step.task is HostTask.FENCE:
-            superseding.end_departures(draft, draft.orders[order])
+            superseding.end_departures(draft, draft.orders[order_id])
         return
     arrived, before = host or step.target, draft.machines[step.machine]
     if arrived is not None and not _can_arrive(draft, step, arrived):
         why = f"host {arrived} was lost before it arrived: retry, and another one is chosen"
-        _fail(draft, order, step, why=why)
+        _fail(draft, order_id, step, why=why)
         return
-    _put(draft, order, steps.done(draft, draft.orders[order], step, host=host, by=by, note=note))
+    _put(draft, order_id, steps.done(draft, draft.orders[order_id], step, host=host, by=by, note=note))
     host = draft.machines[step.machine].host
-    if ACTIONS[draft.orders[order].action].leaves or host != before.host:
+    if ACTIONS[draft.orders[order_id].action].leaves or host != before.host:
         why = f"moved to {host}" if host != before.host and host else f"{step.work} is done"
-        departures.remove_from_host_orders(draft, before, why=why, keep=order)
+        departures.remove_from_host_orders(draft, before, why=why, keep=order_id)
         departures.wake_undivided_orders(draft, before.host)
     draft.wake(departures.open_orders_with(draft, step.machine))
 
 
 def _fail(
-    draft: Draft, order: OrderId, step: Step | HostStep, *, why: str, by: str = "", again: bool = False
+    draft: Draft, order_id: OrderId, step: Step | HostStep, *, why: str, by: str = "", again: bool = False
 ) -> None:
     if isinstance(step, HostStep):
-        failed = host_steps.fail(draft, draft.orders[order], step, why=why, by=by, again=again)
-        _put(draft, order, failed)
+        failed = host_steps.fail(draft, draft.orders[order_id], step, why=why, by=by, again=again)
+        _put(draft, order_id, failed)
         return
-    _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
-    superseding.hand_over(draft, order, step, why=why)
+    _put(draft, order_id, steps.fail(draft, draft.orders[order_id], step, why=why, by=by))
+    superseding.hand_over(draft, order_id, step, why=why)
     draft.wake(departures.open_orders_with(draft, step.machine))
-    if ACTIONS[draft.orders[order].action].leaves:
-        departures.wake_host_of(draft, draft.orders[order])
+    if ACTIONS[draft.orders[order_id].action].leaves:
+        departures.wake_host_of(draft, draft.orders[order_id])
 
 
-def _hear_of_host(draft: Draft, order: OrderId, step: Step | HostStep) -> None:
-    """Take a host to be back that somebody reports of; silence is no report."""
+def _note_host_back(draft: Draft, order_id: OrderId, step: Step | HostStep) -> None:
     if isinstance(step, HostStep):
-        lost_hosts.come_back(draft, draft.orders[order], step)
+        lost_hosts.note_returned(draft, draft.orders[order_id], step)
 
 
 def _can_arrive(draft: Draft, step: Step, host: HostName) -> bool:
-    """Return whether a machine may be where it is said to be: on a failed host only if it is recovered there.
+    """Return whether a machine may be on the reported host.
 
-    The failure of a host is open as long as machines are on their way to it.
+    A machine may be on a failed host only if it was recovered there. The failure of a host stays open while
+    machines are on their way to it.
     """
     if host not in draft.hosts:
         return False
     return (
         not _has_failed(draft, host)
         or host == step.target
-        or host_failures.newest_of(draft, host) is not None
+        or host_failures.newest_failure(draft, host) is not None
     )
 
 
@@ -285,23 +290,23 @@ def _has_failed(draft: Draft, host: HostName) -> bool:
 
 
 def _running_step(draft: Draft, attempt: AttemptId) -> Step | HostStep | None:
-    """Find the step; None if this attempt does not run any more: the machine left, or it is tried anew."""
+    """Return the step of an attempt, or None if the attempt no longer runs."""
     wanted = attempt.subject, attempt.number
-    mine = (step for step in draft.orders[attempt.order].driven if (step.subject, step.attempt) == wanted)
-    return next(mine, None)
+    found = (step for step in draft.orders[attempt.order].driven if (step.subject, step.attempt) == wanted)
+    return next(found, None)
 
 
-def _put(draft: Draft, order: OrderId, reported: Step | HostStep) -> None:
-    """Replace the running step of a machine, or of the host itself."""
+def _put(draft: Draft, order_id: OrderId, reported: Step | HostStep) -> None:
+    """Replace the running step of a machine, or a host step."""
     if isinstance(reported, HostStep):
-        draft.put_order(host_steps.put(draft.orders[order], reported))
+        draft.put_order(host_steps.put(draft.orders[order_id], reported))
         return
 
     def put(step: Step) -> Step:
         running = step.machine == reported.machine and step.state is StepState.RUNNING
         return reported if running else step
 
-    draft.put_order(stages.with_steps(draft.orders[order], put))
+    draft.put_order(stages.with_steps(draft.orders[order_id], put))
 
 
 NOTHING = timedelta()
@@ -309,7 +314,7 @@ NOTHING = timedelta()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """Until when a server ran before this start, in real time, and when it had been away before."""
+    """When a server ran before this start: until when, and its earlier absences. All in real time."""
 
     until: datetime
     absences: tuple[Absence, ...] = ()
@@ -318,14 +323,13 @@ class Presence:
 def silence_before_start(
     limit: timedelta, heard_at: datetime | None, presence: Presence | None, *, now: datetime
 ) -> timedelta:
-    """Return how much of an order's silence counts that was before a start of the service.
+    """Return how much silence from before a start of the server counts against an external program.
 
-    After a brief restart the count goes on, and leaves a minute at least. An outage that lasted longer may
-    have swallowed a report, and a clock that was set tells nothing: then it begins again, as after any other
-    absence.
+    After a brief restart the count goes on, but at least a minute of the limit is left. A longer outage may
+    have swallowed a heartbeat, and a clock that was set proves nothing. In both cases the count is reset, as
+    after any other absence.
 
-    While a server runs, silence is counted by its monotonic clock, which cannot be set. Over a start only
-    what was saved is known, by the system's clock.
+    A running server measures silence with its monotonic clock. Across a start only saved system times exist.
     """
     if heard_at is None or presence is None or not NOTHING <= now - presence.until <= BRIEF:
         return NOTHING

@@ -1,4 +1,4 @@
-"""What may be ordered, on a machine or on a host, and when."""
+"""Place orders on machines and hosts, or refuse them."""
 
 from dataclasses import dataclass, replace
 
@@ -25,7 +25,6 @@ from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.time_formats import format_time
 from forewarn.core.orders import (
     bare_metal,
     departures,
@@ -44,52 +43,50 @@ from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy, work_of
 from forewarn.core.redaction import driver_named
+from forewarn.core.time_formats import format_time
 
 NO_TERMS = OrderTerms()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderRequest:
-    """Who asks, why, who shall do it, and on what terms."""
+    """The caller, reason, driver and terms of a new order."""
 
     by: str
     reason: str = ""
-    driver: str | None = None  # None: whoever does the work on its host
-    work: Work | None = None  # what a move does to its machine: a Freeze if it goes live
+    driver: str | None = None  # None: the driver of the host
+    work: Work | None = None  # for a move: Freeze if it is live
     terms: OrderTerms = NO_TERMS
 
 
 def may_move(action: Action, work: Work | None = None) -> bool:
-    """Return whether an order may give machines another host, for which their room must be known."""
+    """Return whether an order may move machines to another host, so that free capacity must be loaded."""
     done = work or ACTIONS[action].work
     return action is Action.SERVICE or (done is not None and WORKS[done].moves)
 
 
 def is_limited(action: Action) -> bool:
-    """Return whether a project may have only so many orders of this kind scheduled."""
+    """Return whether an action counts against the limit of scheduled orders of a project."""
     return ACTIONS[action].source is Source.USER and action is not Action.START
 
 
 def on_machine(
     draft: Draft, machine: MachineId, action: Action, request: OrderRequest, *, scheduled: int, policy: Policy
 ) -> Order:
-    """Place an order on one machine; `scheduled` is how many of its project's wait to start."""
+    """Place an order on one machine. `scheduled` is how many orders of its project have not started."""
     target = draft.machines[machine]
     if request.terms.rehearsal:
         rehearsal_rules.check_machine(target, draft.projects)
     _check_state(draft, target, action)
     bare_metal.check_machine(draft, target, action)
-    _check_first(draft, target, action)
+    _check_no_other_order(draft, target, action)
     _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
     if action is Action.MOVE:
         _check_move(draft, target, request)
-    work = request.work or ACTIONS[action].work
-    order = _place(draft, request, action, target, work=work, policy=policy)
-    order = _with_chooser(draft, order, policy)
+    order = _place(draft, request, action, target, work=request.work or ACTIONS[action].work, policy=policy)
     if ACTIONS[action].leaves:
-        departures.leave_scheduled(
-            draft, target, why=f"superseded by {action} (order {order.id})", keep=order.id
-        )
+        why = f"superseded by {action} (order {order.id})"
+        departures.remove_from_scheduled(draft, target, why=why, keep=order.id)
     return lifecycle.advance(draft, order.id, policy=policy)
 
 
@@ -109,21 +106,17 @@ def on_host(
     if request.terms.rehearsal:
         rehearsal_rules.check_host(target, draft.machines_on(host), draft.projects)
     if action is Action.FAIL and request.terms.fenced and target.state is HostState.FAILED:
-        vouched = fencing.vouch(draft, target, by=request.by, why=request.terms.fenced)
-        return lifecycle.advance(draft, vouched.id, policy=policy)
+        confirmed = fencing.confirm_fenced(draft, target, by=request.by, why=request.terms.fenced)
+        return lifecycle.advance(draft, confirmed.id, policy=policy)
     _check_host(draft, target, action)
     bare_metal.check_host(target, action, work, request.terms)
     if action is Action.SERVICE:
         request = replace(request, terms=service.with_mode(request.terms, target))
     order = _place(draft, request, action, target, work=work or ACTIONS[action].work, policy=policy)
-    order = _with_chooser(draft, order, policy)
-    if action is Action.MAINTENANCE:
-        _check_possible(draft, order, host, policy)
-    if action is Action.SERVICE:
-        service.check_possible(draft, order, policy)
-    _clear_the_way(draft, order, host)
+    _check_and_supersede(draft, order, host, policy)
     _change_host(draft, target, action, by=request.by)
-    order = fencing.vouched_from_the_start(draft, order)
+    if order.terms.fenced:
+        order = fencing.confirm(draft, order, by=order.by, why=order.terms.fenced)
     if order.work is None:
         draft.record(Kind.ORDER_DONE, order, by=order.by)
         return draft.put_order(departures.ended(draft, order, OrderState.DONE))
@@ -140,6 +133,9 @@ def _place(
     policy: Policy,
 ) -> Order:
     machine, host = (target, None) if isinstance(target, Machine) else (None, target)
+    driver, terms = _driver(draft, request, work, target), request.terms
+    if driver in policy.choosing_hosts:
+        terms = replace(terms, driver_chooses=True)
     order = Order(
         id=OrderId(draft.new_id()),
         number=draft.number + 1,
@@ -152,49 +148,41 @@ def _place(
         host=host.name if host else None,
         by=request.by,
         reason=request.reason,
-        driver=_driver(draft, request, work, machine=machine, host=host.name if host else None),
-        terms=request.terms,
+        driver=driver,
+        terms=terms,
         created_at=draft.now,
     )
     if host is not None:
         cordoned_by = draft.defaults.driver_of(host.driver)
         order = replace(order, host_steps=host_work.plan(order, policy, cordoned_by))
-    draft.record(Kind.ORDER_PLACED, order, by=order.by, reason=_described(order))
+    draft.record(Kind.ORDER_PLACED, order, by=order.by, reason=_describe(order))
     return draft.put_order(order)
 
 
-def _with_chooser(draft: Draft, order: Order, policy: Policy) -> Order:
-    """Note once and for all whether the driver chooses where machines go."""
-    chooses = order.driver in policy.choosing_hosts
-    return (
-        draft.put_order(replace(order, terms=replace(order.terms, driver_chooses=True))) if chooses else order
-    )
-
-
-def _driver(
-    draft: Draft, request: OrderRequest, work: Work | None, *, machine: Machine | None, host: HostName | None
-) -> str:
-    """Choose who does the work, once and for all: what is declared later is for later orders."""
+def _driver(draft: Draft, request: OrderRequest, work: Work | None, target: Machine | Host) -> str:
+    """Return the driver of a new order. A later change of the fleet does not affect it."""
     if request.driver is not None:
         return request.driver
     if request.terms.rehearsal:
-        return SIMULATED  # whoever else works on the host: in a rehearsal nothing is really done
-    where = machine.host or machine.last_host if machine else host
+        return SIMULATED  # a rehearsal never calls the real driver of the host
+    if isinstance(target, Host):
+        return draft.defaults.driver_of(target.driver)
+    where = target.host or target.last_host
     known = draft.hosts.get(where) if where is not None else None
-    if machine is not None and known is None and work is not None and WORKS[work].moves:
-        return draft.defaults.driver_of(placement.driver_where_chosen(draft, machine))
+    if known is None and work is not None and WORKS[work].moves:
+        return draft.defaults.driver_of(placement.driver_of_best_host(draft, target))
     return draft.defaults.driver_of(known.driver if known else None)
 
 
 def check_heartbeat(order: Order) -> None:
-    """Refuse a heartbeat that would be asked of a driver of our own."""
+    """Refuse a heartbeat if no step has the external driver."""
     drivers = {order.driver, *(step.driver for step in order.host_steps)}
     if order.terms.heartbeat is not None and EXTERNAL not in drivers:
         here = driver_named(order.driver)
         raise Invalid(f'heartbeat_seconds: expected only where driver is "external", but here it is {here}')
 
 
-def _described(order: Order) -> str:
+def _describe(order: Order) -> str:
     said = f"{order.action}"
     if order.action is Action.MAINTENANCE:
         said += f" {order.work}"
@@ -228,7 +216,7 @@ def _check_state(draft: Draft, machine: Machine, action: Action) -> None:
 
 
 def _check_move(draft: Draft, machine: Machine, request: OrderRequest) -> None:
-    """Refuse a move that its machine, or the host that is named, does not allow."""
+    """Refuse a move that the machine's mobility or the named target does not allow."""
     live, to = request.work is Work.FREEZE, request.terms.to
     named = f'machine "{machine.name}"'
     if machine.mobility is Mobility.NONE:
@@ -240,12 +228,12 @@ def _check_move(draft: Draft, machine: Machine, request: OrderRequest) -> None:
         return
     if to == machine.host:
         raise Conflict(f"{named} is on host {to} already")
-    if why := placement.why_not_there(draft, machine, to):
+    if why := placement.why_unsuitable(draft, machine, to):
         raise Conflict(f"{named} cannot move: {why}; name another host, or none")
 
 
-def _check_first(draft: Draft, machine: Machine, action: Action) -> None:
-    """Refuse a second order on a machine, but for those after which it is gone; a hint stands in no way."""
+def _check_no_other_order(draft: Draft, machine: Machine, action: Action) -> None:
+    """Refuse a second order on a machine. Orders that remove it, and recommendations, are exempt."""
     for other in draft.orders.values():
         if (
             other.open
@@ -253,7 +241,7 @@ def _check_first(draft: Draft, machine: Machine, action: Action) -> None:
             and (ACTIONS[other.action].leaves or not ACTIONS[action].leaves)
             and (recommends(other.action) == recommends(action) or ACTIONS[other.action].leaves)
         ):
-            raise Conflict(f'machine "{machine.name}" has {_in_the_way(other)}')
+            raise Conflict(f'machine "{machine.name}" has {_conflicting(other)}')
 
 
 def _check_limit(draft: Draft, machine: Machine, action: Action, *, scheduled: int, policy: Policy) -> None:
@@ -281,14 +269,16 @@ def _check_host(draft: Draft, host: Host, action: Action) -> None:
     if action is Action.RESTORE and host.state is HostState.LOST:
         for other in departures.orders_on(draft, host.name):
             ways = "wait for it, fail it, or abandon that order"
-            raise Conflict(f'host "{host.name}" is lost, and order {other.id} is still at it: {ways} first')
+            raise Conflict(
+                f'host "{host.name}" is lost, and order {other.id} still works on it: {ways} first'
+            )
     if action in (Action.MAINTENANCE, Action.SERVICE, Action.DEGRADE):
         for other in departures.orders_on(draft, host.name):
-            raise Conflict(f'host "{host.name}" has {_in_the_way(other)}')
+            raise Conflict(f'host "{host.name}" has {_conflicting(other)}')
 
 
-def _in_the_way(order: Order) -> str:
-    """Name an order that keeps another one away, and what can be done about it."""
+def _conflicting(order: Order) -> str:
+    """Name an order that prevents another one, and the next step of the operator."""
     match order.state:
         case _ if order.terms.abandoned_by:
             way = f"which is being {order.given_up}: wait until it is over"
@@ -296,7 +286,7 @@ def _in_the_way(order: Order) -> str:
             way = f"which is {order.state}: wait until it is done, or `forewarn order cancel {order.id}`"
         case OrderState.FAILED:
             way = f"which is failed: `forewarn order retry {order.id}` or `forewarn order abandon {order.id}`"
-        case _ if order.due_at is not None and steps.all_over(order):
+        case _ if order.due_at is not None and steps.all_finished(order.all_steps):
             ends = f"{format_time(order.due_at)}, when slow guests have seen that too"
             way = f"whose work is done, and which ends at {ends}: try again then"
         case _:
@@ -304,16 +294,15 @@ def _in_the_way(order: Order) -> str:
     return f"order {order.id} ({order.action}), {way}"
 
 
-def _check_possible(draft: Draft, order: Order, host: HostName, policy: Policy) -> None:
-    concerned = [machine for machine in draft.machines_on(host) if machine.state is not MachineState.STOPPED]
-    work = work_of(order)
-    affected = tuple(stages.step_of(machine, work) for machine in concerned)
-    reasons.check_possible(draft, order, affected, policy)
-
-
-def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
-    """End what a failure supersedes, or what a restored host no longer needs."""
+def _check_and_supersede(draft: Draft, order: Order, host: HostName, policy: Policy) -> None:
+    """Refuse impossible work on a host, or end the orders that a failure or a restore makes obsolete."""
     match order.action:
+        case Action.MAINTENANCE:
+            running = (each for each in draft.machines_on(host) if each.state is not MachineState.STOPPED)
+            affected = tuple(stages.step_of(machine, work_of(order)) for machine in running)
+            reasons.check_possible(draft, order, affected, policy)
+        case Action.SERVICE:
+            service.check_possible(draft, order, policy)
         case Action.FAIL:
             superseding.supersede(draft, order, host)
         case Action.RESTORE:
@@ -335,9 +324,9 @@ def _change_host(draft: Draft, host: Host, action: Action, *, by: str) -> None:
     if state is None:
         return
     if host.state in lost_hosts.AWAY:
-        lost_hosts.wake(draft, host.name)
+        lost_hosts.wake_machine_orders(draft, host.name)
     if state is not host.state:
         draft.record(Kind.HOST_CHANGED, host, by=by, reason=f"{host.state} to {state}")
     draft.put_host(replace(host, state=state, cordoned_for=None))
-    if state is HostState.OK:  # machines may wait to come back to it
+    if state is HostState.OK:  # machines may wait to return to it
         draft.wake(departures.orders_on(draft, host.name))

@@ -1,9 +1,10 @@
-"""Work on a host itself, in stages: machines that can leave do so first, the others restart with it."""
+"""Plan work on a host itself: machines that can leave do so first, the others restart with the host."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from forewarn.core.admission import work_durations
+from forewarn.core.admission.announcing import listing
 from forewarn.core.basic_types import (
     GroupName,
     MachineState,
@@ -19,183 +20,170 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms, Stage, Step
-from forewarn.core.orders import lost_hosts, reasons, stages
+from forewarn.core.orders import lost_hosts, reasons, stages, steps
 from forewarn.core.policy import Policy
 
 
 def with_mode(terms: OrderTerms, host: Host) -> OrderTerms:
-    """Return the terms of work on a host: it is done to the whole of it, and bare metal cannot be emptied."""
+    """Return the terms with a mode. Bare metal cannot be evacuated."""
     mode = ServiceMode.IN_PLACE if host.bare_metal else terms.mode or ServiceMode.EVACUATE
     returning = terms.returning and mode is ServiceMode.EVACUATE
     return replace(terms, mode=mode, returning=returning, whole=not terms.together)
 
 
 def replan(draft: Draft, order: Order) -> Order:
-    """Lay out what is left to do; machines may have come and gone meanwhile."""
-    there = tuple(stages.concerned(draft, order))
-    laid_out = [*_evacuation(draft, order, there)]
-    laid_out += _host_stages(order, there, laid_out)
-    laid_out += _return(draft, order, laid_out)
-    return replace(order, stages=tuple(laid_out))
+    """Plan the stages of an order again: machines may have come and gone."""
+    there = tuple(stages.affected_machines(draft, order))
+    planned = [*_evacuation(draft, order, there)]
+    planned += _host_stages(order, there, planned)
+    planned += _return(draft, order, planned)
+    return replace(order, stages=tuple(planned))
 
 
-def host_stage(order: Order) -> Stage | None:
-    """Return the stage in which the host itself is worked on; None before an order is laid out."""
-    return next((stage for stage in order.stages if stage.kind is StageKind.HOST), None)
+def stage_of(order: Order, kind: StageKind) -> Stage | None:
+    """Return the first stage of a kind."""
+    return next((stage for stage in order.stages if stage.kind is kind), None)
 
 
 def staying(order: Order) -> tuple[Step, ...]:
-    """Return the machines that restart with the host, also those that came after it was announced."""
+    """Return the steps of machines that restart with the host, including late arrivals."""
     return tuple(step for stage in order.stages if stage.kind is StageKind.HOST for step in stage.steps)
-
-
-def _known(order: Order, kind: StageKind) -> Stage | None:
-    return next((stage for stage in order.stages if stage.kind is kind), None)
 
 
 # Machines that leave
 
 
 def _evacuation(draft: Draft, order: Order, there: Sequence[Machine]) -> Iterable[Stage]:
-    """Lay out who leaves: it ends with the announcement of the work on the host itself."""
+    """Plan the moves off the host. The plan is final once the work on the host is announced."""
     if order.terms.mode is not ServiceMode.EVACUATE:
         return
-    stage = _known(order, StageKind.EVACUATE)
+    stage = stage_of(order, StageKind.EVACUATE)
     if stage is None:
         stage = Stage(state=StageState.QUEUED, kind=StageKind.EVACUATE, steps=())
-    host = host_stage(order)
+    host = stage_of(order, StageKind.HOST)
     if host is None or host.state is StageState.QUEUED:
         movable = [machine for machine in there if machine.mobility is not Mobility.NONE]
-        stage = _laid_out(draft, order, stage, movable)
+        stage = _with_moves(draft, order, stage, movable)
     yield stage
 
 
 def _return(draft: Draft, order: Order, before: Sequence[Stage]) -> Iterable[Stage]:
-    """Lay out, once the host is done, who comes back: those that left, and are still elsewhere."""
+    """After the work on the host, plan the return of the machines that left and are still elsewhere."""
     worked_on = any(each.kind is StageKind.HOST and each.state is StageState.DONE for each in before)
     if not order.terms.returning or not worked_on:
         return
-    stage = _known(order, StageKind.RETURN)
+    stage = stage_of(order, StageKind.RETURN)
     if stage is not None and stage.state is StageState.DONE:
         yield stage
         return
     left = (step for each in before if each.kind is StageKind.EVACUATE for step in each.steps)
-    gone = (draft.machines.get(step.machine) for step in left if step.state is StepState.DONE)
-    leaving = stages.leaving(draft)
+    moved = (draft.machines.get(step.machine) for step in left if step.state is StepState.DONE)
+    leaving = stages.leaving_machines(draft)
     away = [
         machine
-        for machine in gone
+        for machine in moved
         if machine is not None and machine.host not in (None, order.host)
         if machine.state is not MachineState.STOPPED and machine.id not in leaving
-        if not lost_hosts.is_away(draft, machine)  # which must be fenced first
+        if not lost_hosts.is_away(draft, machine)  # its host must be fenced first
     ]
     known = stage or Stage(state=StageState.QUEUED, kind=StageKind.RETURN, steps=())
-    back = _laid_out(draft, order, known, away)
+    back = _with_moves(draft, order, known, away)
     if back.steps:
         yield back
 
 
-def _laid_out(draft: Draft, order: Order, stage: Stage, machines: Sequence[Machine]) -> Stage:
-    """Give each machine that is to move a step, unless it has one; whoever was told keeps what it was told.
+def _with_moves(draft: Draft, order: Order, stage: Stage, machines: Sequence[Machine]) -> Stage:
+    """Give each machine a step that moves it, but keep announced, begun and failed steps as they are.
 
-    A stage that was done goes on if there is something to do again.
+    A stage that was done starts again if it gets new steps.
     """
-    told = _told(draft, order, stage)
-    kept = {step.machine: step for step in stage.steps if _is_kept(step, told)}
-    tried = _tried(order, besides=stage)
-    asked = {step.machine: step for step in stage.steps}
-    waiting = {step.machine: step for step in stage.steps if step.state is StepState.WAITING}
+    announced: set[str] = set()
+    if stage in order.stages:
+        index = order.stages.index(stage)
+        listed = (event for event in draft.events_of(order.id) if event.stage == index)
+        announced = {resource.machine for event in listed for resource in event.resources}
+    known = {step.machine: step for step in stage.steps}
+    kept = {
+        step.machine: step
+        for step in stage.steps
+        if step.machine in announced or step.begun_at is not None or step.state is StepState.FAILED
+    }
+    tried = _last_attempts(order, besides=stage)
     for machine in machines:
-        known = kept.get(machine.id)
-        if known is None or known.state is StepState.MOOT:
-            attempt = max(tried.get(machine.id, 0), 0 if known is None else known.attempt) + 1
-            planned = replace(_move(machine), attempt=attempt)
-            if (before := waiting.get(machine.id)) is not None:
-                planned = replace(planned, target=before.target, withdrawals=before.withdrawals)
-            kept[machine.id] = stages.carried_over(planned, asked)
-    steps = tuple(kept.values())
-    over = stage.state is StageState.DONE and not stages.settled(steps)
+        before = kept.get(machine.id)
+        if before is None or before.state is StepState.MOOT:
+            attempt = max(tried.get(machine.id, 0), 0 if before is None else before.attempt) + 1
+            move = stages.step_of(machine, work_durations.MOVES[machine.mobility], moves=True)
+            move = replace(move, attempt=attempt)
+            if (last := known.get(machine.id)) is not None and last.state is StepState.WAITING:
+                move = replace(move, target=last.target, withdrawals=last.withdrawals)
+            kept[machine.id] = stages.keep_driver_answer(move, known)
+    planned = tuple(kept.values())
+    again = stage.state is StageState.DONE and not steps.all_finished(planned)
     begun = StageState.QUEUED if stage.started_at is None else StageState.STARTED
-    return replace(stage, steps=steps, state=begun if over else stage.state)
+    return replace(stage, steps=planned, state=begun if again else stage.state)
 
 
-def _told(draft: Draft, order: Order, stage: Stage) -> set[str]:
-    if stage not in order.stages:
-        return set()
-    index = order.stages.index(stage)
-    mine = (event for event in draft.events_of(order.id) if event.stage == index)
-    return {resource.machine for event in mine for resource in event.resources}
-
-
-def _is_kept(step: Step, told: set[str]) -> bool:
-    """Return whether something has come of a step already."""
-    return step.machine in told or step.begun_at is not None or step.state is StepState.FAILED
-
-
-def _tried(order: Order, *, besides: Stage) -> dict[str, int]:
-    """Return the last attempts that were begun in other stages: no two of a machine are the same."""
+def _last_attempts(order: Order, *, besides: Stage) -> dict[str, int]:
+    """Return the last attempt of each machine in other stages: a machine never repeats an attempt number."""
     others = (stage for stage in order.stages if stage.kind is not besides.kind)
     begun = (step for stage in others for step in stage.steps if step.begun_at is not None)
     return {step.machine: step.attempt for step in begun}
-
-
-def _move(machine: Machine) -> Step:
-    return stages.step_of(machine, work_durations.MOVES[machine.mobility], moves=True)
 
 
 # Machines that stay
 
 
 def _host_stages(order: Order, there: Sequence[Machine], before: Sequence[Stage]) -> Iterable[Stage]:
-    """Lay out who restarts with the host: who cannot leave it, or has come back to it.
+    """Plan the restart, with the host, of the machines that cannot leave it or have returned to it.
 
-    Who comes after the announcement waits behind it, to be told as well; who comes while the host is worked
-    on is not told.
+    A machine that arrives after the announcement waits in a second stage, to be announced too. One that
+    arrives while the host is worked on is not announced.
     """
-    settled = {
+    moved = {
         step.machine: step.state is StepState.DONE
         for stage in before
         for step in stage.steps
         if step.state is not StepState.MOOT
     }
-    stay = [machine for machine in there if settled.get(machine.id, True)]
-    known = host_stage(order)
+    stay = [machine for machine in there if moved.get(machine.id, True)]
+    known = stage_of(order, StageKind.HOST)
     if known is None or known.state is StageState.QUEUED:
         yield _restarting(order, stay)
         return
     yield known
-    told = {step.machine for step in known.steps if step.state is not StepState.MOOT}
-    late = [machine for machine in stay if machine.id not in told]
+    announced = {step.machine for step in known.steps if step.state is not StepState.MOOT}
+    late = [machine for machine in stay if machine.id not in announced]
     if known.state is StageState.ANNOUNCED and late:
         yield _restarting(order, late)
 
 
 def _restarting(order: Order, machines: Iterable[Machine]) -> Stage:
     stage = Stage(state=StageState.QUEUED, kind=StageKind.HOST, steps=())
-    tried = _tried(order, besides=stage)
-    steps = (
+    tried = _last_attempts(order, besides=stage)
+    restarts = (
         replace(stages.step_of(machine, Work.REBOOT), attempt=tried.get(machine.id, 0) + 1)
         for machine in machines
     )
-    return replace(stage, steps=tuple(steps))
+    return replace(stage, steps=tuple(restarts))
 
 
-# What can never be
+# Checks of a new order
 
 
 def check_possible(draft: Draft, order: Order, policy: Policy) -> None:
-    """Refuse at once what could only wait for ever, or would break rule 4, and name the machines."""
-    laid_out = replan(draft, order)
-    _check_domains(draft, order, staying(laid_out))
-    for stage in laid_out.stages:
-        for share in shares(stage.steps) if stages.is_apart(stage) else (stage.steps,):
+    """Refuse work that could never be announced, or that would break rule 4; name the machines."""
+    planned = replan(draft, order)
+    _check_domains(draft, order, staying(planned))
+    for stage in planned.stages:
+        for share in shares(stage.steps) if stages.starts_per_event(stage) else (stage.steps,):
             reasons.check_possible(draft, order, share, policy)
 
 
-def shares(steps: Iterable[Step]) -> list[tuple[Step, ...]]:
-    """Return what is told apart: the machines of one update domain of a group that go the same way."""
+def shares(affected: Iterable[Step]) -> list[tuple[Step, ...]]:
+    """Group steps into shares: the machines of one update domain of a group that move in the same way."""
     found: dict[tuple[int, str, str], list[Step]] = {}
-    for step in steps:
+    for step in affected:
         found.setdefault((step.update_domain, step.group, step.work), []).append(step)
     return [tuple(found[key]) for key in sorted(found)]
 
@@ -206,14 +194,13 @@ def _check_domains(draft: Draft, order: Order, staying: Sequence[Step]) -> None:
     domains: dict[str, dict[int, list[str]]] = {}
     for step in staying:
         domains.setdefault(step.group, {}).setdefault(step.update_domain, []).append(step.name)
-    divided = {
-        group: its
-        for group, its in domains.items()
+    said = "; ".join(
+        _describe_domains(group, its)
+        for group, its in sorted(domains.items())
         if len(its) > 1 and not draft.groups[GroupName(group)].policy.gang
-    }
-    if not divided:
+    )
+    if not said:
         return
-    said = "; ".join(_carried(group, its) for group, its in sorted(divided.items()))
     can = "" if order.terms.mode is ServiceMode.EVACUATE else "evacuate it (host service --evacuate), "
     raise Conflict(
         f"{order.host} carries {said}: they would restart with it together. Move some away, {can}treat "
@@ -222,8 +209,6 @@ def _check_domains(draft: Draft, order: Order, staying: Sequence[Step]) -> None:
     )
 
 
-def _carried(group: str, domains: Mapping[int, Sequence[str]]) -> str:
-    *most, last = sorted(domains)
-    which = f"{', '.join(map(str, most))} and {last}"
+def _describe_domains(group: str, domains: Mapping[int, Sequence[str]]) -> str:
     names = ", ".join(f"{', '.join(domains[each])} of domain {each}" for each in sorted(domains))
-    return f"update domains {which} of group {group} ({names})"
+    return f"update domains {listing(sorted(domains))} of group {group} ({names})"

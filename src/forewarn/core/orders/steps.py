@@ -1,14 +1,15 @@
-"""The life of a step: begun, done, failed; and what that does to its machine."""
+"""State changes of a machine's step, and what they do to the machine."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from forewarn.core.admission import work_durations
 from forewarn.core.basic_types import (
-    SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     SIMULATED,
+    SYNCHRONOUS_DRIVERS,
     Action,
     HostName,
     HostState,
@@ -21,19 +22,29 @@ from forewarn.core.basic_types import (
 from forewarn.core.catalogue import WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, RefusedHost, Step
-from forewarn.core.time_formats import format_span
+from forewarn.core.model.order import HostStep, Order, RefusedHost, Step
 from forewarn.core.orders import bare_metal, placement
+from forewarn.core.time_formats import format_span
 
+# Machine states in which no step is under way.
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
-# No driver could do these to a machine that is on no host.
+# States of a step that never runs again.
+FINISHED = frozenset({StepState.DONE, StepState.MOOT})
+# A driver cannot do these to a machine that is on no host.
 _NEEDING_A_HOST = frozenset({Work.FREEZE, Work.REBOOT, Work.REDEPLOY})
+
+AnyStep = TypeVar("AnyStep", Step, HostStep)
+
+
+def all_finished(steps: Iterable[Step | HostStep]) -> bool:
+    """Return whether all of these steps are done or moot."""
+    return all(step.state in FINISHED for step in steps)
 
 
 def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None) -> Step:
-    """Mark a step as begun, before any driver is asked to do it; `to` is where, if that is not chosen.
+    """Mark a step as running, before its driver is called. `to` fixes the target host.
 
-    What was done outside forewarn meanwhile is not done again: a second start could run a machine twice.
+    A step whose result already holds is done at once: starting a machine again could run it twice.
     """
     work = step.work
     machine = draft.machines[step.machine]
@@ -42,36 +53,40 @@ def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None)
         unbegun = replace(step, begun_at=None, impact=None)
         return done(draft, order, unbegun, host=machine.host, note="done already, outside forewarn")
     if machine.host is None and work in _NEEDING_A_HOST:
-        return fail(draft, order, step, why=_stopped(step))
+        way = "abandon this order, or start the machine outside forewarn and import that, then retry"
+        return fail(draft, order, step, why=f'"{step.name}" is stopped: {way}')
     if work is Work.RECOVER:
-        machine = take_down(draft, step)  # whether or not there is a host for it
+        machine = take_down(draft, step)  # even if no host can take it
     target = to
     if step.moves and order.placed_here and (to is None or order.terms.to):
-        target = _kept(draft, step) or _choose(draft, order, step)
+        target = step.target if placement.is_reserved(draft, step) else _choose(draft, order, step)
         if target is None:
-            return fail(draft, order, step, why=nowhere(draft, order, step))
+            return fail(draft, order, step, why=why_no_host(draft, order, step))
     elif order.driver == EXTERNAL and not order.terms.to:
-        target = None  # others choose the host themselves, and report it when the machine has moved
+        target = None  # the external program chooses the host, and reports it when the machine has moved
     draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))
-    draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, step, target))
+    draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_describe(order, step, target))
+    return replace(running(draft, step, order.driver), target=target, too_late=False, impact=None)
+
+
+def running(draft: Draft, step: AnyStep, driver: str) -> AnyStep:
+    """Return a step at the start of an attempt."""
     return replace(
         step,
         state=StepState.RUNNING,
-        target=target,
         begun_at=draft.now,
-        look_at=ask_at(draft, order.driver),
+        look_at=check_at(draft, driver),
         taken_up_at=None,
         unknown_at=None,
         mark="",
         progress=None,
-        too_late=False,
-        impact=None,
+        ended_at=None,
         why="",
     )
 
 
 def _is_reached(machine: Machine, step: Step, *, to: HostName | None) -> bool:
-    """Return whether a machine already is what a step would make of it."""
+    """Return whether a machine is already in the state that a step leads to."""
     if step.work is Work.EVICT:
         return machine.state is MachineState.STOPPED
     runs = machine.state is MachineState.RUNNING
@@ -80,30 +95,25 @@ def _is_reached(machine: Machine, step: Step, *, to: HostName | None) -> bool:
     return runs and step.moves and step.work in work_durations.MOVES.values() and machine.host == to
 
 
-def _stopped(step: Step) -> str:
-    way = "abandon this order, or start the machine outside forewarn and import that, then retry"
-    return f'"{step.name}" is stopped: {way}'
-
-
-def ask_at(draft: Draft, driver: str) -> datetime | None:
-    """Return when a driver is to be asked at once; None if that is not a moment of service time."""
+def check_at(draft: Draft, driver: str) -> datetime | None:
+    """Return when the driver must be asked, or None if real time decides that."""
     return draft.now if driver in SYNCHRONOUS_DRIVERS else None
 
 
 def send_elsewhere(draft: Draft, order: Order, step: Step) -> Step:
-    """Choose another host for a machine that was refused by the chosen one; without any, the step fails."""
+    """Choose another host for a machine that its target refused. If there is none, the step fails."""
     machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
     target = _choose(draft, order, step)
     if target is None:
-        return fail(draft, order, step, why=nowhere(draft, order, step))
+        return fail(draft, order, step, why=why_no_host(draft, order, step))
     draft.put_machine(replace(machine, bound_for=target))
-    said = f"{_said(order, step, target)}: {_refusals(step.refused[-1:])}"
-    draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=said)
-    return replace(step, target=target, look_at=ask_at(draft, order.driver))
+    reason = f"{_describe(order, step, target)}: {refusal(step.refused[-1])}"
+    draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=reason)
+    return replace(step, target=target, look_at=check_at(draft, order.driver))
 
 
 def put_back(draft: Draft, step: Step) -> Step:
-    """Let a step wait again whose driver has not begun it, for the chosen host cannot be reached."""
+    """Return a step to waiting that its driver did not begin because the target cannot be reached."""
     machine = draft.machines[step.machine]
     match step.work:
         case Work.RECOVER:
@@ -116,53 +126,44 @@ def put_back(draft: Draft, step: Step) -> Step:
     return replace(tried_again(step), target=None, look_at=None)
 
 
-def _kept(draft: Draft, step: Step) -> HostName | None:
-    """Return the host that was reserved for a machine, unless that is no good any more."""
-    return step.target if placement.is_reserved(draft, step) else None
-
-
 def _choose(draft: Draft, order: Order, step: Step) -> HostName | None:
     machine = draft.machines[step.machine]
     if (itself := bare_metal.host_of(draft, machine)) is not None:
-        return bare_metal.only_place(itself)
-    # One whose host failed may come back there, if that has been restored since.
+        return itself.name if itself.state is HostState.OK else None
+    # A recovered machine may return to its own host if that was restored in the meantime.
     own = None if step.work is Work.RECOVER else machine.host
-    but = {own, *(refused.host for refused in step.refused)}
+    excluded = {own, *(refused.host for refused in step.refused)}
     first = step.precheck.target if step.precheck is not None else None
     for avoided in (step.failed_on, ()) if step.failed_on else ((),):
-        target = placement.choose(draft, machine, but={*but, *avoided}, order=order, first=first)
+        target = placement.choose(draft, machine, excluded={*excluded, *avoided}, order=order, first=first)
         if target is not None:
             return target
     return None
 
 
-def nowhere(draft: Draft, order: Order, step: Step) -> str:
-    """Say that no host can take a machine, and why."""
+def why_no_host(draft: Draft, order: Order, step: Step) -> str:
+    """Explain why no host can take a machine."""
+    refusals = "; ".join(map(refusal, step.refused))
+    machine = draft.machines[step.machine]
     if order.terms.to is not None:
-        there = placement.why_not_there(draft, draft.machines[step.machine], order.terms.to)
-        why = "; ".join(filter(None, (_refusals(step.refused), there)))
+        why = "; ".join(filter(None, (refusals, placement.why_unsuitable(draft, machine, order.terms.to))))
         return f'"{step.name}" cannot go there: {why}; make that possible, then retry, or abandon the order'
-    lack = placement.asked_in_vain(draft, draft.machines[step.machine])
-    # It may come back where it was: disks of its own host are nowhere else.
+    # A recovered machine may need its own host: the disks of a host are nowhere else.
     way = (
         "restore its host, or add or uncordon another" if step.work is Work.RECOVER else "add or uncordon one"
     )
-    said = (_refusals(step.refused), lack, f"{way}, then retry")
+    said = (refusals, placement.unmet_requirement(draft, machine), f"{way}, then retry")
     return f'no sound host can take "{step.name}": {"; ".join(filter(None, said))}'
 
 
-def _refusals(refused: Iterable[RefusedHost]) -> str:
-    return "; ".join(map(refusal, refused))
-
-
 def refusal(refused: RefusedHost) -> str:
-    """Say that a host cannot take a machine, and why."""
+    """Explain that a host cannot take a machine."""
     return f"{refused.host} cannot take it, {refused.why}"
 
 
 def unknown(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
-    """Note that it cannot be told how a step is doing: it goes on, for all that is known."""
-    if step.unknown_at is None:  # once for each attempt, however often the connection comes and goes
+    """Note that the driver cannot tell the state of a step. The step stays running."""
+    if step.unknown_at is None:  # one record for each attempt, even if the connection is unstable
         machine = draft.machines[step.machine]
         draft.record(Kind.STEP_UNKNOWN, machine, order=order.id, by=order.by, reason=f"{step.work}: {why}")
     return replace(step, unknown_at=step.unknown_at or draft.now, why=why)
@@ -177,23 +178,29 @@ def done(
     by: str = "",
     note: str = "",
 ) -> Step:
-    """Mark a step as carried out, and its machine as what it has become, on the host its driver names."""
+    """Mark a step as done and update its machine. `host` is where the driver reports it to be."""
     before = draft.machines[step.machine]
-    after = draft.put_machine(replace(_become(draft, before, step.work, host or step.target), bound_for=None))
-    said = _said(order, step, step.target if after.host == before.host else after.host)
+    work = WORKS[step.work]
+    now_on = _host_when_stopped(draft, before) if work.unloads else host or step.target or before.host
+    after = draft.put_machine(replace(before, state=work.after, host=now_on, bound_for=None))
+    reason = _describe(order, step, step.target if after.host == before.host else after.host)
     if step.target not in (None, after.host):
-        said += f", not {step.target} as chosen"
+        reason += f", not {step.target} as chosen"
     if step.impact is not None:
-        said += f", away for {format_span(round(step.impact, 1))}{_announced(draft, order, step)}"
-    # Last: of what a driver or a hook says nothing is shown to tenants, to the end of the text.
-    said += f"; {note}" if note else ""
-    draft.record(Kind.STEP_DONE, after, order=order.id, by=by or order.by, reason=said)
-    _count_move(draft, order, step)
-    return _ended(draft, step, StepState.DONE, why=note)
+        reason += f", away for {format_span(round(step.impact, 1))}{_announced_duration(draft, order, step)}"
+    # The note comes last: tenants do not see the text from a driver or a hook, up to the end of the reason.
+    reason += f"; {note}" if note else ""
+    draft.record(Kind.STEP_DONE, after, order=order.id, by=by or order.by, reason=reason)
+    is_move = step.moves and step.work in work_durations.MOVES.values()
+    # The time that an external program reports may include other work.
+    if is_move and step.begun_at is not None and order.driver not in (SIMULATED, EXTERNAL):
+        expected = work_durations.move_time(after)
+        draft.count_move(expected=expected, taken=draft.now - step.begun_at)
+    return ended(draft, step, StepState.DONE, why=note)
 
 
-def _announced(draft: Draft, order: Order, step: Step) -> str:
-    """Say how long guests were told that it would take, if they were."""
+def _announced_duration(draft: Draft, order: Order, step: Step) -> str:
+    """Return the duration that the event of a machine announced, if it did."""
     for event in draft.events_of(order.id):
         named = any(resource.machine == step.machine for resource in event.resources)
         if named and event.started_at is not None and event.duration_seconds >= 0:
@@ -201,101 +208,78 @@ def _announced(draft: Draft, order: Order, step: Step) -> str:
     return ""
 
 
-def _count_move(draft: Draft, order: Order, step: Step) -> None:
-    """Keep how long a real move took; who works outside may have done much else in the same time."""
-    is_move = step.moves and step.work in work_durations.MOVES.values()
-    if is_move and step.begun_at is not None and order.driver not in (SIMULATED, EXTERNAL):
-        by_machine = work_durations.move_time(draft.machines[step.machine])
-        draft.count_move(expected=by_machine, taken=draft.now - step.begun_at)
-
-
 def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> Step:
-    """Mark a step as failed; a person must retry or abandon its order."""
+    """Mark a step as failed. A person must retry or abandon its order."""
     machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
     draft.record(Kind.STEP_FAILED, machine, order=order.id, by=by or order.by, reason=f"{step.work}: {why}")
-    return replace(_ended(draft, step, StepState.FAILED, why=why), failures=step.failures + 1)
+    return replace(ended(draft, step, StepState.FAILED, why=why), failures=step.failures + 1)
 
 
-def tried_again(step: Step) -> Step:
-    """Let a step that failed wait for another attempt."""
+def tried_again(step: AnyStep) -> AnyStep:
+    """Return a failed step to waiting, with the next attempt number."""
     return replace(step, state=StepState.WAITING, attempt=step.attempt + 1, ended_at=None)
 
 
-def left_running(draft: Draft, step: Step) -> None:
-    """Take a machine to run where it is, for a while: what was tried has failed, and something else comes."""
+def leave_running(draft: Draft, step: Step) -> None:
+    """Mark the machine of a failed move as running where it is. Another attempt follows later."""
     draft.put_machine(_without(draft, draft.machines[step.machine], step.work))
 
 
 def abandon(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
-    """Make a step moot, and its machine what it is without it; one in other hands is what they make of it."""
+    """Make a step moot, and restore its machine unless another order works on it."""
     machine = draft.machines.get(step.machine)
-    # One that waits to be tried again has left its machine as the attempt before did.
-    begun = step.begun_at is not None
-    changed = begun or step.work is Work.RECOVER  # which is down before its turn
+    # A step that waits for another attempt has left its machine as the last attempt did.
+    # The machine of a recovery is down even before its turn.
+    changed = step.begun_at is not None or step.work is Work.RECOVER
     if machine is not None and changed and running_elsewhere(draft, step.machine, order) is None:
         there = _may_still_run(draft, order, machine)
         left = replace(machine, state=MachineState.RUNNING) if there else _without(draft, machine, step.work)
         draft.put_machine(replace(left, bound_for=None))
-    return _ended(draft, step, StepState.MOOT, why=why)
+    return ended(draft, step, StepState.MOOT, why=why)
 
 
 def _may_still_run(draft: Draft, order: Order, machine: Machine) -> bool:
-    """Return whether a machine may never have stopped: its host is well again, and was never fenced.
+    """Return whether a machine may never have stopped: its host was restored and never fenced.
 
-    On no host it could be started anywhere, and run twice.
+    If it was marked as stopped, another order could start it a second time.
     """
     host = draft.hosts.get(machine.host) if machine.host else None
     unfenced = order.action is Action.FAIL and not order.is_fenced
     return unfenced and host is not None and host.state is not HostState.FAILED
 
 
-def _ended(draft: Draft, step: Step, state: StepState, *, why: str = "") -> Step:
+def ended(draft: Draft, step: AnyStep, state: StepState, *, why: str = "") -> AnyStep:
+    """Return a step in a state in which it does not run."""
     return replace(step, state=state, ended_at=draft.now, look_at=None, progress=None, why=why)
 
 
 def _without(draft: Draft, machine: Machine, work: Work) -> Machine:
-    """Take a machine in the middle of a step to run; one whose host failed under it is down."""
+    """Return a machine without its unfinished step: stopped if it was being recovered, otherwise running."""
     if work is Work.RECOVER:
-        return replace(machine, state=MachineState.STOPPED, host=_left_on(draft, machine))
+        return replace(machine, state=MachineState.STOPPED, host=_host_when_stopped(draft, machine))
     return machine if machine.state in SETTLED else replace(machine, state=MachineState.RUNNING)
 
 
 def take_down(draft: Draft, step: Step) -> Machine:
-    """Take a machine not to run whose host has failed under it."""
+    """Mark the machine of a failed host as down."""
     return draft.put_machine(replace(draft.machines[step.machine], state=MachineState.RESTARTING))
 
 
 def running_elsewhere(draft: Draft, machine: MachineId, order: Order) -> Order | None:
-    """Find another order with a step of this machine under way."""
+    """Return another open order with a running step for this machine."""
     for other in draft.orders_of(machine):
-        if other.id != order.id and other.open and _is_running(other, machine):
+        if other.id != order.id and other.open and any(step.machine == machine for step in other.running):
             return other
     return None
 
 
-def all_over(order: Order) -> bool:
-    """Return whether all that an order does is done, to machines and hosts."""
-    return all(step.state in (StepState.DONE, StepState.MOOT) for step in order.all_steps)
-
-
-def _is_running(order: Order, machine: MachineId) -> bool:
-    return any(step.machine == machine and step.state is StepState.RUNNING for step in order.steps)
-
-
-def _become(draft: Draft, machine: Machine, work: Work, target: HostName | None) -> Machine:
-    facts = WORKS[work]
-    host = _left_on(draft, machine) if facts.unloads else target or machine.host
-    return replace(machine, state=facts.after, host=host)
-
-
-def _left_on(draft: Draft, machine: Machine) -> HostName | None:
-    """Return the host of a machine that is down: none, but for one that is its own host."""
+def _host_when_stopped(draft: Draft, machine: Machine) -> HostName | None:
+    """Return the host of a stopped machine: none, except for bare metal."""
     return None if bare_metal.host_of(draft, machine) is None else machine.host
 
 
-def _said(order: Order, step: Step, target: HostName | None) -> str:
+def _describe(order: Order, step: Step, target: HostName | None) -> str:
     said = f"{step.work} to {target}" if target else f"{step.work}"
-    simulated = order.simulated or (
-        order.driver == SIMULATED and step.moves
-    )  # others restart with their host
+    # A simulated step that does not move its machine takes place with the real work on the host.
+    simulated = order.simulated or (order.driver == SIMULATED and step.moves)
     return f"{said}, simulated" if simulated else said

@@ -1,1 +1,1 @@
-"""Maintenance of many hosts in waves: what is announced next, what became of it, when the rest comes."""
+"""Rollouts: maintenance of many hosts in waves, with its planning, progress and forecast."""

@@ -1,4 +1,4 @@
-"""Which hosts of a rollout may be announced now, why others may not, and the stages that each will have."""
+"""Decide which hosts of a rollout may be announced now, and plan the stages of each host."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,104 +15,70 @@ from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy, event_type
 from forewarn.core.rollouts import machine_health
+from forewarn.core.time_formats import format_time
 
-# What notice groups ask for, and whether they have ever listened: most the same.
-_Asked: TypeAlias = frozenset[tuple[timedelta | None, bool]]
-# Projects, how many stages, and what is asked for: hosts that carry alike have the same.
-Alike: TypeAlias = tuple[frozenset[ProjectName], int, _Asked]
+# For each group: the notice that it asks for, and whether a guest of it has ever polled.
+_Notices: TypeAlias = frozenset[tuple[timedelta | None, bool]]
+# The projects on a host, how many stages its order has, and its notices. Hosts with an equal key have equal
+# stages.
+_StagesKey: TypeAlias = tuple[frozenset[ProjectName], int, _Notices]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeseenStage:
-    """A stage of work on a host that is not announced yet; hosts that carry alike have equal ones."""
+    """A stage of the future order on a host. Hosts with the same key share equal stages."""
 
     projects: frozenset[ProjectName]
     notice: timedelta
-    least: timedelta  # the minimum of its types
-    work: timedelta  # so much must fit into a window
+    least: timedelta  # the minimum notice of its event types
+    work: timedelta  # how much time it needs inside a window
     lasting: timedelta  # from its start until the next stage may be announced
-
-    @property
-    def armed_later(self) -> bool:
-        """Whether guests hear of it before it keeps other update domains away."""
-        return self.notice > self.least
 
 
 def foreseen(
     rollout: Rollout, host: HostName, survey: HostSurvey, policy: Policy
 ) -> tuple[ForeseenStage, ...]:
-    """Return the stages that an order on a host will have; none if nobody is disturbed by it."""
+    """Return the stages of the future order on a host; none if it disturbs no machine."""
     footprint = survey.footprint(host)
-    if rollout.work is Work.HOST:
-        return _Service(rollout, survey, policy).stages(host)
     work = machine_health.expected_work(rollout, policy)
-    stage = _stage(footprint, (rollout.work,), survey, policy, work=work)
-    return (stage,) * footprint.stages
+    if rollout.work is not Work.HOST:
+        stage = _stage(footprint, (rollout.work,), survey, policy, work=work)
+        return (stage,) * footprint.stages
+    left = _staying(rollout, footprint, survey.hosts[host])
+    leaving = footprint.only(share for share in footprint.shares if share not in left.shares)
+    moving = _moves(rollout, leaving, survey.hosts[host], survey, policy)
+    if left.counts:
+        restart = _stage(left, (Work.REBOOT,), survey, policy, work=work)
+    else:  # no guest is notified, and no window applies
+        nothing = timedelta()
+        restart = ForeseenStage(
+            projects=frozenset(), notice=nothing, least=nothing, work=nothing, lasting=work
+        )
+    return (*moving, restart, *(moving if rollout.terms.returning else ()))
 
 
-def carrying(rollout: Rollout, host: HostName, survey: HostSurvey) -> Alike | None:
-    """Return by what hosts have the same stages; None if there is more to it than whom they carry."""
-    if rollout.work is Work.HOST:
-        return None
-    footprint = survey.footprint(host)
-    return footprint.projects, footprint.stages, _asked(footprint, survey)
-
-
-def staying(rollout: Rollout, footprint: Footprint, host: Host) -> Footprint:
-    """Return who restarts together with a host that is worked on."""
+def _staying(rollout: Rollout, footprint: Footprint, host: Host) -> Footprint:
+    """Return the machines that restart together with a host during work on it."""
     if not rollout.empties or host.bare_metal:
         return footprint
     return footprint.only(share for share in footprint.shares if share.mobility is Mobility.NONE)
 
 
-class _Service:
-    """Work on hosts themselves: machines that can leave do, the others restart with it."""
-
-    def __init__(self, rollout: Rollout, survey: HostSurvey, policy: Policy) -> None:
-        self._rollout = rollout
-        self._survey = survey
-        self._policy = policy
-
-    def stages(self, name: HostName) -> tuple[ForeseenStage, ...]:
-        footprint, host = self._survey.footprint(name), self._survey.hosts[name]
-        left = staying(self._rollout, footprint, host)
-        shares = tuple(share for share in footprint.shares if share not in left.shares)
-        moving = self._moves(footprint.only(shares), host)
-        back = moving if self._rollout.terms.returning else ()
-        return (*moving, self._work(left), *back)
-
-    def _moves(self, leaving: Footprint, host: Host) -> tuple[ForeseenStage, ...]:
-        """Return how machines leave: the update domains of a group go one after another."""
-        shares = leaving.shares
-        if not shares:
-            return ()
-        at_once = _moves_at_once(self._rollout, host)
-        works = {work_durations.MOVES[share.mobility] for share in shares}
-        stage = _stage(
-            leaving,
-            works,
-            self._survey,
-            self._policy,
-            work=max(work_durations.shares_time((share,), at_once, self._survey.pace) for share in shares),
-            lasting=work_durations.shares_time(shares, at_once, self._survey.pace) / leaving.stages,
-        )
-        return (stage,) * leaving.stages
-
-    def _work(self, left: Footprint) -> ForeseenStage:
-        """Return the work itself; where nobody is left, nobody is told of it, and no window is waited for."""
-        work = machine_health.expected_work(self._rollout, self._policy)
-        if left.counts:
-            return _stage(left, (Work.REBOOT,), self._survey, self._policy, work=work)
-        nothing = timedelta()
-        return ForeseenStage(projects=frozenset(), notice=nothing, least=nothing, work=nothing, lasting=work)
-
-
-def _moves_at_once(rollout: Rollout, host: Host) -> int | None:
+def _moves(
+    rollout: Rollout, leaving: Footprint, host: Host, survey: HostSurvey, policy: Policy
+) -> tuple[ForeseenStage, ...]:
+    """Return the stages in which machines leave: the update domains of a group go one after another."""
+    shares = leaving.shares
+    if not shares:
+        return ()
     outside = EXTERNAL in (rollout.terms.driver, host.driver if rollout.terms.driver is None else None)
-    return work_durations.at_once(host.at_once, outside=outside)
+    at_once = work_durations.at_once(host.at_once, outside=outside)
+    works = {work_durations.MOVES[share.mobility] for share in shares}
+    work = max(work_durations.shares_time((share,), at_once, survey.pace) for share in shares)
+    lasting = work_durations.shares_time(shares, at_once, survey.pace) / leaving.stages
+    return (_stage(leaving, works, survey, policy, work=work, lasting=lasting),) * leaving.stages
 
 
 def _stage(
@@ -127,7 +93,7 @@ def _stage(
     types = [event_type(each) for each in works]
     notices = (
         policy.shortened(policy.notice(type_, notice), heard=heard)
-        for notice, heard in _asked(footprint, survey)
+        for notice, heard in _notices(footprint, survey)
         for type_ in types
     )
     return ForeseenStage(
@@ -135,25 +101,24 @@ def _stage(
         notice=max(notices, default=timedelta()),
         least=max(policy.notice(type_) for type_ in types),
         work=work,
-        # However short the work of a stage is, events stay listed for so long after their start.
+        # Even after short work, events stay listed for the linger time.
         lasting=max(policy.linger, work if lasting is None else lasting),
     )
 
 
-def _asked(footprint: Footprint, survey: HostSurvey) -> _Asked:
+def _notices(footprint: Footprint, survey: HostSurvey) -> _Notices:
     return frozenset([(survey.notices.get(group), group in survey.heard) for group in footprint.counts])
 
 
-# Work that disturbs nobody may be done whenever one likes.
 ANY_TIME = Timing()
-_NOBODY = Proposal(host=HostName(""), footprint=Footprint(), armed={}, budgets={}, timing=ANY_TIME)
+_NO_WORK = Proposal(host=HostName(""), footprint=Footprint(), armed={}, budgets={}, timing=ANY_TIME)
 
-# The stages of work on a host, each with when it may be announced.
+# The stages of the future order on a host, each with the times at which it may be announced.
 Stages: TypeAlias = tuple[tuple[ForeseenStage, Timing], ...]
 
 
 class Candidates:
-    """The hosts of a rollout, each as work that is to be announced."""
+    """The hosts of a rollout as work to be announced. Results are cached."""
 
     def __init__(self, rollout: Rollout, survey: HostSurvey, policy: Policy) -> None:
         self._rollout = rollout
@@ -161,13 +126,13 @@ class Candidates:
         self._policy = policy
         self._timings: dict[ForeseenStage, Timing] = {}
         self._by_host: dict[HostName, Stages] = {}
-        self._alike: dict[Alike, Stages] = {}
-        # When hosts with the same stages may be announced, as seen from one moment.
+        self._by_key: dict[_StagesKey, Stages] = {}
+        # The announcement times of hosts with the same stages, for one `now`.
         self._asked_at: datetime | None = None
-        self._moments: dict[Stages, datetime | None] = {}
+        self._times: dict[Stages, datetime | None] = {}
 
     def why_not(self, host: HostName, *, now: datetime) -> tuple[Waiting, ...]:
-        """Return all that keeps a host from being announced at this moment."""
+        """Return everything that prevents the announcement of a host now."""
         projects = self._survey.footprint(host).projects
         return (
             *_unfit(host, self._survey),
@@ -178,18 +143,19 @@ class Candidates:
         )
 
     def announce_at(self, host: HostName, now: datetime) -> datetime | None:
-        """Find the first moment from now on at which a host may be announced; None if there is none.
+        """Return the first time from now on at which a host may be announced; None if there is none.
 
-        One that a window's end would cut is rather done whole, if that begins no later than its rest would.
+        If a window would end between two stages, the host rather waits for a window with room for all of
+        them, unless its remaining stages could begin earlier than that.
         """
         if now != self._asked_at:
-            self._asked_at, self._moments = now, {}
+            self._asked_at, self._times = now, {}
         stages = self.stages(host)
-        if stages not in self._moments:
-            self._moments[stages] = self._announcing(host, now)
-        return self._moments[stages]
+        if stages not in self._times:
+            self._times[stages] = self._first_announcement(host, now)
+        return self._times[stages]
 
-    def _announcing(self, host: HostName, now: datetime) -> datetime | None:
+    def _first_announcement(self, host: HostName, now: datetime) -> datetime | None:
         first = self.timing(host).announce_at(now)
         rest = None if first is None else self.rest_at(host, first)
         if first is None or rest is None:
@@ -198,7 +164,7 @@ class Candidates:
         return whole if whole is not None and whole <= rest else first
 
     def rest_at(self, host: HostName, at: datetime) -> datetime | None:
-        """Return when the rest of a host is announced that is announced at a moment, if a window cuts it."""
+        """Return when the other stages of a host are announced, if a window ends before them."""
         stages = self.stages(host)
         for (stage, timing), (_, after) in pairwise(stages):
             over = timing.not_before(at) + stage.lasting
@@ -209,7 +175,7 @@ class Candidates:
         return None
 
     def _cut(self, host: HostName, now: datetime) -> tuple[Waiting, ...]:
-        """Return until when a host waits that could be announced now, but would be cut."""
+        """Return until when a host waits because a window would end between its stages."""
         if self.timing(host).announce_at(now) != now:
             return ()
         at = self.announce_at(host, now)
@@ -219,7 +185,7 @@ class Candidates:
         return (Waiting(what=host, reason=reason, until=at),)
 
     def check(self, *, now: datetime) -> None:
-        """Refuse hosts that could only wait for ever."""
+        """Refuse hosts that could never be announced."""
         proposals = [self._proposal(host) for host in self._rollout.hosts]
         announcing.check_undivided(proposals)
         can = "evacuate them (--evacuate), " if not self._rollout.empties else ""
@@ -232,25 +198,27 @@ class Candidates:
             announcing.check(proposal, what=proposal.host, now=now)
 
     def timing(self, host: HostName) -> Timing:
-        """Return what binds the start of work on a host; hosts that carry alike have one timing."""
+        """Return the times at which the first stage of a host may be announced."""
         return next((timing for _, timing in self.stages(host)), ANY_TIME)
 
     def stages(self, host: HostName) -> Stages:
-        """Return the stages of work on a host, and what binds each."""
-        known = self._by_host.get(host)
-        if known is None:
-            known = self._by_host[host] = self._foreseen(host)
-        return known
+        """Return the stages of the future order on a host, each with its timing."""
+        if host not in self._by_host:
+            self._by_host[host] = self._stages_of(host)
+        return self._by_host[host]
+
+    def _stages_of(self, host: HostName) -> Stages:
+        if self._rollout.work is Work.HOST:  # its stages depend on more than the key
+            return self._foreseen(host)
+        footprint = self._survey.footprint(host)
+        key = footprint.projects, footprint.stages, _notices(footprint, self._survey)
+        if key not in self._by_key:
+            self._by_key[key] = self._foreseen(host)
+        return self._by_key[key]
 
     def _foreseen(self, host: HostName) -> Stages:
-        alike = carrying(self._rollout, host, self._survey)
-        known = None if alike is None else self._alike.get(alike)
-        if known is None:
-            stages = foreseen(self._rollout, host, self._survey, self._policy)
-            known = tuple((stage, self._timing(stage)) for stage in stages)
-            if alike is not None:
-                self._alike[alike] = known
-        return known
+        stages = foreseen(self._rollout, host, self._survey, self._policy)
+        return tuple((stage, self._timing(stage)) for stage in stages)
 
     def _timing(self, stage: ForeseenStage) -> Timing:
         if stage not in self._timings:
@@ -265,13 +233,13 @@ class Candidates:
         return self._timings[stage]
 
     def _announced(self, host: HostName) -> Proposal:
-        """Return the same, without what is asked when it is armed if that is later.
+        """Return a host as a proposal. If its events are armed later, armed domains do not count yet.
 
-        An order is refused at once, though, for a budget that can never be met.
+        A budget that can never be met does count: the order would be refused.
         """
         proposal = self._proposal(host)
         first = next((stage for stage, _ in self.stages(host)), None)
-        if first is not None and first.armed_later:
+        if first is not None and first.notice > first.least:
             never_met = announcing.never_met(proposal.footprint, proposal.budgets)
             return replace(proposal, armed={}, budgets=never_met)
         return proposal
@@ -287,16 +255,16 @@ class Candidates:
         )
 
     def _restarting(self, host: HostName) -> Proposal:
-        """Return those as work that restart together with a host that is worked on; others have no such."""
+        """Return the machines that restart together with a host, as a proposal; empty for other work."""
         known = self._survey.hosts.get(host)
         if self._rollout.work is not Work.HOST or known is None or self._rollout.terms.together:
-            return _NOBODY
-        footprint = staying(self._rollout, self._survey.footprint(host), known)
+            return _NO_WORK
+        footprint = _staying(self._rollout, self._survey.footprint(host), known)
         return Proposal(host=host, footprint=footprint, armed={}, budgets={}, timing=ANY_TIME, whole=True)
 
 
 def _in_one(stages: Sequence[ForeseenStage]) -> ForeseenStage:
-    """Return several stages as one: each is announced when the one before is over."""
+    """Combine several stages, each announced after the one before, into one."""
     first, *later = stages
     work = sum((stage.notice + stage.lasting for stage in later), first.lasting)
     projects = frozenset[ProjectName]().union(*(stage.projects for stage in stages))
@@ -306,12 +274,13 @@ def _in_one(stages: Sequence[ForeseenStage]) -> ForeseenStage:
 def _unfit(host: HostName, survey: HostSurvey) -> tuple[Waiting, ...]:
     known, other = survey.hosts[host], survey.orders.get(host)
     if known.state is HostState.FAILED:
-        return (Waiting(what=host, reason="is failed: restore it first"),)
-    if known.state is HostState.LOST:
-        return (Waiting(what=host, reason="is lost: fail it, or wait for it"),)
-    if known.unreachable_since is not None:
-        since = format_time(known.unreachable_since)
-        return (Waiting(what=host, reason=f"cannot be reached since {since}"),)
-    if other is not None:
-        return (Waiting(what=host, reason=f"has order {other.id} ({other.action}), which is {other.state}"),)
-    return ()
+        reason = "is failed: restore it first"
+    elif known.state is HostState.LOST:
+        reason = "is lost: fail it, or wait for it"
+    elif known.unreachable_since is not None:
+        reason = f"cannot be reached since {format_time(known.unreachable_since)}"
+    elif other is not None:
+        reason = f"has order {other.id} ({other.action}), which is {other.state}"
+    else:
+        return ()
+    return (Waiting(what=host, reason=reason),)

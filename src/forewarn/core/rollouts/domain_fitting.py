@@ -1,8 +1,10 @@
-"""Update domains that follow the hosts: machines of a group on one host get one domain, so waves are few.
+"""Fit update domains to hosts, so that rollouts need few waves.
 
-Hosts get colours, and the update domain of a machine follows from the colour of its host: then the hosts of a
-colour are a wave, whatever groups they carry. Colours are chosen so that each group is spread evenly over
-them, and so over its domains.
+The machines of a group on one host get the same update domain.
+
+Each host gets a colour, and a machine's update domain follows from the colour of its host. The hosts of one
+colour then form a wave, whatever groups they carry. Colours are chosen so that each group is spread evenly
+over the colours, and therefore over its domains.
 """
 
 from collections import Counter, defaultdict
@@ -18,12 +20,13 @@ from forewarn.core.model.rollout import Wave
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.waves import WaveLimits
 
-# With more colours than domains small groups are left apart more easily, but each is a wave: so many more.
+# More colours than domains make it easier to separate small groups, but each colour costs a wave. This limits
+# the number of colours.
 _MORE_COLOURS = 1.5
-# How often all hosts are looked at; most fleets are done after a few times.
+# The maximum number of passes over all hosts. Most fleets need only a few.
 _PASSES = 80
-# What it costs that a colour gets a host more, and that it has two domains of a group that is not fitted.
-# Evenness decides between colours that are alike; a conflict is worse than anything else.
+# The cost of one more host in a colour, and of two domains of an unfitted group in a colour. Evenness decides
+# only between otherwise equal colours. A conflict outweighs everything else.
 _HOST, _CONFLICT = 0.002, 1000.0
 
 Placed: TypeAlias = tuple[HostName, Machine]
@@ -31,9 +34,9 @@ Placed: TypeAlias = tuple[HostName, Machine]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedDomains:
-    """What a fit changes, and what it brings."""
+    """The proposed update domains, and the number of waves before and after."""
 
-    domains: Mapping[MachineId, int] = field(default_factory=dict)  # of the machines that get another one
+    domains: Mapping[MachineId, int] = field(default_factory=dict)  # only of machines that change
     waves_before: int = 0
     waves_after: int = 0
 
@@ -41,9 +44,9 @@ class FittedDomains:
 def fit(
     machines: Collection[Machine], groups: Mapping[GroupName, Group], *, only: GroupName | None = None
 ) -> FittedDomains:
-    """Propose update domains for all groups, or for one, that make fewer waves, or fewer stages on hosts.
+    """Propose update domains for all groups, or one, that need fewer waves, or fewer stages on hosts.
 
-    If there are no such, nothing changes.
+    If none are found, the proposal is empty.
     """
     placed = [(machine.host, machine) for machine in machines if machine.host is not None]
     several = {name for name, group in groups.items() if group.update_domains > 1}
@@ -64,7 +67,7 @@ def fit(
 
 
 def _waves(placed: Iterable[Placed], domains: Mapping[MachineId, int]) -> tuple[int, int]:
-    """Count the waves of a rollout over all hosts, all that can be at once, and the stages of its orders."""
+    """Count the waves of a rollout over all hosts without a limit of hosts, and the stages of its orders."""
     counts: dict[HostName, dict[GroupName, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
     for host, machine in placed:
         if machine.state is not MachineState.STOPPED:
@@ -77,12 +80,12 @@ def _cut(counts: Mapping[HostName, Mapping[GroupName, Mapping[int, int]]]) -> tu
     return WaveLimits(survey=survey, at_once=max(len(counts), 1), spare={}).cut(sorted(counts))
 
 
-# Hosts get colours
+# Assign colours to hosts
 
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """What a host carries of groups that are fitted, and which domains of others."""
+    """The machines of fitted groups on a host, and the domains of other groups."""
 
     fitted: Counter[GroupName] = field(default_factory=Counter)
     others: dict[GroupName, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -101,7 +104,7 @@ def _carried(
 
 
 def _coloured(hosts: Mapping[HostName, _Carried], limits: Mapping[GroupName, int]) -> Mapping[HostName, int]:
-    """Give hosts as few colours as leave every group all its domains, or nearly as few."""
+    """Assign the fewest colours, or nearly so, that give every group all its domains."""
     spread = Counter(group for carried in hosts.values() for group in carried.fitted)
     wanted = {group: min(limits[group], count) for group, count in spread.items()}
     start = _waves_of_others(hosts)
@@ -115,7 +118,7 @@ def _coloured(hosts: Mapping[HostName, _Carried], limits: Mapping[GroupName, int
 
 
 def _waves_of_others(hosts: Mapping[HostName, _Carried]) -> dict[HostName, int]:
-    """Return the waves of hosts for what they carry of groups that are not fitted: colours to begin with."""
+    """Return initial colours: the waves of hosts for the groups that are not fitted."""
     carrying = {
         host: {group: Counter(domains) for group, domains in carried.others.items()}
         for host, carried in hosts.items()
@@ -125,7 +128,7 @@ def _waves_of_others(hosts: Mapping[HostName, _Carried]) -> dict[HostName, int]:
 
 
 class _Colouring:
-    """Colours of hosts, improved host by host."""
+    """Colours of hosts, which are improved host by host."""
 
     def __init__(
         self, hosts: Mapping[HostName, _Carried], colours: int, start: Mapping[HostName, int]
@@ -135,13 +138,15 @@ class _Colouring:
         for carried in hosts.values():
             sizes.update(carried.fitted)
         self._share = {group: 1 / size for group, size in sizes.items()}
-        self._weight = dict(self._share)  # what a neighbour of the same group costs
+        self._weight = dict(self._share)  # the cost of a machine of the same group in a colour
         self._members: dict[GroupName, list[int]] = {group: [0] * colours for group in sizes}
         self._others: dict[tuple[GroupName, int], Counter[frozenset[int]]] = defaultdict(Counter)
         self._load = [0] * colours
         self._colour: dict[HostName, int] = {}
-        # Those first that have most of small groups: they have the least choice.
-        self._order = sorted(hosts, key=lambda host: (-self._shares(host), host))
+        # Hosts with many machines of small groups come first: they have the least choice.
+        self._order = sorted(
+            hosts, key=lambda host: (-sum(self._share[group] for group in hosts[host].fitted), host)
+        )
         for host, colour in start.items():
             self._put(host, colour)
         for host in self._order:
@@ -149,30 +154,24 @@ class _Colouring:
                 self._put(host, self._best(host, None))
 
     def improved(self, wanted: Mapping[GroupName, int]) -> tuple[int, Mapping[HostName, int]]:
-        """Recolour hosts until every group has as many colours as it wants; returns how many have not."""
+        """Recolour hosts until every group has enough colours; return how many have not, and the colours."""
         best = (len(self._narrow(wanted)), dict(self._colour))
         for _ in range(_PASSES):
             for host in self._order:
-                self._recolour(host)
+                present = self._colour[host]
+                self._put(host, present, sign=-1)
+                self._put(host, self._best(host, present))
             narrow = self._narrow(wanted)
             best = min(best, (len(narrow), dict(self._colour)), key=lambda each: each[0])
             if not narrow:
                 break
-            for group in narrow:  # let it cost more that machines of it have the same colour
+            for group in narrow:  # raise the cost of machines with the same colour
                 self._weight[group] += self._share[group]
         return best
 
-    def _shares(self, host: HostName) -> float:
-        return sum(self._share[group] for group in self._hosts[host].fitted)
-
     def _narrow(self, wanted: Mapping[GroupName, int]) -> list[GroupName]:
-        """Return the groups that have fewer colours than they could have."""
+        """Return the groups with fewer colours than they could have."""
         return [group for group, count in wanted.items() if sum(map(bool, self._members[group])) < count]
-
-    def _recolour(self, host: HostName) -> None:
-        present = self._colour[host]
-        self._put(host, present, sign=-1)
-        self._put(host, self._best(host, present))
 
     def _best(self, host: HostName, present: int | None) -> int:
         costs = [self._cost(host, colour) for colour in self._colours]
@@ -202,13 +201,13 @@ class _Colouring:
             self._others[group, colour][frozenset(domains)] += sign
 
 
-# Colours become domains
+# Map colours to domains
 
 
 def _domains(
     placed: Iterable[Placed], colours: Mapping[HostName, int], limits: Mapping[GroupName, int]
 ) -> dict[MachineId, int]:
-    """Return the domain of every machine of the groups that are fitted."""
+    """Return the domain of every machine of the fitted groups."""
     members: dict[GroupName, list[tuple[Machine, int]]] = defaultdict(list)
     for host, machine in placed:
         if machine.group in limits:
@@ -223,7 +222,7 @@ def _domains(
 
 
 def _domain_of_colour(members: Sequence[tuple[Machine, int]], domains: int) -> dict[int, int]:
-    """Share a group's colours out among its domains evenly, and so that few machines change."""
+    """Distribute a group's colours evenly over its domains, so that few machines change."""
     sizes = Counter(colour for _, colour in members)
     shares: list[list[int]] = [[] for _ in range(domains)]
     for colour, _ in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):

@@ -1,7 +1,7 @@
-"""Whether the hosts of a plan can be emptied, by room and by their drivers, and how many of them at once.
+"""Check whether the hosts of a rollout can be evacuated, and how many of them at once.
 
-The hosts of a wave are emptied together, so none of them takes machines of another, and room that one machine
-takes on a host is not there for the next.
+The hosts of a wave are evacuated together, so none of them takes machines of another. Capacity that one
+machine takes on a host is not available to the next.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from forewarn.core.model.slice import HostSurvey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeavingMachine:
-    """A machine that is to leave its host, as far as that decides whether it can."""
+    """A machine that must leave its host, with its requirements."""
 
     name: MachineName
     host: HostName
@@ -26,12 +26,12 @@ class LeavingMachine:
     mobility: Mobility = Mobility.COLD
     labels: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, float] = field(default_factory=dict)
-    ordered: str = ""  # the open order on it, in words
+    ordered: str = ""  # a description of the open order on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvacuationInput:
-    """Machines that are to leave their hosts, and the room there is for them on all sound hosts."""
+    """The machines that must leave their hosts, and the free capacity of all sound hosts."""
 
     machines: Sequence[LeavingMachine] = ()
     rooms: Mapping[HostName, Room] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class EvacuationInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """A machine that keeps its host from being emptied, and why."""
+    """A machine that prevents the evacuation of its host, and why."""
 
     machine: MachineName
     reason: str
@@ -47,23 +47,25 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvacuationCheck:
-    """Whether one host can be emptied."""
+    """Whether one host can be evacuated."""
 
     host: HostName
-    machines: int  # that it carries
+    machines: int  # how many machines it carries
     obstacles: tuple[Obstacle, ...] = ()
 
     @property
     def possible(self) -> bool:
-        """Whether nothing stands in the way."""
+        """Whether all machines can leave."""
         return not self.obstacles
 
 
 CANNOT_LEAVE = "cannot leave its host, and restarts with it"
 
 
-def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EvacuationInput) -> tuple[EvacuationCheck, ...]:
-    """Return for each host that is to be emptied whether it can be, in the order of the waves."""
+def find_obstacles(
+    rollout: Rollout, survey: HostSurvey, around: EvacuationInput
+) -> tuple[EvacuationCheck, ...]:
+    """Check each host that must be evacuated, in the order of the waves."""
     if not rollout.empties:
         return ()
     on: dict[HostName, list[LeavingMachine]] = {}
@@ -74,17 +76,14 @@ def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EvacuationInput
         targets = _Targets(around, besides=wave.hosts)
         for host in wave.hosts:
             there = on.get(host, [])
-            blocked = tuple(_obstacles(there, targets, survey.holds, bare=survey.hosts[host].bare_metal))
+            bare = survey.hosts[host].bare_metal
+            blocked = tuple(
+                Obstacle(machine=machine.name, reason=reason)
+                for machine in there
+                if (reason := _obstacle(machine, targets, survey.holds, bare=bare))
+            )
             found.append(EvacuationCheck(host=host, machines=len(there), obstacles=blocked))
     return tuple(found)
-
-
-def _obstacles(
-    machines: Iterable[LeavingMachine], targets: "_Targets", held: Sequence[Hold], *, bare: bool
-) -> Iterable[Obstacle]:
-    for machine in machines:
-        if reason := _obstacle(machine, targets, held, bare=bare):
-            yield Obstacle(machine=machine.name, reason=reason)
 
 
 def _obstacle(machine: LeavingMachine, targets: "_Targets", held: Sequence[Hold], *, bare: bool) -> str:
@@ -99,7 +98,7 @@ def _obstacle(machine: LeavingMachine, targets: "_Targets", held: Sequence[Hold]
 
 
 class _Targets:
-    """The hosts that the machines of one wave can go to."""
+    """The hosts that can take the machines of one wave."""
 
     def __init__(self, around: EvacuationInput, *, besides: Iterable[HostName]) -> None:
         out = frozenset(besides)
@@ -109,14 +108,15 @@ class _Targets:
         self._away = {
             name: since for name in names if (since := self._rooms[name].unreachable_since) is not None
         }
-        self._next = 0  # the one that took a machine last, most likely has room for another
-        self._hopeless: dict[tuple[object, ...], str] = {}  # what room only becomes less of
+        self._next = 0  # the host that took the last machine probably has room for the next
+        # Requirements that no host meets. Capacity only shrinks, so the answer stays valid.
+        self._unmet: dict[tuple[object, ...], str] = {}
 
     def take(self, machine: LeavingMachine) -> str:
-        """Find a host for a machine, and count it there; return why there is none."""
+        """Find a host for a machine and count it there; return "", or why there is none."""
         needs = (*sorted(machine.labels.items()), None, *sorted(machine.resources.items()))
-        if needs in self._hopeless:
-            return self._hopeless[needs]
+        if needs in self._unmet:
+            return self._unmet[needs]
         for turn in range(len(self._names)):
             index = (self._next + turn) % len(self._names)
             room = self._rooms[self._names[index]]
@@ -127,36 +127,36 @@ class _Targets:
                 return ""
         away = {name: since for name, since in self._away.items() if not self._rooms[name].why_not(machine)}
         why = no_room_for([self._rooms[name] for name in self._names], machine)
-        self._hopeless[needs] = f"{why}; {unreached(away)}" if away else why
-        return self._hopeless[needs]
+        self._unmet[needs] = f"{why}; {unreached(away)}" if away else why
+        return self._unmet[needs]
 
 
-# So many hosts are asked about for one machine at most: a plan of a large fleet would ask about thousands.
+# The driver is asked about at most this many hosts for one machine. A large fleet has thousands.
 MOST_TARGETS = 30
-# Of hosts that refuse a machine.
+# A reason names at most this many hosts that refuse a machine.
 MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMove:
-    """A machine that is to leave its host, and hosts with room for it outside its wave."""
+    """A machine that must leave its host, and hosts outside its wave with room for it."""
 
     machine: MachineName
     source: HostName
     mobility: Mobility
-    targets: tuple[HostName, ...]  # the first of them
-    takers: int  # how many there are
+    targets: tuple[HostName, ...]  # the first few
+    takers: int  # how many there are in all
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """How it may leave, the best way first."""
+        """The ways in which it can leave, best first."""
         first = work_durations.MOVES[self.mobility]
         return (first, Work.REDEPLOY) if self.mobility is Mobility.LIVE else (first,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveAnswer:
-    """What a driver has said of a move to one host."""
+    """The answer of a driver about a move to one host."""
 
     refused: str = ""
     unknown: str = ""
@@ -165,7 +165,7 @@ class MoveAnswer:
 def machines_to_evacuate(
     rollout: Rollout, around: EvacuationInput, emptied: Iterable[EvacuationCheck], *, of: Collection[HostName]
 ) -> Iterator[tuple[Wave, LeavingMachine]]:
-    """Give the machines of some hosts that nothing known keeps from leaving, in the order of the waves."""
+    """Yield the machines without a known obstacle on some hosts, in the order of the waves."""
     kept = {(one.host, each.machine) for one in emptied for each in one.obstacles}
     on: dict[HostName, list[LeavingMachine]] = {}
     for machine in around.machines:
@@ -177,9 +177,11 @@ def machines_to_evacuate(
                 yield from ((wave, machine) for machine in on.get(host, ()))
 
 
-def planned_moves(leaving: Iterable[tuple[Wave, LeavingMachine]], around: EvacuationInput) -> Iterator[PlannedMove]:
-    """Give the moves of machines, each with the reachable hosts that have room for it."""
-    found: dict[tuple[object, ...], list[HostName]] = {}  # most machines need the same as others
+def planned_moves(
+    leaving: Iterable[tuple[Wave, LeavingMachine]], around: EvacuationInput
+) -> Iterator[PlannedMove]:
+    """Yield the move of each machine, with the reachable hosts that have room for it."""
+    found: dict[tuple[object, ...], list[HostName]] = {}  # by requirements, which many machines share
     names = sorted(name for name, room in around.rooms.items() if room.unreachable_since is None)
     for wave, machine in leaving:
         needs = (wave.hosts, *sorted(machine.labels.items()), None, *sorted(machine.resources.items()))
@@ -196,7 +198,7 @@ def planned_moves(leaving: Iterable[tuple[Wave, LeavingMachine]], around: Evacua
 
 
 def verdict(answers: Mapping[HostName, MoveAnswer], *, takers: int) -> MoveAnswer:
-    """Put together what a driver has said of a move to hosts, of so many: one that takes it is enough."""
+    """Combine the answers of a driver about a move to `takers` hosts. One host that agrees is enough."""
     if any(answer == MoveAnswer() for answer in answers.values()):
         return MoveAnswer()
     unknown = [answer.unknown for answer in answers.values() if answer.unknown]
@@ -213,13 +215,11 @@ def verdict(answers: Mapping[HostName, MoveAnswer], *, takers: int) -> MoveAnswe
 def with_obstacles(
     emptied: Sequence[EvacuationCheck], found: Mapping[tuple[HostName, MachineName], str]
 ) -> tuple[EvacuationCheck, ...]:
-    """Return whether hosts can be emptied with what drivers say against it."""
-
-    def more(one: EvacuationCheck) -> tuple[Obstacle, ...]:
-        mine = (key for key in found if key[0] == one.host)
-        return tuple(Obstacle(machine=machine, reason=found[host, machine]) for host, machine in mine)
-
-    return tuple(replace(one, obstacles=(*one.obstacles, *more(one))) for one in emptied)
+    """Add the refusals of drivers to the obstacles."""
+    more: dict[HostName, list[Obstacle]] = {}
+    for (host, machine), reason in found.items():
+        more.setdefault(host, []).append(Obstacle(machine=machine, reason=reason))
+    return tuple(replace(one, obstacles=(*one.obstacles, *more.get(one.host, ()))) for one in emptied)
 
 
 HALF_OF_A_RACK = (
@@ -231,14 +231,13 @@ HALF_OF_THOSE_ALIKE = (
     "and later rollouts have no more waves for it"
 )
 
-# Fewer hosts than that are no home for what the others carry, where it is only known that they stand
-# together: such racks are emptied whole.
+# Racks with fewer hosts are evacuated whole: too few hosts would remain as targets.
 _FEWEST_IN_A_RACK = 4
 
 
 @dataclass(frozen=True, slots=True)
 class EvacuationLimit:
-    """Hosts of which so many may be emptied at once, and why no more."""
+    """A set of hosts, how many of them may be evacuated at once, and why."""
 
     name: str
     most: int
@@ -246,12 +245,17 @@ class EvacuationLimit:
 
 
 def evacuation_limits(rollout: Rollout, survey: HostSurvey) -> dict[HostName, tuple[EvacuationLimit, ...]]:
-    """Return for hosts that are emptied of which sets they are; those of none may be emptied as they come."""
+    """Return the limits that apply to each host, if any."""
     if not moves_machines(rollout):
         return {}
     found: dict[HostName, tuple[EvacuationLimit, ...]] = {}
-    for name, rack in _racks(survey).items():
-        found[name] = (EvacuationLimit(f"rack {rack}", _larger(survey.racks[rack]), HALF_OF_A_RACK),)
+    for name, host in survey.hosts.items():
+        rack = host.labels.get(RACK, "")
+        # A rack counts for hosts with members of groups. Standalone machines fit into any wave.
+        if survey.racks.get(rack, 0) >= _FEWEST_IN_A_RACK and any(
+            survey.sizes.get(group, 0) > 1 for group in survey.footprint(name).counts
+        ):
+            found[name] = (EvacuationLimit(f"rack {rack}", _larger(survey.racks[rack]), HALF_OF_A_RACK),)
     for number, alike in enumerate(rollout.alike):
         limit = EvacuationLimit(f"alike {number}", _larger(len(alike)), HALF_OF_THOSE_ALIKE)
         for name in alike:
@@ -260,20 +264,10 @@ def evacuation_limits(rollout: Rollout, survey: HostSurvey) -> dict[HostName, tu
 
 
 def moves_machines(rollout: Rollout) -> bool:
-    """Return whether machines leave the hosts of a rollout."""
+    """Return whether a rollout moves machines off its hosts."""
     return rollout.empties or WORKS[rollout.work].moves
 
 
-def _racks(survey: HostSurvey) -> dict[HostName, str]:
-    """Return in which racks hosts are that carry members of groups: other machines go with any wave."""
-    return {
-        name: host.labels[RACK]
-        for name, host in survey.hosts.items()
-        if survey.racks.get(host.labels.get(RACK, ""), 0) >= _FEWEST_IN_A_RACK
-        and any(survey.sizes.get(group, 0) > 1 for group in survey.footprint(name).counts)
-    }
-
-
 def _larger(hosts: int) -> int:
-    """Return the larger half of so many hosts, so that two waves do for them."""
+    """Return the larger half of a number of hosts, so that two waves suffice."""
     return (hosts + 1) // 2

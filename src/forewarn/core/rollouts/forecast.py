@@ -1,4 +1,4 @@
-"""When the waves of a rollout are to be expected, and what its plan is worth a warning for."""
+"""Forecast the waves of a rollout, and warn about its plan."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,32 +10,32 @@ from forewarn.core.admission.timing import FOR_EVER
 from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, waves
 from forewarn.core.rollouts.candidates import Candidates, Stages
 from forewarn.core.rollouts.emptying import HALF_OF_A_RACK, HALF_OF_THOSE_ALIKE, evacuation_limits
+from forewarn.core.time_formats import format_time
 
-# Hosts that were planned together are seldom apart for long; those that are need a new plan.
+# Hosts that were planned together rarely need different times. If they do for so long, they need a new plan.
 MOST_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """When a wave, or a stage of it, is announced, started and over."""
+    """When a wave, or a stage of it, should be announced, start and end."""
 
     announce_at: datetime
     start_at: datetime
     end_at: datetime
-    stages: tuple["Expected", ...] = ()  # of a wave: the next one is announced when one is over
+    stages: tuple["Expected", ...] = ()  # of a wave: each is announced after the one before
 
 
 def forecast(
     rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> tuple[Rollout, tuple[Expected, ...]]:
-    """Return the planned waves, and when each is to be expected; windows decide which hosts go first.
+    """Return the planned waves with their times. Windows decide which hosts go first.
 
-    Hosts that no window ever has room for come last, and nothing is expected of them.
+    Hosts that no window has room for come last, without times.
     """
     candidates = Candidates(rollout, survey, policy)
     limits = waves.limits(rollout, survey)
@@ -62,14 +62,14 @@ def forecast(
 
 
 def arrange_by_windows(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> Rollout:
-    """Return a rollout whose planned waves are as the windows of its projects let them come."""
+    """Return a rollout with its planned waves in the order that the windows of its projects permit."""
     if all(project.calendar.always for project in survey.projects.values()):
         return rollout
     return forecast(rollout, survey, now=now, policy=policy)[0]
 
 
 def times(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> tuple[Expected, ...]:
-    """Return when each planned wave is to be expected, up to one that no window has room for."""
+    """Return the times of the planned waves, up to a wave that no window has room for."""
     candidates, at = Candidates(rollout, survey, policy), _free_at(rollout, now)
     found: list[Expected] = []
     left = list(rollout.left)
@@ -85,7 +85,7 @@ def times(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
 
 
 def _together_at(hosts: Sequence[HostName], candidates: Candidates, at: datetime) -> datetime | None:
-    """Find the first moment at which all these hosts may be announced; None if there is none in sight."""
+    """Return the first time at which all these hosts may be announced; None if there is none soon."""
     for _ in range(MOST_TRIES):
         moments = [candidates.announce_at(host, at) for host in hosts]
         known = [moment for moment in moments if moment is not None]
@@ -99,9 +99,9 @@ def _together_at(hosts: Sequence[HostName], candidates: Candidates, at: datetime
 
 
 def with_first_wave_begun(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> Rollout:
-    """Return a planned rollout whose first wave has begun, though its hosts have no orders yet.
+    """Return a planned rollout with its first wave begun, before its orders are placed.
 
-    If no host may be announced now, it waits, and says why.
+    If no host may be announced now, the rollout waits, with its reasons.
     """
     rollout, chosen = planning.next_wave(rollout, survey, now=now, policy=policy)
     if not chosen:
@@ -114,12 +114,12 @@ def with_first_wave_begun(rollout: Rollout, survey: HostSurvey, *, now: datetime
 def ends_about(
     rollout: Rollout, hosts: Iterable[HostName], survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> datetime:
-    """Return when a wave of these hosts is over that is announced now."""
+    """Return when a wave of these hosts should end if it is announced now."""
     return _expected(hosts, Candidates(rollout, survey, policy), at=now).end_at
 
 
 def _free_at(rollout: Rollout, now: datetime) -> datetime:
-    """Return when the next wave may come: after the one that is under way, and after the gap."""
+    """Return when the next wave may be announced: after the current one and its rest."""
     free = (
         (wave.ended_at or max(wave.ends_about or now, now))
         + waves.rest_after(rollout, wave.hosts, rollout.left)
@@ -129,7 +129,7 @@ def _free_at(rollout: Rollout, now: datetime) -> datetime:
 
 
 def _expected(hosts: Iterable[HostName], candidates: Candidates, *, at: datetime) -> Expected:
-    """Return when a wave that is announced at a moment starts and ends: the slowest host decides."""
+    """Return the times of a wave that is announced at `at`. The slowest host decides."""
     shapes = dict.fromkeys(map(candidates.stages, hosts))
     each = [tuple(_stages(stages, at=at)) for stages in shapes]
     together = ((stage for stage in level if stage is not None) for level in zip_longest(*each))
@@ -143,7 +143,7 @@ def _expected(hosts: Iterable[HostName], candidates: Candidates, *, at: datetime
 
 
 def _stages(stages: Stages, *, at: datetime) -> Iterator[Expected]:
-    """Yield when each stage of an order on a host is to be expected."""
+    """Yield the times of the stages of one host."""
     for stage, timing in stages:
         at = timing.announce_at(at) or at
         start = timing.not_before(at)
@@ -160,7 +160,7 @@ def _slower(one: Expected, other: Expected) -> Expected:
     )
 
 
-# Further warnings of one kind are counted; and of the hosts that come later so many are asked why.
+# How many warnings of one kind are listed, the rest being counted; how many later hosts are examined.
 MOST, LOOKED_AT = 5, 20
 WINDOWS = "other hosts wait for the windows of their projects"
 
@@ -168,14 +168,14 @@ WINDOWS = "other hosts wait for the windows of their projects"
 def warnings(
     rollout: Rollout, survey: HostSurvey, expected: Sequence[Expected], *, policy: Policy
 ) -> Iterator[str]:
-    """Return what is unexpected about planned waves, and when they come."""
+    """Yield warnings about the number, size and times of the planned waves."""
     yield from more_waves_to_empty(rollout, survey)
     yield from smaller_waves(rollout, survey)
     yield from cut_hosts(rollout, survey, expected, policy=policy)
 
 
 def more_waves_to_empty(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
-    """Say that waves were cut so that machines find hosts like theirs, if there would be fewer else."""
+    """Warn if evacuation limits cause more waves."""
     whole = waves.without_evacuation_limits(rollout, survey)
     if len(whole) < len(rollout.planned):
         racked = any(
@@ -188,7 +188,7 @@ def more_waves_to_empty(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
 
 
 def smaller_waves(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
-    """Say why waves have fewer hosts than may be done at once, though there are more."""
+    """Warn if waves have fewer hosts than the limit, and explain why."""
     planned, limits = rollout.planned, waves.limits(rollout, survey)
     hosts = list(chain.from_iterable(wave.hosts for wave in planned))
     canaries = frozenset(rollout.canaries)
@@ -197,7 +197,7 @@ def smaller_waves(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
     for wave in planned[:-1]:
         after += len(wave.hosts)
         others = hosts[after : after + LOOKED_AT]
-        if not canaries.isdisjoint(wave.hosts):  # no others join them, whatever they carry
+        if not canaries.isdisjoint(wave.hosts):  # only canaries join canaries
             others = [host for host in others if host in canaries]
         if len(wave.hosts) < rollout.hosts_at_once:
             for why in limits.why_no_more(wave.hosts, others):
@@ -213,7 +213,7 @@ def smaller_waves(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
 def cut_hosts(
     rollout: Rollout, survey: HostSurvey, expected: Sequence[Expected], *, policy: Policy
 ) -> Iterator[str]:
-    """Say which hosts are cut by the end of a window: their later stages wait for the next one."""
+    """Warn about hosts whose later stages wait for another window."""
     candidates = Candidates(rollout, survey, policy)
     cut = (
         (host, rest)
@@ -230,7 +230,7 @@ def cut_hosts(
 
 
 def on_one_host(survey: HostSurvey) -> Sequence[str]:
-    """Return a warning for each group that has every member on one host: no wave can spare it."""
+    """Return a warning for each group with all its members on one host."""
     carrying: dict[GroupName, dict[HostName, int]] = {}
     for host, footprint in survey.footprints.items():
         for group, counts in footprint.counts.items():

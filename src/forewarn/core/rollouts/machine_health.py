@@ -1,10 +1,9 @@
-"""Whether machines are well again after their work: what pauses a rollout though no step has failed.
+"""Check that machines are healthy after their work. If not, the rollout pauses although no step has failed.
 
-A machine is not well while it does not poll again, where that is asked for, and while its hypervisor says
-that it is off, as an import has found it.
+A machine is unhealthy while it does not poll again (if the rollout requires that), and while an import from
+its hypervisor reports that it is off.
 
-The time they have for that counts from when their work is over, or should be: so no limit is too short for
-the work itself.
+The time limit counts from the end of the work, or from its expected end, so it need not include the work.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,13 +15,13 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.time_formats import format_span
 from forewarn.core.policy import Policy
+from forewarn.core.time_formats import format_span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnwellMachine:
-    """A machine that is not well yet after its work, and how that is known."""
+    """A machine that is not healthy yet after its work, and the evidence."""
 
     step: Step
     reason: str
@@ -31,7 +30,7 @@ class UnwellMachine:
 def silent(
     rollout: Rollout, orders: Iterable[Order], seen: Mapping[MachineId, datetime]
 ) -> tuple[UnwellMachine, ...]:
-    """Find the machines that polled before their work and have not since; `seen` has the newest polls."""
+    """Return the machines that polled before their work and not since. `seen` has their last polls."""
     if not rollout.terms.require_poll or rollout.aborting:
         return ()
     return tuple(
@@ -42,24 +41,24 @@ def silent(
 
 
 def recent(rollout: Rollout, *, now: datetime) -> tuple[Wave, ...]:
-    """Return the waves whose machines may still take their time to be well."""
+    """Return the waves whose machines are still within the time limit."""
     limit = now - rollout.terms.health
     return tuple(wave for wave in rollout.begun if wave.ended_at is None or wave.ended_at >= limit)
 
 
 def treated(rollout: Rollout, orders: Iterable[Order]) -> tuple[Step, ...]:
-    """Return the steps that are done, of machines that no person has excused."""
+    """Return the finished steps of machines that no operator has excused."""
     return () if rollout.aborting else tuple(_steps(rollout, orders, StepState.DONE))
 
 
 def off(steps: Iterable[Step], stopped: Collection[MachineId]) -> tuple[UnwellMachine, ...]:
-    """Return the machines that others have stopped since their work."""
+    """Return the machines that were stopped outside forewarn since their work."""
     reason = "is off, as its hypervisor says,"
     return tuple(UnwellMachine(step=step, reason=reason) for step in steps if step.machine in stopped)
 
 
 def is_stopped_by_others(records: Iterable[Record]) -> bool:
-    """Return whether the newest records of a stopped machine say that forewarn has not stopped it itself."""
+    """Return whether a machine was stopped outside forewarn, from its records, newest first."""
     for record in records:
         if record.kind == Kind.STEP_DONE:
             return False
@@ -76,7 +75,7 @@ def unwell(
     now: datetime,
     policy: Policy,
 ) -> dict[MachineId, Waiting]:
-    """Return the machines that have not become healthy in time."""
+    """Return the machines that have exceeded the time limit."""
     limit = rollout.terms.health
     span, work = format_span(limit), expected_work(rollout, policy)
     slow = {
@@ -102,29 +101,24 @@ def look_at(
     now: datetime,
     policy: Policy,
 ) -> datetime | None:
-    """Return when the next machine should be healthy: one that is worked on, or one that is not well yet."""
+    """Return when the next machine reaches the time limit."""
     begun = (step.begun_at for step in _steps(rollout, orders, StepState.RUNNING))
-    over = (moment + expected_work(rollout, policy) for moment in begun if moment is not None)
-    moments = (*over, *(each.step.ended_at for each in quiet if each.step.ended_at is not None))
-    limits = (moment + rollout.terms.health for moment in moments)
-    return min((moment for moment in limits if moment > now), default=None)
+    over = (time + expected_work(rollout, policy) for time in begun if time is not None)
+    times = (*over, *(each.step.ended_at for each in quiet if each.step.ended_at is not None))
+    limits = (time + rollout.terms.health for time in times)
+    return min((time for time in limits if time > now), default=None)
 
 
 def expected_work(rollout: Rollout, policy: Policy) -> timedelta:
-    """Return how long a stage of a host is expected to take."""
+    """Return the expected duration of one stage on a host."""
     return rollout.terms.expected or policy.expected_work
 
 
 def _steps(rollout: Rollout, orders: Iterable[Order], state: StepState) -> Iterator[Step]:
     excused = frozenset(rollout.excused)
-    for step in (step for order in orders for step in _watched(order, state)):
-        if step.state is state and step.machine not in excused:
-            yield step
-
-
-def _watched(order: Order, state: StepState) -> Iterator[Step]:
-    """Return the steps that are watched here: how long a host is away is watched by its own order."""
-    with_host = state is StepState.RUNNING
-    for stage in order.stages:
-        if not (with_host and stage.kind is StageKind.HOST):
-            yield from stage.steps
+    for order in orders:
+        for stage in order.stages:
+            # The order itself watches how long a host is away.
+            if state is StepState.RUNNING and stage.kind is StageKind.HOST:
+                continue
+            yield from (step for step in stage.steps if step.state is state and step.machine not in excused)

@@ -1,7 +1,7 @@
-"""What a rollout does next: which hosts may be announced now, and why all others wait.
+"""Plan the next wave of a rollout: which hosts may be announced now, and why the others wait.
 
-Nothing here places or cancels orders; it says which are to be. Deciding twice changes nothing the second
-time. Only one wave is under way at a time; what is not begun is cut anew when machines have moved.
+The functions only decide: they neither place nor cancel orders, and they are idempotent. One wave is under
+way at a time. The other waves are planned again after machines have moved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,20 +13,20 @@ from forewarn.core.basic_types import GroupName, HostName, OrderId
 from forewarn.core.model.constraints import ArmedDomain, Waiting
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health, waves
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.progress import Orders, UnwellMachines, unfinished
+from forewarn.core.time_formats import format_time
 
-# How often a machine that must poll again is asked after: guests poll once a second.
+# How often to check whether a machine has polled again. Guests poll once a second.
 LOOK_FOR_POLLS = timedelta(seconds=5)
 
 _ONE_ARMED = ArmedDomain(events=1)
 
 
 def rest_ends_at(rollout: Rollout) -> datetime | None:
-    """Return when the gap after the last wave is over, or the time that canaries are watched."""
+    """Return when the rest after the last wave is over: the gap, or the soak time of the canaries."""
     rests = [
         wave.ended_at + waves.rest_after(rollout, wave.hosts, rollout.left)
         for wave in rollout.begun
@@ -36,14 +36,16 @@ def rest_ends_at(rollout: Rollout) -> datetime | None:
 
 
 def is_ready(rollout: Rollout, *, now: datetime) -> bool:
-    """Return whether the next wave may be chosen."""
+    """Return whether the next wave may be chosen now."""
     going = rollout.open and rollout.state is RolloutState.RUNNING and not rollout.aborting
     resting = rest_ends_at(rollout)
     return going and not unfinished(rollout) and bool(rollout.left) and (resting is None or resting <= now)
 
 
-def rest(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime, policy: Policy) -> Rollout:
-    """Set when to look again: after the gap, when a machine should be healthy, or when an order changes."""
+def rest(
+    rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime, policy: Policy
+) -> Rollout:
+    """Set when to look at a rollout without a new wave again, unless an order changes before."""
     if rollout.state is not RolloutState.RUNNING or rollout.aborting:
         return replace(rollout, due_at=None)
     under_way = unfinished(rollout)
@@ -66,9 +68,9 @@ def rest(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: d
 def next_wave(
     rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> tuple[Rollout, tuple[HostName, ...]]:
-    """Cut anew what is not begun, and choose the hosts that may be announced now.
+    """Plan the remaining waves again, and choose the hosts that may be announced now.
 
-    If there is none, it is looked at again when the first window lets it, or when the fleet changes.
+    If there is none, the rollout waits for the first window, or for a change of the fleet.
     """
     rollout = replan(_without_departed(rollout, survey), survey)
     if not rollout.left:
@@ -87,7 +89,7 @@ def next_wave(
 
 
 def why_stuck(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
-    """Return why none of the hosts left will ever be done unless a person helps; "" if one may be."""
+    """Return why none of the next hosts can be announced without an operator's help, or ""."""
     candidates, ends = Candidates(rollout, survey, policy), []
     for host in waves.turn_of(rollout, rollout.left):
         stuck = [wait for wait in candidates.why_not(host, now=now) if wait.stuck]
@@ -98,25 +100,25 @@ def why_stuck(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Po
 
 
 def why_impossible(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
-    """Return why a rollout cannot go on as the fleet is now: its plan would be refused; "" if it can."""
+    """Return why a rollout cannot go on with the present fleet, or ""."""
     rollout = _without_departed(rollout, survey)
     candidates = Candidates(rollout, survey, policy)
     for host in rollout.left:
         timing = candidates.timing(host)
         if timing.announce_at(now) is None:
             return "; ".join(map(str, timing.why_not_announce(host, now=now)))
-    # What is under way may make room for others.
+    # The wave under way may free capacity for the others.
     return "" if unfinished(rollout) else why_stuck(rollout, survey, now=now, policy=policy)
 
 
 def _without_departed(rollout: Rollout, survey: HostSurvey) -> Rollout:
-    """Forget hosts that have left the fleet before their turn."""
+    """Remove hosts that have left the fleet before their turn."""
     gone = {host for host in rollout.left if host not in survey.hosts}
     return replace(rollout, hosts=tuple(host for host in rollout.hosts if host not in gone))
 
 
 def replan(rollout: Rollout, survey: HostSurvey) -> Rollout:
-    """Cut anew what is not begun, unless it still holds good."""
+    """Plan the remaining waves again, unless they are still valid."""
     if waves.limits(rollout, survey).allow(rollout.planned, rollout.left):
         return rollout
     return replace(rollout, waves=(*rollout.begun, *waves.cut(rollout, survey, rollout.left)))
@@ -130,7 +132,7 @@ def begin(
     now: datetime,
     ends_about: datetime | None = None,
 ) -> Rollout:
-    """Turn the first planned wave into one whose hosts have orders, or the first of them."""
+    """Begin the first planned wave with the orders of its first hosts."""
     first, *rest = rollout.planned
     orders = tuple(placed[host] for host in first.hosts[: len(placed)])
     wave = replace(first, state=WaveState.ANNOUNCED, orders=orders, announced_at=now, ends_about=ends_about)
@@ -142,7 +144,7 @@ def begin(
 def still_announceable(
     rollout: Rollout, hosts: Sequence[HostName], survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> tuple[HostName, ...]:
-    """Return those of hosts that are coming which may still be announced: the fleet may have changed."""
+    """Return the hosts of a begun wave that may still get orders. The fleet may have changed."""
     candidates = Candidates(rollout, survey, policy)
     there = (host for host in hosts if host in survey.hosts)
     return waves.limits_now(rollout, survey).pick(
@@ -153,9 +155,9 @@ def still_announceable(
 def go_on(
     rollout: Rollout, asked: Sequence[HostName], placed: Mapping[HostName, OrderId], *, now: datetime
 ) -> Rollout:
-    """Give the next hosts of the wave under way their orders; those that got none are left to do.
+    """Add orders to the wave under way. Hosts that got no order return to the plan.
 
-    A wave is announced with its first order, and there is none if no host gets one.
+    A wave is announced with its first order. Without any order, the wave is dropped.
     """
     wave = rollout.begun[-1]
     announced_at = wave.announced_at if wave.orders else now
@@ -169,7 +171,7 @@ def go_on(
 
 
 def _conflicts(wave: Wave, after: Wave, survey: HostSurvey) -> tuple[Waiting, ...]:
-    """Return the update domains of the next wave that wait for one of this wave."""
+    """Return the groups of the next wave that wait for an update domain of this wave."""
     announced: dict[GroupName, dict[int, ArmedDomain]] = {}
     for host in wave.hosts:
         footprint = survey.footprint(host)
@@ -180,16 +182,16 @@ def _conflicts(wave: Wave, after: Wave, survey: HostSurvey) -> tuple[Waiting, ..
 
 
 def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
-    """Return for everything that is not begun why it waits, in the order of the waves."""
+    """Return why the hosts that have not begun wait, in the order of the waves."""
     if not rollout.open or rollout.aborting:
         return rollout.waiting
     begun, under_way = len(rollout.begun), unfinished(rollout)
-    # What kept a host when a wave began was looked at then; a window may have opened since.
+    # Reasons date from the start of a wave. A window may have opened since.
     kept = tuple(wait for wait in rollout.waiting if wait.until is None or wait.until > now)
     turns = tuple(
         Waiting(what=host, reason=f"wave {number} waits for wave {number - 1}")
         for number, wave in enumerate(rollout.planned, start=begun + 1)
-        # The next wave waits for one that is under way, or else for what is said beside this.
+        # If no wave is under way, the next wave waits only for the other reasons.
         if number > begun + 1 or under_way
         for host in wave.hosts
     )
@@ -197,7 +199,7 @@ def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
     gap: tuple[Waiting, ...] = ()
     if resting is not None and resting > now:
         soaking = resting > max(wave.ended_at or now for wave in rollout.begun) + rollout.gap
-        rest_ = "the canaries to prove themselves" if soaking else f"the gap after wave {begun}"
+        rest_ = "the soak time of the canaries" if soaking else f"the gap after wave {begun}"
         reason = f"wave {begun + 1} waits for {rest_}, until {format_time(resting)}"
         gap = tuple(Waiting(what=host, reason=reason, until=resting) for host in rollout.planned[0].hosts)
     return (*kept, *gap, *turns)

@@ -1,7 +1,7 @@
-"""How hosts are cut into waves.
+"""Split hosts into waves.
 
-The hosts of a wave carry no two update domains of one group, and leave every group its healthy machines.
-Where machines move, half of a rack, and of hosts that are alike, is left to take them.
+The hosts of a wave carry no two update domains of one group, and leave every group its healthy machines. If
+machines move, half of each rack and of each set of interchangeable hosts is left as their target.
 """
 
 from collections import Counter
@@ -17,52 +17,53 @@ from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.rollouts.emptying import EvacuationLimit, evacuation_limits
 
-# Looking for fewer waves takes several times as long; a tenth less of them would not be worth that.
+# The search for fewer waves takes several times as long, and is not worth it for one wave in ten.
 _GOOD_ENOUGH = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLimits:
-    """What a wave may hold: so many hosts, and no more of each group and rack than it can do without."""
+    """The limits of a wave: its number of hosts, and the machines and racks that it may disturb."""
 
     survey: HostSurvey
     at_once: int
     spare: Mapping[GroupName, int]
-    # Of hosts that are emptied.
+    # The limits of hosts that are evacuated.
     emptying: Mapping[HostName, tuple[EvacuationLimit, ...]] = field(default_factory=dict)
 
     def cut(self, hosts: Iterable[HostName]) -> tuple[Wave, ...]:
-        """Cut hosts into waves: as they come, unless the hardest first make fewer of them."""
+        """Split hosts into waves in the given order, or the most constrained first if that needs fewer."""
         hosts = tuple(hosts)
-        waves = self.as_they_come(hosts)
+        waves = self.in_order(hosts)
         fewest = max(_fewest(map(self.survey.footprint, hosts)), -(-len(hosts) // self.at_once))
         if len(waves) > fewest * _GOOD_ENOUGH:
-            waves = min(waves, self.hardest_first(hosts), key=len)
+            waves = min(waves, self.most_constrained_first(hosts), key=len)
         if self.emptying:
-            waves = min(self._refilled(hosts), waves, key=len)
+            waves = min(self._halved(hosts), waves, key=len)
         return tuple(Wave(hosts=tuple(wave.hosts)) for wave in waves)
 
-    def _refilled(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
-        """Cut hosts as if all could be emptied at once, and those waves again; first the first half of each.
+    def _halved(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
+        """Split hosts without evacuation limits, then split each of these waves with them.
 
-        So the hosts that were just emptied are not the only ones to take the other halves.
+        All first halves come before the second halves. Otherwise the machines of a second half could only go
+        to the first half, which was just evacuated.
         """
-        parts = [self.as_they_come(wave.hosts) for wave in replace(self, emptying={}).cut(hosts)]
+        parts = [self.in_order(wave.hosts) for wave in replace(self, emptying={}).cut(hosts)]
         return [part for turn in zip_longest(*parts) for part in turn if part is not None]
 
-    def hardest_first(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
-        """Put the host that fits the fewest waves into the first of them, and so on (DSATUR)."""
+    def most_constrained_first(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
+        """Repeatedly place the host that fits the fewest waves into the first of them (DSATUR)."""
         conflicts = _conflicts([self.survey.footprint(host) for host in hosts])
         waves: list[WaveBuilder] = []
-        kept_out: list[int] = []  # from each wave, as a set of bits
-        closed = [0] * len(hosts)  # how many waves each host is kept out of
+        kept_out: list[int] = []  # the hosts that conflict with each wave, as a bit set
+        closed = [0] * len(hosts)  # how many waves each host conflicts with
         left = (1 << len(hosts)) - 1
         queue = [(0, -conflicts[index].bit_count(), index) for index in range(len(hosts))]
         heapify(queue)
         while queue:
             known, _, index = heappop(queue)
             if not left >> index & 1 or -known != closed[index]:
-                continue  # it was put in since, or is there again with more waves closed to it
+                continue  # it was placed already, or is queued again with more conflicts
             left &= ~(1 << index)
             place = self._first_open(index, hosts[index], waves, kept_out)
             if place == len(waves):
@@ -76,21 +77,21 @@ class WaveLimits:
         turn = {host: index for index, host in enumerate(hosts)}
         for wave in waves:
             ordered = tuple(sorted(wave.hosts, key=turn.__getitem__))
-            # One that takes more of a group than can be spared must stay the first.
+            # A host that disturbs more of a group than it can spare fits only as the first of a wave.
             wave.hosts = list(ordered if self.pick(ordered) == ordered else wave.hosts)
         return sorted(waves, key=lambda wave: turn[wave.hosts[0]])
 
     def _first_open(
         self, index: int, host: HostName, waves: "Sequence[WaveBuilder]", kept_out: Sequence[int]
     ) -> int:
-        """Return the first wave that a host fits; one more than there are, if it fits none."""
+        """Return the index of the first wave that a host fits, or the number of waves."""
         for place, wave in enumerate(waves):
             if not kept_out[place] >> index & 1 and len(wave.hosts) < self.at_once and wave.fits(host):
                 return place
         return len(waves)
 
-    def as_they_come(self, hosts: Iterable[HostName]) -> "list[WaveBuilder]":
-        """Put each host, in order, into the first wave that it fits."""
+    def in_order(self, hosts: Iterable[HostName]) -> "list[WaveBuilder]":
+        """Place each host, in the given order, into the first wave that it fits."""
         waves: list[WaveBuilder] = []
         roomy: list[WaveBuilder] = []
         for host in hosts:
@@ -105,7 +106,7 @@ class WaveLimits:
         return waves
 
     def pick(self, hosts: Iterable[HostName]) -> tuple[HostName, ...]:
-        """Choose the hosts of one wave, in order."""
+        """Choose the hosts of one wave, in the given order."""
         wave = WaveBuilder(self)
         for host in hosts:
             if len(wave.hosts) >= self.at_once:
@@ -115,14 +116,14 @@ class WaveLimits:
         return tuple(wave.hosts)
 
     def why_no_more(self, taken: Iterable[HostName], others: Iterable[HostName]) -> Sequence[str]:
-        """Return why a wave takes none of other hosts beside its own; "" of one that it could take."""
+        """Return why a wave takes none of the other hosts; "" stands for a host that it could take."""
         wave = WaveBuilder(self)
         for host in taken:
             wave.take(host)
         return list(dict.fromkeys(wave.obstacle(host) for host in others))
 
     def allow(self, planned: Sequence[Wave], hosts: Iterable[HostName]) -> bool:
-        """Whether planned waves are still right for these hosts: machines move."""
+        """Return whether planned waves are still valid for these hosts. Machines may have moved."""
         if sorted(host for wave in planned for host in wave.hosts) != sorted(hosts):
             return False
         return all(self.pick(wave.hosts) == wave.hosts for wave in planned)
@@ -131,14 +132,14 @@ class WaveLimits:
 def cut(
     rollout: Rollout, survey: HostSurvey, hosts: Sequence[HostName], coming: WaveLimits | None = None
 ) -> tuple[Wave, ...]:
-    """Cut hosts into waves that are yet to come: canaries first, and apart."""
+    """Split hosts into planned waves, with the canaries in waves of their own, first."""
     first, coming = turn_of(rollout, hosts), coming or limits(rollout, survey)
     early = frozenset(first)
     return (*coming.cut(first), *coming.cut(host for host in hosts if host not in early))
 
 
 def without_evacuation_limits(rollout: Rollout, survey: HostSurvey) -> tuple[Wave, ...]:
-    """Return the waves that are yet to come as they would be if all hosts could be emptied at once."""
+    """Return the planned waves as they would be without evacuation limits."""
     coming = limits(rollout, survey)
     if not coming.emptying:
         return rollout.planned
@@ -148,9 +149,9 @@ def without_evacuation_limits(rollout: Rollout, survey: HostSurvey) -> tuple[Wav
 def choose(
     rollout: Rollout, planned: Sequence[Wave], free: Collection[HostName], limits: WaveLimits
 ) -> tuple[HostName, ...]:
-    """Choose the hosts of the next wave: the first one planned, or those of it that are free, and others.
+    """Choose the hosts of the next wave: the first planned wave, or its free hosts and others that fit.
 
-    What the plan has put together comes first, so that few waves remain few where a host has to wait.
+    Hosts of the first wave are preferred, so that a waiting host does not cause many more waves.
     """
     first = planned[0].hosts
     if all(host in free for host in first):
@@ -160,34 +161,34 @@ def choose(
 
 
 def without(planned: Iterable[Wave], taken: Iterable[HostName]) -> tuple[Wave, ...]:
-    """Return planned waves without hosts that have come before their turn."""
+    """Return planned waves without hosts that were chosen early."""
     gone = frozenset(taken)
     left = (tuple(host for host in wave.hosts if host not in gone) for wave in planned)
     return tuple(Wave(hosts=hosts) for hosts in left if hosts)
 
 
 def turn_of(rollout: Rollout, left: Sequence[HostName]) -> Sequence[HostName]:
-    """Return those of the hosts that are left whose turn it is: no others before the last canary."""
+    """Return the remaining hosts that may be next: the canaries, or all hosts after the last canary."""
     canaries = frozenset(rollout.canaries)
     return [host for host in left if host in canaries] or left
 
 
 def rest_after(rollout: Rollout, hosts: Sequence[HostName], left: Sequence[HostName]) -> timedelta:
-    """Return how long nothing is announced after a wave: the gap, and longer after the last canaries."""
+    """Return the rest after a wave: the gap, or the soak time after the last canaries."""
     canaries = frozenset(rollout.canaries)
     last = not canaries.isdisjoint(hosts) and canaries.isdisjoint(left)
     return max(rollout.gap, rollout.terms.soak) if last else rollout.gap
 
 
 def limits(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
-    """Return the limits of waves that are yet to come, when all machines are well."""
+    """Return the limits of planned waves, as if all machines were healthy."""
     spare = {group: budget.at_best for group, budget in survey.budgets.items()}
     spare |= {group: min(most, spare.get(group, most)) for group, most in survey.at_most.items()}
     return _limits(rollout, survey, spare)
 
 
 def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
-    """Return the limits of a wave that is announced now."""
+    """Return the limits of a wave that is announced now, with the machines that are healthy now."""
     spare = {group: budget.spare for group, budget in survey.budgets.items()}
     left = {group: most - survey.frozen(group) for group, most in survey.at_most.items()}
     spare |= {group: min(most, spare.get(group, most)) for group, most in left.items()}
@@ -201,9 +202,9 @@ def _limits(rollout: Rollout, survey: HostSurvey, spare: Mapping[GroupName, int]
 
 
 def _fewest(footprints: Iterable[Footprint]) -> int:
-    """Return how many waves there are at least.
+    """Return a lower bound for the number of waves.
 
-    No two domains of a group are in one wave, nor is anything of it beside a host with several.
+    A wave holds one domain of a group, or one host with several of its domains.
     """
     domains: dict[GroupName, set[int]] = {}
     divided: Counter[GroupName] = Counter()
@@ -218,7 +219,7 @@ def _fewest(footprints: Iterable[Footprint]) -> int:
 
 
 def _conflicts(footprints: Sequence[Footprint]) -> list[int]:
-    """Return which hosts cannot be in one wave, for the domains that they carry: a set of bits for each."""
+    """Return for each host a bit set of the hosts that its update domains exclude from its wave."""
     carrying: dict[GroupName, int] = {}
     of_domain: dict[tuple[GroupName, int], int] = {}
     for index, footprint in enumerate(footprints):
@@ -227,22 +228,16 @@ def _conflicts(footprints: Sequence[Footprint]) -> list[int]:
             if len(counts) == 1:
                 (domain,) = counts
                 of_domain[group, domain] = of_domain.get((group, domain), 0) | 1 << index
-    return [_others(index, footprint, carrying, of_domain) for index, footprint in enumerate(footprints)]
-
-
-def _others(
-    index: int,
-    footprint: Footprint,
-    carrying: Mapping[GroupName, int],
-    of_domain: Mapping[tuple[GroupName, int], int],
-) -> int:
-    mine, others = 1 << index, 0
-    for group, counts in footprint.counts.items():
-        if carrying[group] == mine:
-            continue
-        same = of_domain[group, next(iter(counts))] if len(counts) == 1 else mine
-        others |= carrying[group] & ~same
-    return others & ~mine
+    found = []
+    for index, footprint in enumerate(footprints):
+        mine, others = 1 << index, 0
+        for group, counts in footprint.counts.items():
+            if carrying[group] == mine:  # as for all standalone machines
+                continue
+            same = of_domain[group, next(iter(counts))] if len(counts) == 1 else mine
+            others |= carrying[group] & ~same
+        found.append(others & ~mine)
+    return found
 
 
 def _bits(number: int) -> Iterator[int]:
@@ -253,7 +248,7 @@ def _bits(number: int) -> Iterator[int]:
 
 
 class WaveBuilder:
-    """The hosts of a wave that is being put together."""
+    """A wave under construction."""
 
     def __init__(self, limits: WaveLimits) -> None:
         self.hosts: list[HostName] = []
@@ -263,11 +258,11 @@ class WaveBuilder:
         self._emptied: Counter[EvacuationLimit] = Counter()
 
     def fits(self, host: HostName) -> bool:
-        """Whether a host can join."""
+        """Return whether a host can join."""
         return not self.obstacle(host)
 
     def obstacle(self, host: HostName) -> str:
-        """Return why a host cannot join; the first one can always, for nothing smaller can be done."""
+        """Return why a host cannot join, or "". The first host can always join: a wave has at least one."""
         if not self.hosts:
             return ""
         footprint = self._limits.survey.footprint(host)
@@ -281,7 +276,7 @@ class WaveBuilder:
         return next((limit.why for limit in full), "")
 
     def take(self, host: HostName) -> None:
-        """Let a host join."""
+        """Add a host."""
         self.hosts.append(host)
         footprint = self._limits.survey.footprint(host)
         for group, counts in footprint.counts.items():

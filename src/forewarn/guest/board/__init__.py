@@ -1,1 +1,1 @@
-"""The documents of all groups, kept in memory ready to send, and the machines that may ask for them."""
+"""The board: all documents in memory, ready to send, and the machines that may get them."""

@@ -1,7 +1,4 @@
-"""The board: what every machine would be sent, ready to send.
-
-It changes on the guest loop only, by deltas, and answers from memory.
-"""
+"""The board: the documents of all groups, ready to send. Only the guest loop changes it, by deltas."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,24 +17,24 @@ from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.wire.azure import VERSIONS, write_document
 from forewarn.wire.texts import canonical
 
-Key: TypeAlias = str | int  # an address, or the port of a listener of the machine's own, or its id
+Key: TypeAlias = str | int  # an address, the port of a machine's own listener, or a machine's id
 
 NO_TAGS: Mapping[str, str] = MappingProxyType({})
-# What follows the opening of a 304.
+# The part of a 304 after the common headers.
 UNMODIFIED = b'ETag: "%b"\r\n\r\n'
 JSON = b"Content-Type: application/json; charset=utf-8\r\n"
 
 
 class Board:
-    """All machines and groups; which have polled; which requests wait for a change."""
+    """All groups and machines, their polls, and the requests that wait for a change."""
 
     def __init__(self, *, lineage: str) -> None:
         self._lineage = lineage
         self.groups: dict[GroupName, BoardGroup] = {}
-        self._members: dict[Key, BoardMachine] = {}
+        self.members: dict[Key, BoardMachine] = {}  # by id
         self.networks: dict[str, dict[Key, BoardMachine]] = {}
         self.ports: dict[Key, BoardMachine] = {}
-        self.unknown_callers = Allowance()  # what all unknown callers share
+        self.unknown_callers = Allowance()  # shared by all unknown callers
         self.waiting = Waiters()
         self.polled: dict[BoardGroup, float] = {}
         self.seen: dict[BoardMachine, float] = {}
@@ -45,39 +42,30 @@ class Board:
         self.number = 0
 
     def __len__(self) -> int:
-        return len(self._members)
+        return len(self.members)
 
     def network(self, name: str) -> dict[Key, BoardMachine]:
-        """Return the machines of a network by address: a view that stays up to date."""
+        """Return the machines of a network by address, as a live view."""
         return self.networks.setdefault(name, {})
 
-    def group(self, name: GroupName) -> BoardGroup | None:
-        """Find a group."""
-        return self.groups.get(name)
-
-    @property
-    def members(self) -> Mapping[Key, BoardMachine]:
-        """All machines by id: a view that stays up to date."""
-        return self._members
-
-    # What changes.
+    # Changes
 
     def set_rehearsal(self, machine: MachineId, state: RehearsalState | None) -> None:
-        """Give a machine a part in a rehearsal, or take it; no matter if the machine is gone."""
-        member = self._members.get(machine)
+        """Add a machine to a rehearsal, or remove it; ignore a machine that has been removed."""
+        member = self.members.get(machine)
         if member is not None:
             member.rehearsal = state
             self.waiting.wake((member.group.name,))
 
     def wake_rehearsal(self, machine: MachineId, state: RehearsalState) -> None:
-        """Let those look again who wait, if a machine still has this part."""
-        member = self._members.get(machine)
+        """Wake the requests of a machine's group, if the machine is still in this rehearsal."""
+        member = self.members.get(machine)
         if member is not None and member.rehearsal is state:
             self.waiting.wake((member.group.name,))
 
     def apply(self, delta: Delta) -> None:
-        """Bring the board up to date, and wake who waited for it."""
-        removed_groups, removed_machines = self._gone(delta)
+        """Apply changes, and wake the requests that wait for them."""
+        removed_groups, removed_machines = self._removed(delta)
         touched: set[GroupName] = set(removed_groups)
         changed: dict[GroupName, list[Event]] = {}
         for event in delta.changed_events:
@@ -89,21 +77,21 @@ class Board:
         for name, events in changed.items():
             if (unseen := self.groups.get(name)) is not None:  # its guests see no difference
                 unseen.keep(events)
-        for gone in removed_machines:
-            touched |= self._remove(gone)
+        for removed in removed_machines:
+            touched |= self._remove(removed)
         for machine in delta.machines:
-            touched |= self._place(machine)
+            touched |= self._set_machine(machine)
         for name in removed_groups:
-            self._dismiss(name)
+            self._remove_group(name)
         self.number = max(self.number, delta.number)
         self.waiting.wake(touched)
 
-    def _gone(self, delta: Delta) -> tuple[Collection[GroupName], Collection[MachineId]]:
-        """Return which groups and machines are gone: of a whole delta, those that it does not have."""
+    def _removed(self, delta: Delta) -> tuple[Collection[GroupName], Collection[MachineId]]:
+        """Return the removed groups and machines; those that a whole delta lacks are removed."""
         if not delta.whole:
             return delta.removed_groups, delta.removed_machines
         groups = self.groups.keys() - {group.name for group in delta.groups}
-        machines = self._members.keys() - {machine.id for machine in delta.machines}
+        machines = self.members.keys() - {machine.id for machine in delta.machines}
         return groups, {MachineId(str(id_)) for id_ in machines}
 
     def _group(self, name: GroupName) -> BoardGroup:
@@ -112,71 +100,71 @@ class Board:
             group = self.groups[name] = BoardGroup(name)
         return group
 
-    def _dismiss(self, name: GroupName) -> None:
+    def _remove_group(self, name: GroupName) -> None:
         group = self.groups.pop(name, None)
         if group is not None:
             self.polled.pop(group, None)
 
-    def _place(self, machine: Machine) -> set[GroupName]:
+    def _set_machine(self, machine: Machine) -> set[GroupName]:
         """Add or change a machine; return the groups in which a caller may now be another machine."""
         group = self._group(machine.group)
-        machine = _slimmed(machine, group)
-        member = self._members.get(machine.id)
+        machine = _compacted(machine, group)
+        member = self.members.get(machine.id)
         if member is None:
-            member = self._members[machine.id] = BoardMachine(machine, group)
-            self._reach(member)
+            member = self.members[machine.id] = BoardMachine(machine, group)
+            self._add_routes(member)
             return set()
         before = member.machine
         if before.mac != machine.mac:
-            member = self._anew(member)  # whoever is connected as this machine is looked at again
+            member = self._replaced(member)  # so that open connections check the MAC again
         member.machine = machine
         if before.project != machine.project:
-            member.rehearsal = None  # the other project may not be for rehearsals
-        if _whereabouts(before) == _whereabouts(machine):
+            member.rehearsal = None  # the new project may not allow rehearsals
+        if _route(before) == _route(machine):
             return set()
-        self._unreach(before, member)
+        self._remove_routes(before, member)
         member.group = group
         member.last_sent = NO_NEWS
-        self._reach(member)
+        self._add_routes(member)
         return {before.group, machine.group}
 
-    def _anew(self, member: BoardMachine) -> BoardMachine:
-        """Put another in the place of a machine, as it was."""
+    def _replaced(self, member: BoardMachine) -> BoardMachine:
+        """Replace the object of a machine by an equal one."""
         machine = member.machine
-        other = self._members[machine.id] = BoardMachine(machine, member.group)
+        other = self.members[machine.id] = BoardMachine(machine, member.group)
         other.rehearsal = member.rehearsal
-        self._unreach(machine, member)
-        self._reach(other)
+        self._remove_routes(machine, member)
+        self._add_routes(other)
         if (seen := self.seen.pop(member, None)) is not None:
             self.seen[other] = seen
         return other
 
     def _remove(self, machine: MachineId) -> set[GroupName]:
-        member = self._members.pop(machine, None)
+        member = self.members.pop(machine, None)
         if member is None:
             return set()
-        self._unreach(member.machine, member)
+        self._remove_routes(member.machine, member)
         self.seen.pop(member, None)
         return {member.machine.group}
 
-    def _reach(self, member: BoardMachine) -> None:
+    def _add_routes(self, member: BoardMachine) -> None:
         machine = member.machine
         if machine.address is not None:
             self.network(machine.network)[canonical(machine.address)] = member
         if machine.port is not None:
             self.ports[machine.port] = member
 
-    def _unreach(self, machine: Machine, member: BoardMachine) -> None:
-        """Remove a machine from where it was reached, unless another is reached there by now."""
+    def _remove_routes(self, machine: Machine, member: BoardMachine) -> None:
+        """Remove a machine's address and port, unless another machine has them now."""
         if machine.address is not None:
             _drop(self.network(machine.network), canonical(machine.address), member)
         if machine.port is not None:
             _drop(self.ports, machine.port, member)
 
-    # What is sent.
+    # Documents
 
     def rest(self, group: BoardGroup, version: int) -> bytes:
-        """Return all of an answer after its opening: headers of its own and the document."""
+        """Return the document as an answer without the common headers."""
         rest = group.rests[version]
         if rest is None:
             body = write_document(group.document, VERSIONS[version])
@@ -195,7 +183,7 @@ class Board:
         return group.etag
 
     def note_sent(self, member: BoardMachine, version: int, seconds: float) -> None:
-        """Remember which events a machine is being sent: those that name it, and that its version knows."""
+        """Record the events that a machine is sent: those that name it, in its api-version."""
         group = member.group
         if self.note_events(member, version, group.naming(member.machine.id), seconds):
             member.last_sent = group.news
@@ -203,7 +191,7 @@ class Board:
     def note_events(
         self, member: BoardMachine, version: int, events: Iterable[Event], seconds: float
     ) -> bool:
-        """Remember that a machine is being sent events; says whether its version knows all of them."""
+        """Record events that a machine is sent; return whether its api-version has all their types."""
         machine, known = member.machine.id, VERSIONS[version].types
         whole = True
         for event in events:
@@ -213,47 +201,47 @@ class Board:
                 whole = False
         return whole
 
-    # Who has asked.
+    # Polls
 
     def note(self, member: BoardMachine, seconds: float) -> None:
-        """Remember that a machine has polled."""
+        """Record that a machine has polled."""
         self.seen[member] = seconds
         self.polled[member.group] = seconds
 
     def last_polls(self) -> Callable[[Sequence[MachineId]], Mapping[MachineId, datetime]]:
-        """Return what tells when machines polled last, of all polls that are not handed over now.
+        """Return a function that looks up last polls which `take` has not returned yet.
 
-        Any thread may ask: `take` puts another table in the place of one that others look at.
+        Thread-safe, because `take` replaces the table instead of changing it.
         """
         seen = self.seen
 
         def find(machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
-            members = ((machine, self._members.get(machine)) for machine in machines)
+            members = ((machine, self.members.get(machine)) for machine in machines)
             found = ((machine, seen.get(member)) for machine, member in members if member is not None)
             return {machine: _moment(at) for machine, at in found if at is not None}
 
         return find
 
     def untaken_notices(self) -> Callable[[EventId], Mapping[MachineId, datetime]]:
-        """Return what tells which machines have been sent an event since the last `take_notices`, and when.
+        """Return a function that looks up which machines were sent an event since the last `take_notices`.
 
-        Any thread may ask.
+        Thread-safe.
         """
         sent = self.sent
 
         def find(event: EventId) -> Mapping[MachineId, datetime]:
-            # A dictionary is copied in one go, whatever the loop adds to it meanwhile.
+            # Copying a dictionary is atomic, so the loop may add to it.
             return {machine: _moment(at) for machine, at in sent.get(event, {}).copy().items()}
 
         return find
 
     def unsaved(self) -> bool:
-        """Return whether a machine has polled since the last `take`, or waits. Any thread may ask."""
+        """Whether a machine has polled since the last `take`, or waits. Thread-safe."""
         return bool(self.polled or self.waiting)
 
     def take(self, now: datetime) -> tuple[dict[GroupName, datetime], dict[MachineId, datetime]]:
-        """Hand over whose polls are new since the last call; one that still waits is polling now."""
-        # Polls that came together share their moment; a large fleet's are many.
+        """Return the groups and machines that polled since the last call; one that waits polls now."""
+        # Convert each moment once: many polls of a large fleet share it.
         moments = {at: _moment(at) for at in {*self.polled.values(), *self.seen.values()}}
         groups = {group.name: moments[at] for group, at in self.polled.items()}
         machines = {member.machine.id: moments[at] for member, at in self.seen.items()}
@@ -265,7 +253,7 @@ class Board:
         return groups, machines
 
     def take_notices(self) -> dict[EventId, dict[MachineId, datetime]]:
-        """Hand over which events machines have been sent since the last call, and when first."""
+        """Return the events that machines were sent since the last call, and when first."""
         sent, self.sent = self.sent, {}
         return {
             event: {machine: _moment(at) for machine, at in machines.items()}
@@ -273,8 +261,8 @@ class Board:
         }
 
 
-def _slimmed(machine: Machine, group: BoardGroup) -> Machine:
-    """Share what machines have in common, and leave out the host: there may be a hundred thousand."""
+def _compacted(machine: Machine, group: BoardGroup) -> Machine:
+    """Share equal values between machines and drop the host, to save memory in a large fleet."""
     return replace(
         machine,
         group=group.name,
@@ -289,8 +277,8 @@ def _slimmed(machine: Machine, group: BoardGroup) -> Machine:
     )
 
 
-def _whereabouts(machine: Machine) -> tuple[object, ...]:
-    """What decides who a caller is and whom it belongs to."""
+def _route(machine: Machine) -> tuple[object, ...]:
+    """Return the values that map a caller to a machine and its group."""
     return (machine.group, machine.network, machine.address, machine.port, machine.mac)
 
 

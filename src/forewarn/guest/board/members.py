@@ -1,4 +1,4 @@
-"""Groups and machines as the board has them, with their allowances and the requests that wait."""
+"""The groups and machines of the board, their rate limits, and the requests that wait."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,26 +13,26 @@ from forewarn.core.model.machine import Machine
 from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.wire.azure import VERSIONS
 
-# Additions of the interval must not turn the last token of a burst into one too many.
+# Compensates rounding errors, which would otherwise refuse the last token of a burst.
 ROUNDING = 1e-9
 
 
 class Allowance:
-    """What a machine, or all unknown callers together, have taken of what they may take."""
+    """The usage of a machine, or of all unknown callers together, that limits apply to."""
 
     __slots__ = ("connections", "due", "held")
 
     def __init__(self) -> None:
         self.connections = 0
         self.held = 0
-        self.due = 0.0  # when the bucket will be full again, in real time
+        self.due = 0.0  # the real time at which the token bucket is full again
 
 
 class Rate:
-    """So many requests a second, with a burst of twice as many.
+    """A rate limit: a token bucket that allows a burst of two seconds.
 
-    A bucket is full again at `due`; every request moves that by one interval, and may do so while it lies
-    no further ahead than a burst lasts. Without a limit the interval is nothing, and so is what it moves.
+    The bucket is full again at `due`. Each request moves `due` by one interval, if it is at most one burst
+    ahead of now. Without a limit the interval is zero.
     """
 
     __slots__ = ("interval", "slack")
@@ -43,7 +43,7 @@ class Rate:
         self.slack = (burst - 1) * self.interval + ROUNDING
 
     def admit(self, budget: Allowance, now: float) -> bool:
-        """Take a token if there is one."""
+        """Take a token; return False if there is none."""
         due = max(budget.due, now)
         if due - now > self.slack:
             return False
@@ -52,34 +52,34 @@ class Rate:
 
 
 NO_RESTS: tuple[None, ...] = (None,) * len(VERSIONS)
-# What a group's document is until something happens to it: one value for all of them.
+# The document of all new groups.
 NOTHING_YET = Document(incarnation=1, kind=GroupKind.STANDALONE, born=0, events=())
-# The news of a document without events; incarnations begin with 1.
+# The `news` of a document without events; incarnations begin with 1.
 NO_NEWS = 0
 
 
 class BoardGroup:
-    """A group as its guests see it: its document, and whether it is answered yet."""
+    """A group: its document, and when its guests are answered."""
 
     __slots__ = ("_named", "document", "etag", "name", "news", "ready", "rests", "unmodified")
 
     def __init__(self, name: GroupName) -> None:
         self.name = name
-        self.ready = inf  # service seconds from which polls are answered; never, while not enabled
+        self.ready = inf  # the service time from which polls are answered; inf while not enabled
         self.document = NOTHING_YET
         self.etag = b""
-        self.unmodified = b""  # what says that a caller has the document, after its opening
-        self.rests: tuple[bytes | None, ...] = NO_RESTS  # answers by version, after their opening
-        self.news = NO_NEWS  # which state of the events machines are to be sent
+        self.unmodified = b""  # a 304 without the common headers
+        self.rests: tuple[bytes | None, ...] = NO_RESTS  # answers by version, without the common headers
+        self.news = NO_NEWS  # identifies the current events
         self._named: dict[MachineId, list[Event]] | None = None
 
     @property
     def enabled(self) -> bool:
-        """Whether the feature is on."""
+        """Whether notice is enabled."""
         return self.ready != inf
 
     def update(self, group: Group, events: Iterable[Event]) -> None:
-        """Show another state of the group; what was built for the last one is dropped if it differs."""
+        """Set the state of the group; drop prepared answers if the document has changed."""
         self.ready = _ready(group)
         shown = document(group, events)
         if shown != self.document:
@@ -90,12 +90,12 @@ class BoardGroup:
             self._named = None
 
     def merged(self, changed: Iterable[Event]) -> Iterable[Event]:
-        """Return the listed events once some have changed."""
+        """Return the listed events with these changes."""
         known = {event.id: event for event in self.document.events}
         return (known | {event.id: event for event in changed}).values()
 
     def keep(self, changed: Iterable[Event]) -> None:
-        """Take events that look to guests as they did."""
+        """Store changed events whose changes guests cannot see."""
         listed = tuple(event for event in self.merged(changed) if event.listed)
         self.document = replace(self.document, events=listed)
         self._named = None
@@ -111,7 +111,7 @@ class BoardGroup:
 
 
 class BoardMachine(Allowance):
-    """A machine, as its requests are answered."""
+    """A machine: its group, its rehearsal, and the events that it was sent."""
 
     __slots__ = ("group", "last_sent", "machine", "rehearsal")
 
@@ -119,12 +119,12 @@ class BoardMachine(Allowance):
         super().__init__()
         self.machine = machine
         self.group = group
-        self.last_sent = NO_NEWS  # the state of the events that it was last sent
-        self.rehearsal: RehearsalState | None = None  # while it takes part in one
+        self.last_sent = NO_NEWS  # the `news` of its group when it was last sent events
+        self.rehearsal: RehearsalState | None = None
 
 
 class Waiters:
-    """The requests that wait, by group. One that is woken looks again, and may wait on."""
+    """The requests that wait, by group. A request that is woken checks its condition and may wait again."""
 
     def __init__(self) -> None:
         self._waiters: dict[GroupName, dict[asyncio.Future[None], BoardMachine]] = {}
@@ -136,18 +136,18 @@ class Waiters:
         return bool(self._waiters)
 
     def members(self) -> Iterator[BoardMachine]:
-        """List the machines whose requests wait."""
+        """Yield the machine of each request that waits."""
         for waiters in self._waiters.values():
             yield from waiters.values()
 
     def add(self, group: GroupName, machine: BoardMachine) -> asyncio.Future[None]:
-        """Wait for something to happen to a group."""
+        """Add a request that waits for a change of a group."""
         future = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(group, {})[future] = machine
         return future
 
     def remove(self, group: GroupName, future: asyncio.Future[None]) -> None:
-        """Wait no longer."""
+        """Remove a request."""
         waiters = self._waiters.get(group)
         if waiters is not None:
             waiters.pop(future, None)
@@ -155,18 +155,18 @@ class Waiters:
                 del self._waiters[group]
 
     def wake(self, groups: Iterable[GroupName]) -> None:
-        """Let the requests that wait in these groups look again."""
+        """Wake the requests of these groups."""
         for group in groups:
             for future in self._waiters.get(group, ()):
                 end(future)
 
     def wake_all(self) -> None:
-        """Let all requests look again."""
+        """Wake all requests."""
         self.wake(tuple(self._waiters))
 
 
 def end(future: asyncio.Future[None]) -> None:
-    """Stop waiting for something that may have come already."""
+    """Wake the request that waits on a future, if it still waits."""
     if not future.done():
         future.set_result(None)
 

@@ -1,4 +1,4 @@
-"""One guest's connection: an asyncio protocol that reads requests and keeps their answers in order."""
+"""The connection of a guest: an asyncio protocol that reads requests and answers them in order."""
 
 import asyncio
 from collections import deque
@@ -8,22 +8,22 @@ from typing import cast
 from forewarn.guest.answers import GuestAnswer, without_body
 from forewarn.guest.board.board import Key
 from forewarn.guest.board.members import Allowance, BoardMachine, end
-from forewarn.guest.http.connections import OpenConnections, Watchdog
+from forewarn.guest.http.connections import DeadlineTimer, OpenConnections
 from forewarn.guest.http.parser import TOO_MANY, RequestParser
 from forewarn.guest.http.refusals import Limit
 from forewarn.guest.requests import NOTHING, Poll, Request, RequestFault
-from forewarn.guest.routes import plan_of
+from forewarn.guest.routes import operation_of
 from forewarn.wire.texts import canonical
 
 CLOSE = b"Connection: close\r\n"
 KEEP_ALIVE = b"Connection: keep-alive\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CROWDED = RequestFault(503, "Too many connections", retry=True)
-UNASKED = ""
+UNKNOWN_MAC = ""
 
 
 class Connection(asyncio.Protocol):
-    """A connection, and the caller behind it, who is looked up anew for each request."""
+    """A connection and its caller; each request looks up the caller's machine again."""
 
     __slots__ = (
         "_began",
@@ -31,7 +31,9 @@ class Connection(asyncio.Protocol):
         "_connections",
         "_crowded",
         "_ending",
+        "_fast",
         "_find_poll",
+        "_handler",
         "_key",
         "_known",
         "_limits",
@@ -39,16 +41,14 @@ class Connection(asyncio.Protocol):
         "_mac",
         "_members",
         "_queue",
-        "_quick",
         "_quiet",
         "_reader",
         "_request",
-        "_service",
         "_task",
+        "_timer",
         "_times",
         "_touched",
         "_transport",
-        "_watchdog",
         "_writable",
         "address",
         "allowance",
@@ -61,47 +61,48 @@ class Connection(asyncio.Protocol):
     def __init__(
         self, endpoint: OpenConnections, members: Mapping[Key, BoardMachine], *, key: Key = ""
     ) -> None:
-        """Serve the machine that `members` has by this key, or without one by the address it calls from."""
+        """Serve the machine with this key in `members`; if omitted, the key is the source address."""
+        handler = endpoint.handler
         self._connections = endpoint
-        self._service = endpoint.service
+        self._handler = handler
         self._known = endpoint.known
-        # By hand, as in `quick`: what a poll needs is found without a step between.
+        # Kept here, because attribute lookups count on the fast path.
         self._find_poll = endpoint.known.get
-        self._quick = endpoint.quick
-        self._times = endpoint.service.times
-        self._limits = endpoint.service.settings.limits
+        self._fast = handler.answer_fast
+        self._times = handler.times
+        self._limits = handler.settings.limits
         self._members = members
         self._key = key
         self._by_address = key == ""
-        self._mac: str | None = UNASKED  # from which it was opened; None: that cannot be told
+        self._mac: str | None = UNKNOWN_MAC  # of the sender of the SYN; None if the system cannot tell
         self._loop = asyncio.get_running_loop()
-        self.allowance: Allowance = endpoint.service.board.unknown_callers
+        self.allowance: Allowance = handler.board.unknown_callers
         self._reader = RequestParser(self._limits)
         self._queue: deque[Request | RequestFault] = deque()
-        self._request = NOTHING  # the one that is being answered
+        self._request = NOTHING  # the request that is being answered
         self._task: asyncio.Task[GuestAnswer | None] | None = None
-        self._watchdog = Watchdog(self._loop, self._check)
+        self._timer = DeadlineTimer(self._loop, self._check)
         self._began = self._touched = self._loop.time()
-        self._quiet = True  # nothing is half read, and nothing waits for its answer
+        self._quiet = True  # no request is incomplete or unanswered
         self._writable = True
         self._crowded = False
-        self._ending = False  # the last answer has been given
+        self._ending = False  # the last answer has been sent
         self.leaving = endpoint.leaving
         self.waits_on: asyncio.Future[None] | None = None
         self.address = ""
 
     @property
     def member(self) -> BoardMachine | None:
-        """Who calls, at this moment."""
+        """The machine that the caller is now."""
         member = self._members.get(self._key)
-        return None if member is None or self._poses_as(member) else member
+        return None if member is None or self._is_spoofed(member) else member
 
-    def _poses_as(self, member: BoardMachine) -> bool:
-        """Return whether this is another than the machine whose address it has: another MAC says so."""
+    def _is_spoofed(self, member: BoardMachine) -> bool:
+        """Whether the caller uses a machine's address from another MAC than the machine's."""
         own = member.machine.mac
         if own is None or not self._by_address:
             return False
-        if self._mac == UNASKED:
+        if self._mac == UNKNOWN_MAC:
             self._mac = self._connections.link_layer.mac(self._transport, self.address)
         if self._mac is None or self._mac == own:
             return False
@@ -110,10 +111,10 @@ class Connection(asyncio.Protocol):
             self.leave()
         return True
 
-    # What the transport calls.
+    # The transport calls these methods.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Find out who calls."""
+        """Identify the caller, and apply the limits on connections."""
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.address = canonical(peer[0]) if peer else ""
@@ -128,24 +129,24 @@ class Connection(asyncio.Protocol):
             who = "unknown callers have" if member is None else f"machine {member.machine.name} has"
             self._connections.refusals.note(Limit.ADDRESS, f"{who} {self._limits.connections} already")
         if self._is_flood() or not self._connections.admit(self):
-            self._transport.abort()  # not even worth an answer
+            self._transport.abort()  # without an answer, to save work
             return
-        self._watchdog.by(self._deadline())
+        self._timer.by(self._deadline())
 
     def _is_flood(self) -> bool:
         return self.allowance.connections > 2 * self._limits.connections
 
     def data_received(self, data: bytes) -> None:
-        """Answer a known poll at once; read anything else."""
+        """Answer a cached poll at once; parse any other data."""
         if self._quiet:
-            # What a slot holds is called faster once it has a name.
+            # Calling a local variable is faster than calling a slot.
             find_poll = self._find_poll
             poll = find_poll(data)
             if poll is not None:
                 member = self._members.get(self._key)
                 if member is not None and member is self.allowance:
-                    quick = self._quick
-                    answer = quick(member, poll)
+                    fast = self._fast
+                    answer = fast(member, poll)
                     if answer is not None:
                         self._transport.write(answer)
                         self._touched = self._times.real
@@ -153,58 +154,58 @@ class Connection(asyncio.Protocol):
         self._read(data)
 
     def eof_received(self) -> bool:
-        """Answer what has been asked, but hold nothing any longer: most likely the client is gone."""
+        """Answer open requests without waiting further: the client has probably disconnected."""
         if self._ending or not self._owes:
             return False
         self.leave()
         return True
 
     def pause_writing(self) -> None:
-        """Read no more from a client that does not read either, and answer no more for now."""
+        """Stop reading and answering while the client does not read."""
         self._writable = False
         if not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Continue after `pause_writing`."""
         self._writable = True
         if not self._transport.is_closing():
             self._transport.resume_reading()
             self._work()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget everything."""
+        """Release everything that the connection holds."""
         self._ending = True
         self._quiet = False
         self._connections.forget(self)
         self.allowance.connections -= 1
-        self._watchdog.stop()
+        self._timer.stop()
         if self._task is not None:
             self._task.cancel()
         self._reader.stop()
 
-    # When it is time to go.
+    # Closing
 
     @property
     def _owes(self) -> bool:
-        """Whether any request still waits for its answer."""
+        """Whether a request is unanswered."""
         return self._task is not None or bool(self._queue)
 
     def leave(self) -> None:
-        """Hold no request any longer, and close after the next answer."""
+        """End long polls, and close after the next answer."""
         self.leaving = True
-        self._quiet = False  # each request is read from now on: the next answer is the last
+        self._quiet = False  # not the fast path: the next answer must close the connection
         if self.waits_on is not None:
             end(self.waits_on)
 
     def finish(self) -> None:
-        """Give the answers that are due, then close."""
+        """Answer open requests, then close."""
         self.leave()
         if not self._owes and not self._ending:
             self._close()
 
     def abort(self) -> None:
-        """Close now, whatever is due."""
+        """Close at once."""
         self._transport.abort()
 
     def _close(self) -> None:
@@ -226,14 +227,14 @@ class Connection(asyncio.Protocol):
         if self._reader.partial:
             return self._began + limits.request_seconds
         if self._task is not None:
-            return self._loop.time() + limits.idle_seconds  # it is we who are slow
+            return self._loop.time() + limits.idle_seconds  # the client waits for the server
         return self._touched + (limits.request_seconds if self._crowded else limits.idle_seconds)
 
-    # Reading and answering.
+    # Reading and answering
 
     def _charge(self, member: BoardMachine | None) -> None:
-        """Count this connection to the machine that the caller is now."""
-        allowance = member or self._service.board.unknown_callers
+        """Count this connection towards the machine that the caller is now."""
+        allowance = member or self._handler.board.unknown_callers
         if allowance is not self.allowance:
             self.allowance.connections -= 1
             allowance.connections += 1
@@ -251,20 +252,20 @@ class Connection(asyncio.Protocol):
             self._refuse_more()
         if reader.partial and (arrived or not was_partial):
             self._began = self._loop.time()
-            self._watchdog.by(self._deadline())
+            self._timer.by(self._deadline())
         self._quiet = False
         whole = was_quiet and len(arrived) == 1 and not reader.partial
         self._work(data if whole else None)
 
     def _refuse_more(self) -> None:
-        """Answer as many as may wait, then say why no more are."""
+        """Drop the requests beyond the limit, and answer the first of them with an error."""
         self._reader.stop()
         while len(self._queue) > self._limits.pipelined:
             self._queue.pop()
         self._queue.append(TOO_MANY)
 
     def _work(self, data: bytes | None = None) -> None:
-        """Answer what has arrived, in its order; `data` is worth knowing if it is one whole request."""
+        """Answer queued requests in order; `data` is given if it is exactly one request, for the cache."""
         while self._queue and self._task is None and self._writable and not self._ending:
             self._serve(self._queue.popleft(), data)
         if self._owes or self._ending:
@@ -286,7 +287,7 @@ class Connection(asyncio.Protocol):
         if self._crowded:
             self._end_with(CROWDED)
             return
-        admitted = self._service.admit(item, self)
+        admitted = self._handler.admit(item, self)
         if isinstance(admitted, RequestFault):
             self._end_with(admitted)
         elif isinstance(admitted, GuestAnswer):
@@ -295,11 +296,11 @@ class Connection(asyncio.Protocol):
             self._begin(item, admitted, data)
 
     def _begin(self, request: Request, member: BoardMachine, data: bytes | None) -> None:
-        """Read what a machine asks for, and answer it now or later."""
-        plan = plan_of(request, self._service.settings)
-        if data is not None and isinstance(plan, Poll) and request.http11 and request.keep_alive:
-            self._known.learn(data, plan, by=member.machine.id)
-        outcome = self._service.begin(plan, member, self)
+        """Answer the request of a machine, now or with a task."""
+        wanted = operation_of(request, self._handler.settings)
+        if data is not None and isinstance(wanted, Poll) and request.http11 and request.keep_alive:
+            self._known.add(data, wanted, by=member.machine.id)
+        outcome = self._handler.begin(wanted, member, self)
         if isinstance(outcome, GuestAnswer):
             self._send(outcome)
         else:
@@ -322,17 +323,17 @@ class Connection(asyncio.Protocol):
         last = not request.keep_alive or (self.leaving and not self._queue)
         if request.method == b"HEAD":
             answer = without_body(answer)
-        self._request = NOTHING  # an idle connection keeps no body
+        self._request = NOTHING  # frees the body
         self._write(answer, CLOSE if last else b"" if request.http11 else KEEP_ALIVE)
         if last:
             self._close()
 
     def _end_with(self, fault: RequestFault) -> None:
-        """Answer what is wrong, and give the client time to read it before the connection breaks."""
-        self._write(self._service.errors.fault(fault), CLOSE)
+        """Answer with an error, and give the client time to read it before the connection is aborted."""
+        self._write(self._handler.errors.fault(fault), CLOSE)
         self._ending = True
         self._transport.write_eof()
-        self._watchdog.by(self._deadline())
+        self._timer.by(self._deadline())
 
     def _write(self, answer: GuestAnswer, connection: bytes) -> None:
         times = self._times

@@ -1,4 +1,4 @@
-"""What all connections share: the list of them, the limit, known requests, and the kind of timer each has."""
+"""The open connections and their limit, the cache of requests, and the timer of a connection."""
 
 import asyncio
 from collections import deque
@@ -9,72 +9,68 @@ from typing import Protocol
 
 from forewarn.core.basic_types import MachineId
 from forewarn.guest.board.members import Allowance
-from forewarn.guest.request_handler import GuestService
 from forewarn.guest.http.link_layer import LinkLayer
 from forewarn.guest.http.refusals import Impostors, Limit, Refusals
+from forewarn.guest.request_handler import RequestHandler
 from forewarn.guest.requests import Poll
 
-# What an entry costs beside its bytes: the poll with its tags, and its place in two tables.
+# The memory of an entry besides its bytes: the poll with its tags, and the entries of two tables.
 OVERHEAD = 512
-# A client names the document that it has, seldom one more.
+# A client sends the tag of its document, rarely another one.
 MOST_TAGS = 2
 
 
 class RequestCache:
-    """A table of whole polls by their bytes, with a bound on its memory and a share for each machine.
+    """Maps the bytes of a poll to the parsed poll, with limits on its memory and on each machine's entries.
 
-    It holds what is asked, never who asks or what is answered: those are looked up for each request. A
-    machine that has more to teach than its share takes the place of what it taught before, of nobody else.
+    It caches neither callers nor answers: those are looked up for each request. A machine over its share
+    replaces its own oldest entry.
     """
 
-    __slots__ = ("_capacity", "_longest", "_polls", "_share", "_taught", "_teachers", "get", "size")
+    __slots__ = ("_by_machine", "_capacity", "_longest", "_owners", "_polls", "_share", "get", "size")
 
     def __init__(self, *, capacity: int, longest: int, share: int) -> None:
         self._capacity = capacity  # in bytes
         self._longest = longest
         self._share = share
         self._polls: dict[bytes, Poll] = {}
-        self._teachers: dict[bytes, MachineId] = {}
-        self._taught: dict[MachineId, deque[bytes]] = {}
+        self._owners: dict[bytes, MachineId] = {}
+        self._by_machine: dict[MachineId, deque[bytes]] = {}  # oldest first
         self.size = 0  # bytes
-        self.get = self._polls.get  # no further call between a request and its answer
+        self.get = self._polls.get  # saves a call on the fast path
 
     def __len__(self) -> int:
         return len(self._polls)
 
-    def learn(self, data: bytes, poll: Poll, *, by: MachineId) -> None:
-        """Remember a machine's request if it is short and plain; the one known for longest makes room."""
-        if not self._is_worth_it(data, poll):
+    def add(self, data: bytes, poll: Poll, *, by: MachineId) -> None:
+        """Cache a new, short poll that does not wait; evict the oldest entries to make room."""
+        is_simple = poll.wait is None and len(poll.match) <= MOST_TAGS
+        if not is_simple or len(data) > self._longest or data in self._polls:
             return
-        taught = self._taught.setdefault(by, deque())
-        if len(taught) >= self._share:
-            self._forget(taught[0])
-        self._taught[by] = taught
-        taught.append(data)
+        own = self._by_machine.setdefault(by, deque())
+        if len(own) >= self._share:
+            self._evict(own[0])
+        self._by_machine[by] = own
+        own.append(data)
         self._polls[data] = poll
-        self._teachers[data] = by
+        self._owners[data] = by
         self.size += len(data) + OVERHEAD
         while self.size > self._capacity:
-            self._forget(next(iter(self._polls)))
+            self._evict(next(iter(self._polls)))
 
-    def _is_worth_it(self, data: bytes, poll: Poll) -> bool:
-        """Return whether a request is new, short and of the kind that is answered at once."""
-        plain = poll.wait is None and len(poll.match) <= MOST_TAGS
-        return plain and len(data) <= self._longest and data not in self._polls
-
-    def _forget(self, data: bytes) -> None:
-        """Drop a request; it is the first that its teacher has taught."""
+    def _evict(self, data: bytes) -> None:
+        """Remove a request, which must be the oldest of its machine."""
         del self._polls[data]
-        teacher = self._teachers.pop(data)
-        taught = self._taught[teacher]
-        taught.popleft()
-        if not taught:
-            del self._taught[teacher]
+        owner = self._owners.pop(data)
+        own = self._by_machine[owner]
+        own.popleft()
+        if not own:
+            del self._by_machine[owner]
         self.size -= len(data) + OVERHEAD
 
 
-class Watchdog:
-    """Calls `check` when a deadline may have come; it returns the next one, or None if there is none."""
+class DeadlineTimer:
+    """Calls `check` when a deadline may have passed; `check` returns the next deadline, or None."""
 
     __slots__ = ("_at", "_check", "_handle", "_loop")
 
@@ -85,7 +81,7 @@ class Watchdog:
         self._handle: asyncio.TimerHandle | None = None
 
     def by(self, deadline: float) -> None:
-        """Look no later than this, in the loop's time."""
+        """Call `check` no later than this time of the loop."""
         if deadline >= self._at:
             return
         self.stop()
@@ -93,7 +89,7 @@ class Watchdog:
         self._handle = self._loop.call_at(deadline, self._fire)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Cancel the timer."""
         self._at = inf
         if self._handle is not None:
             self._handle.cancel()
@@ -106,59 +102,58 @@ class Watchdog:
             self.by(deadline)
 
 
-# Long enough for the loop to take up what the system has accepted.
+# Long enough for the loop to accept the connections that the system has accepted.
 ARRIVAL = 0.02
 
 
 class OpenConnection(Protocol):
-    """A connection, as far as its end is concerned."""
+    """The part of a connection that `OpenConnections` needs."""
 
-    allowance: Allowance  # whose connections this one counts to
+    allowance: Allowance  # the limits that this connection counts towards
 
     def leave(self) -> None:
-        """Hold no request any longer, and close after the next answer."""
+        """End long polls, and close after the next answer."""
         ...
 
     def finish(self) -> None:
-        """Give the answers that are due, then close."""
+        """Answer open requests, then close."""
         ...
 
     def abort(self) -> None:
-        """Close now, whatever is due."""
+        """Close at once."""
         ...
 
 
 class OpenConnections:
-    """One service, one table of known requests, many connections."""
+    """All connections of guests, with the handler and the request cache that they share."""
 
-    def __init__(self, service: GuestService) -> None:
-        limits = service.settings.limits
-        self.service = service
-        self.quick = service.quick
+    def __init__(self, handler: RequestHandler) -> None:
+        limits = handler.settings.limits
+        self.handler = handler
         self.known = RequestCache(
             capacity=limits.known_bytes, longest=limits.known_request_bytes, share=limits.known_share
         )
         self.connections: set[OpenConnection] = set()
-        self.leaving = False  # the service is about to end
+        self.leaving = False  # the server is about to end
         self.refusals = Refusals("guest")
-        self.link_layer = LinkLayer(checked=service.settings.check_mac)
-        self.impostors = Impostors(service.commands, self.refusals)
-        self.listening = 0  # sockets that listen take descriptors too
+        self.link_layer = LinkLayer(checked=handler.settings.check_mac)
+        self.impostors = Impostors(handler.commands, self.refusals)
+        self.listening = 0  # listening sockets take descriptors, too
         self._most = limits.all_connections
-        # Those that are more than the first of their machine, and all of unknown callers; the oldest first.
+        # All but the first connection of each machine, and those of unknown callers; oldest first.
         self._spare: dict[OpenConnection, None] = {}
         self._empty = asyncio.Event()
 
     @property
     def room(self) -> int:
-        """How many connections there may be."""
+        """How many connections are possible at once."""
         return max(1, self._most - self.listening)
 
     def admit(self, connection: OpenConnection) -> bool:
-        """Take up a connection, in the place of a spare one if there is no room; False if it must end."""
+        """Add a connection, replacing a spare one if there is no room; return False if it must close."""
         is_spare = self._is_spare(connection)
         if len(self.connections) >= self.room:
-            self.refusals.note(Limit.WHOLE, f"there are {self.room}, as many as may be")
+            self.refusals.note(Limit.WHOLE, f"all {self.room} are in use")
             oldest = None if is_spare else self._oldest_spare()
             if oldest is None:
                 return False
@@ -168,14 +163,14 @@ class OpenConnections:
         return True
 
     def recount(self, connection: OpenConnection) -> None:
-        """Note whether a connection is spare, when its caller has become another."""
+        """Update whether a connection is spare, after its caller has changed."""
         if self._is_spare(connection):
             self._spare[connection] = None
 
     def _is_spare(self, connection: OpenConnection) -> bool:
-        """Return whether a machine's first connection is worth more: no machine is kept out by another."""
+        """Whether a connection may be replaced: each machine keeps its first one."""
         allowance = connection.allowance
-        return allowance is self.service.board.unknown_callers or allowance.connections > 1
+        return allowance is self.handler.board.unknown_callers or allowance.connections > 1
 
     def _oldest_spare(self) -> OpenConnection | None:
         while self._spare:
@@ -186,16 +181,16 @@ class OpenConnections:
         return None
 
     def forget(self, connection: OpenConnection) -> None:
-        """Strike a connection that has ended from the list."""
+        """Remove a connection that has ended."""
         self.connections.discard(connection)
         self._spare.pop(connection, None)
         if not self.connections:
             self._empty.set()
 
     async def drain(self, *, within: float) -> None:
-        """Hold no request any longer, and let each connection end with its next answer.
+        """End long polls, and let each connection close after its next answer.
 
-        What is on its way is still read and answered: a client that is cut off takes that for a fault.
+        Requests in transit are still answered, because clients report an aborted connection as an error.
         """
         self.leaving = True
         for connection in tuple(self.connections):
@@ -204,7 +199,7 @@ class OpenConnections:
         await self._ended(within=within)
 
     async def finish(self, *, within: float) -> None:
-        """Let every connection come to its end, by force if that takes too long."""
+        """Answer open requests and close; abort connections that take too long."""
         for connection in tuple(self.connections):
             connection.finish()
         await self._ended(within=within)

@@ -1,4 +1,4 @@
-"""The sockets guests call: some for all machines, and one for each machine that has a port of its own."""
+"""The listening sockets for guests: shared ones, and one for each machine that has its own port."""
 
 import asyncio
 import errno
@@ -12,17 +12,17 @@ from forewarn.core.errors import Conflict
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.connection import Connection
 from forewarn.guest.http.connections import OpenConnections
-from forewarn.guest.http.link_layer import keep_openings
+from forewarn.guest.http.link_layer import save_syn_frames
 from forewarn.guest.http.proxied import ProxiedConnection, TrustedProxy
 
 log = logging.getLogger(__name__)
 
-# A fleet that comes back from an outage calls all at once.
+# After an outage the whole fleet may connect at once.
 BACKLOG = 4096
 
 
 def bind(host: str, port: int, *, what: str, change: str) -> Iterator[socket.socket]:
-    """Bind a socket for each address that a host stands for; `change` says where another is chosen."""
+    """Bind a socket for each address of a host; the error message ends with `change`, the next step."""
     try:
         for family, *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             yield _bound(family, address)
@@ -31,7 +31,7 @@ def bind(host: str, port: int, *, what: str, change: str) -> Iterator[socket.soc
 
 
 def not_opened(what: str, error: OSError, *, change: str) -> str:
-    """Write why an address cannot be had, and where another is chosen."""
+    """Return the message for an address that cannot be bound, with the next step."""
     return f"{what} {_reason(error)}: {change}"
 
 
@@ -40,11 +40,11 @@ def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            # "::" must not take the port that "0.0.0.0" wants.
+            # "::" must not take the port of "0.0.0.0".
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.bind(address)
-        keep_openings(bound)
-        # Two can be bound to one place while neither listens; only now is it ours.
+        save_syn_frames(bound)
+        # Listen now: two processes can bind an address as long as neither listens.
         bound.listen(BACKLOG)
     except OSError:
         bound.close()
@@ -57,9 +57,9 @@ def _reason(error: OSError) -> str:
         case errno.EADDRINUSE:
             return "is in use"
         case errno.EADDRNOTAVAIL:
-            return "is no address of this system"
+            return "is not an address of this computer"
         case errno.EACCES:
-            return "needs the right to bind ports below 1024"
+            return "needs the privilege to bind ports below 1024"
         case _:
             return f"cannot be opened ({error.strerror or error})"
 
@@ -73,33 +73,33 @@ CHANGE_FILE = f"{CHANGE_PORT} file, or in a copy of it (--fleet FILE; make run F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listen:
-    """An address to listen on, and the network whose machines call there."""
+    """An address to listen on, and the network of its callers."""
 
     host: str
     port: int
     network: str = ""
-    proxy: TrustedProxy | None = None  # who calls there for machines, in their place
+    proxy: TrustedProxy | None = None  # the metadata proxy that calls there for machines
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Listeners:
-    """Opens sockets, and keeps the machines' own in step with the board."""
+    """Opens the sockets, and follows the board for machines with their own ports."""
 
     def __init__(self, endpoint: OpenConnections, board: Board) -> None:
         self._connections = endpoint
         self._board = board
         self._shared: list[asyncio.Server] = []
         self._own: dict[int, asyncio.Server] = {}
-        self._failed: set[int] = set()  # said once, not at every change of the fleet
+        self._failed: set[int] = set()  # ports whose failure has been logged
         self._turn = asyncio.Lock()
         self._open = False
-        self.addresses: list[tuple[str, int]] = []
-        self.proxied: list[tuple[str, int]] = []  # where proxies call
+        self.addresses: list[tuple[str, int]] = []  # with the real port where the setting is 0
+        self.proxied: list[tuple[str, int]] = []  # the addresses for proxies
 
     async def start(self, listen: Sequence[Listen]) -> None:
-        """Open everything; Conflict names what cannot be opened."""
+        """Open all sockets; raise Conflict that names the address or machine whose port cannot be opened."""
         self._open = True
         try:
             for address in listen:
@@ -112,7 +112,7 @@ class Listeners:
         self._count()
 
     async def follow(self) -> None:
-        """Open and close machines' own sockets as the board has it; what fails is tried again next time."""
+        """Open and close the machines' own sockets to match the board; a failure is retried the next time."""
         async with self._turn:
             for port in self._own.keys() - self._board.ports.keys():
                 self._own.pop(port).close()
@@ -126,7 +126,7 @@ class Listeners:
             self._count()
 
     async def open_listener(self, machine: MachineId, port: int, *, name: str) -> str:
-        """Open a socket for one machine wherever its fleet file has it, 0 for any port; returns the URL."""
+        """Open a socket for one machine and return its URL; port 0 takes a free port."""
         members = self._board.members
         for bound in bind(LOOPBACK, port, what=f'machine "{name}": port {port}', change=CHANGE_PORT):
             self._shared.append(
@@ -164,7 +164,7 @@ class Listeners:
             self._shared.append(await _serve(bound, self._connection(address)))
 
     def _connection(self, address: Listen) -> Callable[[], Connection]:
-        """Return what makes a connection to an address."""
+        """Return the factory of connections to an address."""
         board, connections, proxy = self._board, self._connections, address.proxy
         if proxy is not None:
             return lambda: ProxiedConnection(connections, board.members, proxy=proxy)
@@ -174,7 +174,7 @@ class Listeners:
     async def _open_own(self, port: int) -> None:
         ports = self._board.ports
         member = ports.get(port)
-        if member is None:  # it has left since the last socket was opened
+        if member is None:  # the machine was removed while another socket was opened
             return
         what = f'machine "{member.machine.name}": port {port}'
         for bound in bind(LOOPBACK, port, what=what, change=CHANGE_FILE):

@@ -1,4 +1,4 @@
-"""From bytes to requests: httptools, and the limits on what it is given to read."""
+"""The parser of requests: httptools with limits."""
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
@@ -10,18 +10,18 @@ HEAD_TOO_LARGE = RequestFault(431, "The request line and headers are too large")
 BODY_TOO_LARGE = RequestFault(413, "The body is too large")
 TOO_MANY = RequestFault(503, "Too many requests wait for their answers", retry=True)
 
-# The parser knows the versions before and after these too, which are framed otherwise.
+# The parser also accepts older and newer versions, which frame messages differently.
 READABLE = ("1.0", "1.1")
-# A chunked body may come byte by byte, each with five more around it; what is beyond that is padding.
+# A chunk of one byte takes six bytes. More bytes than that for each byte of the body count as padding.
 CHUNK_OVERHEAD = 6
 
 
 class _Refused(Exception):
-    """Ends the parser's work from inside one of its callbacks."""
+    """Aborts the parser from one of its callbacks."""
 
 
 class RequestParser:
-    """Reads one connection's requests; `partial` while one has begun and not ended."""
+    """Parses the requests of one connection; `partial` is True while a request is incomplete."""
 
     __slots__ = (
         "_arrived",
@@ -43,7 +43,7 @@ class RequestParser:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._parser = HttpRequestParser(self)
-        self._over = False  # nothing is read after a last request or a fault
+        self._over = False  # the last request or a fault has been returned
         self._replaying = False
         self._arrived: list[Request | RequestFault] = []
         self.partial = False
@@ -56,12 +56,12 @@ class RequestParser:
         self._headers = 0
         self._head_done = False
         self._upgrading = False
-        self._weight = 0  # bytes of this request so far, whatever they are
+        self._weight = 0  # all bytes of this request so far
         self._fault = UNREADABLE
 
     @property
     def expects_continue(self) -> bool:
-        """Whether the client holds its body back until it is sent 100 Continue."""
+        """Whether the client waits for 100 Continue before it sends the body."""
         if not (self.partial and self._head_done):
             return False
         return any(value.lower() == b"100-continue" for value in self._request.all(b"expect"))
@@ -71,12 +71,12 @@ class RequestParser:
         del self._request.fields[b"expect"]
 
     def stop(self) -> None:
-        """Read nothing more."""
+        """Ignore all further data."""
         self._over = True
         self.partial = False
 
     def feed(self, data: bytes) -> list[Request | RequestFault]:
-        """Read some bytes; returns the requests that they complete, and a fault as the last of them."""
+        """Parse data; return the requests that it completes, and at most one fault as the last element."""
         arrived = self._arrived = []
         if self.partial:
             self._weight += len(data)
@@ -91,7 +91,7 @@ class RequestParser:
         return arrived
 
     def _parse(self, data: bytes) -> None:
-        """Give the parser all of the data, also over the places where it thinks that HTTP ends."""
+        """Parse all data, even after a request for an upgrade, where the parser stops."""
         while data and not self._over:
             try:
                 self._parser.feed_data(data)
@@ -102,10 +102,10 @@ class RequestParser:
                 return
 
     def _decline_upgrade(self) -> None:
-        """Go on as if no upgrade had been asked for: Java asks for one even with a body.
+        """Continue as if the request asked for no upgrade. Java clients ask for one even with a body.
 
-        The parser takes what follows the head for another protocol. A new one is shown a head that
-        frames the body as the real one did.
+        The parser treats the data after such a head as another protocol. A new parser gets a head with the
+        same framing of the body instead.
         """
         framing = (b"content-length", b"transfer-encoding")
         lines = [name + b": " + value for name in framing for value in self._request.all(name)]
@@ -116,7 +116,7 @@ class RequestParser:
         self._replaying = False
 
     def _weigh(self, size: int) -> None:
-        """Refuse a request that grows without end while a part of it is incomplete."""
+        """Refuse a request whose incomplete part grows without limit."""
         if not self.partial:
             return
         if self._weight == 0 and not self._arrived:
@@ -141,7 +141,7 @@ class RequestParser:
         self._fault = fault
         raise _Refused
 
-    # What the parser calls. While a head is replayed it has been heard already.
+    # The parser calls these methods. They ignore a replayed head.
 
     def on_message_begin(self) -> None:
         """Start a request."""
@@ -156,7 +156,7 @@ class RequestParser:
             self._count_head(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; a trailer counts, and is not kept."""
+        """Take a header; a trailer counts towards the limits but is ignored."""
         if self._replaying:
             return
         self._headers += 1
@@ -167,7 +167,7 @@ class RequestParser:
             self._request.fields.setdefault(name.lower(), []).append(value)
 
     def on_headers_complete(self) -> None:
-        """Note what the head says, and refuse a body that it says is too large."""
+        """Take the head, and refuse a body that is declared too large."""
         if self._replaying:
             return
         request, parser = self._request, self._parser
@@ -180,7 +180,7 @@ class RequestParser:
         self._head_done = True
         self._upgrading = parser.should_upgrade()
         self._count_head(len(request.method) + len("  HTTP/1.1\r\n\r\n"))
-        # The parser has made sure that a length is one number of a sensible size.
+        # The parser has checked that each length is one number in range.
         if any(int(length) > self._limits.body_bytes for length in request.all(b"content-length")):
             self._refuse(BODY_TOO_LARGE)
 
@@ -191,7 +191,7 @@ class RequestParser:
             self._refuse(BODY_TOO_LARGE)
 
     def on_message_complete(self) -> None:
-        """Hand the request over, unless the parser has stopped short of its body."""
+        """Return the request, unless the parser stopped before its body because of an upgrade."""
         if self._upgrading:
             return
         if len(self._arrived) == self._limits.pipelined:

@@ -1,1 +1,1 @@
-"""HTTP/1.1 between a machine and its endpoint: h11 without I/O, and what reads and writes the sockets."""
+"""HTTP/1.1 with h11: the protocol without I/O, and drivers for sockets and asyncio."""

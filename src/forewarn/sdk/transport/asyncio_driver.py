@@ -1,4 +1,4 @@
-"""Steps performed in an event loop: connections are protocols that it calls."""
+"""The asyncio driver: performs steps in an event loop."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 async def run(steps: Steps[Result], *, pause: Callable[[float], Awaitable[object]]) -> Result:
-    """Perform steps one by one, and return what they come to."""
+    """Perform steps one by one, and return their result."""
     with contextlib.closing(steps):
         try:
             step = next(steps)
@@ -41,7 +41,7 @@ async def connect(step: Connect) -> "AsyncioConnection | NoAnswer":
 
 
 class AsyncioConnection(asyncio.Protocol):
-    """One connection."""
+    """A connection of the asyncio driver."""
 
     def __init__(self) -> None:
         self.exchange = Exchange()
@@ -50,13 +50,13 @@ class AsyncioConnection(asyncio.Protocol):
 
     @property
     def is_silent(self) -> bool:
-        """Whether it is open: what comes unasked ends it."""
+        """Whether it is open; unrequested data would have closed it."""
         return self._transport is not None and not self._transport.is_closing()
 
     async def transfer(self, data: bytes, seconds: float) -> Reply:
-        """Send bytes, and receive until there is a reply."""
+        """Send bytes, and receive until the reply is complete."""
         if self._transport is None or self._transport.is_closing():
-            return self.exchange.lost()  # nothing more would be heard of that
+            return self.exchange.lost()  # writing to it would report no error
         self._reply = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(seconds):
@@ -68,7 +68,7 @@ class AsyncioConnection(asyncio.Protocol):
             self._reply = None
 
     def hang_up(self) -> None:
-        """End it."""
+        """Abort the connection."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -79,22 +79,22 @@ class AsyncioConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Receive; what comes unasked is no answer to whatever is asked next."""
+        """Receive data; unrequested data closes the connection, or it would look like the next answer."""
         if self._reply is None or self._reply.done():
             self.hang_up()
         else:
             self.end_with(self.exchange.receive(data))
 
     def eof_received(self) -> None:
-        """Receive the end, which may be that of an answer."""
+        """Receive the end of the stream, which may complete an answer."""
         if self._reply is not None and not self._reply.done():
             self.end_with(self.exchange.receive(b""))
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End the wait for an answer."""
+        """End the wait for a reply."""
         self.end_with(self.exchange.lost(error))
 
     def end_with(self, reply: Reply | None) -> None:
-        """Answer the request with a reply; None: it has not come yet."""
+        """Set the reply of the request; None: it is not complete yet."""
         if reply is not None and self._reply is not None and not self._reply.done():
             self._reply.set_result(reply)

@@ -1,4 +1,4 @@
-"""Steps performed by a thread that waits for them: connections are sockets with a deadline."""
+"""The blocking driver: performs steps in a thread, on sockets with a deadline."""
 
 import contextlib
 import socket
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 def run(steps: Steps[Result], *, pause: Callable[[float], object]) -> Result:
-    """Perform steps one by one, and return what they come to."""
+    """Perform steps one by one, and return their result."""
     with contextlib.closing(steps):
         try:
             step = next(steps)
@@ -43,7 +43,7 @@ def connect(step: Connect) -> "BlockingConnection | NoAnswer":
 
 
 class BlockingConnection:
-    """One connection."""
+    """A connection of the blocking driver."""
 
     def __init__(self, made: socket.socket) -> None:
         self.exchange = Exchange()
@@ -51,10 +51,10 @@ class BlockingConnection:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it is open, and nothing came that was not asked for."""
+        """Whether it is open and has received no unrequested data."""
         self._socket.settimeout(0)
         try:
-            # Below any TLS, which cannot be asked without waiting.
+            # On the plain socket: TLS has no check that does not block.
             socket.socket.recv(self._socket, 1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
@@ -63,7 +63,7 @@ class BlockingConnection:
         return False
 
     def transfer(self, data: bytes, seconds: float) -> Reply:
-        """Send bytes, and receive until there is a reply."""
+        """Send bytes, and receive until the reply is complete."""
         deadline = monotonic() + seconds
         try:
             self._socket.settimeout(seconds)
@@ -80,10 +80,13 @@ class BlockingConnection:
         return TOO_LATE
 
     def hang_up(self) -> None:
-        """Wake the thread that waits, which closes it: its number must not be another's while it is used."""
+        """Wake the waiting thread, which then closes the socket.
+
+        Closing it here would free its file descriptor for reuse while that thread still uses it.
+        """
         with contextlib.suppress(OSError):
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the socket."""
         self._socket.close()

@@ -1,7 +1,7 @@
-"""How requests reach an endpoint: over a connection that was kept, or a new one; a stale one is replaced.
+"""Connections to an endpoint: reused while they are fresh, replaced if they are stale.
 
-What this asks of the outside world are steps, as data. A driver takes them one by one, performs each, and
-sends back what became of it: `blocking_driver` with sockets, `asyncio_driver` in an event loop.
+This module does no I/O. It yields steps as data; a driver performs each step and sends back its result:
+`blocking_driver` with sockets, `asyncio_driver` in an event loop.
 """
 
 import socket
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 CONNECT_SECONDS = 5.0
-# Middleboxes forget connections without a word: one that was idle for longer is not used again.
+# Firewalls drop idle connections without notice, so a connection that was idle for longer is not reused.
 KEPT_SECONDS = 5.0
 
-# Not through a compressing or caching thing, and known as what it is.
+# Accept-Encoding keeps proxies from compressing.
 HEADERS = {"Metadata": "true", "Accept-Encoding": "identity", "User-Agent": "forewarn"}
 
-TOO_LATE = NoAnswer(why="it takes too long to answer")
+TOO_LATE = NoAnswer(why="the answer takes too long")
 
 Result = TypeVar("Result")
 
 
 class TransportConnection(Protocol):
-    """A connection, as its driver holds it."""
+    """A connection of a driver."""
 
     @property
     def exchange(self) -> Exchange:
-        """What was said over it."""
+        """The state of HTTP on the connection."""
         ...
 
     @property
     def is_silent(self) -> bool:
-        """Whether it is open, and nothing came that was not asked for."""
+        """Whether it is open and has received no unrequested data."""
         ...
 
     def hang_up(self) -> None:
-        """End what is under way, from any thread; the one that waits for it closes the connection."""
+        """Abort a transfer, from any thread; the thread that waits for it closes the connection."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         ...
 
 
@@ -63,7 +63,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Open a connection: its `Connection`, or a `NoAnswer`, is to be sent back."""
+    """Open a connection; the driver sends back the connection, or a `NoAnswer`."""
 
     host: str
     port: int
@@ -73,9 +73,9 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Send bytes over a connection, and let its exchange receive until there is a `Reply`."""
+    """Send bytes over a connection; the driver sends back the `Reply`."""
 
-    connection: Any  # a `Connection` of the driver's own
+    connection: Any  # of the driver
     data: bytes
     seconds: float
 
@@ -85,27 +85,27 @@ Steps: TypeAlias = Generator[Step, Any, Result]
 
 
 class EndpointConnections:
-    """All connections to one endpoint: one for each request that is under way, and those that are idle."""
+    """All connections to one endpoint: busy ones, one for each open request, and idle ones."""
 
     def __init__(self, url: str, *, monotonic: Callable[[], float]) -> None:
-        """Take a URL as `base_url` makes it."""
+        """Take the result of `base_url`."""
         parts = urlsplit(url)
-        self._tls = endpoint_urls.trusted(url)
+        self._tls = endpoint_urls.tls_context(url)
         self._host, self._port = parts.hostname or "", parts.port or (443 if self._tls else 80)
         self._path = parts.path
         self._headers = {"Host": parts.netloc, **HEADERS}
         self._monotonic = monotonic
-        self._changing = threading.Lock()  # guards the rest
+        self._changing = threading.Lock()  # guards the fields below
         self._idle: list[tuple[TransportConnection, float]] = []  # and since when
         self._busy: set[TransportConnection] = set()
         self._closed = False
 
     def ask(self, request: GuestRequest) -> Steps[Reply]:
-        """Send a request, and return all of its answer."""
+        """Send a request, and return the complete answer."""
         self._check_open()
         if kept := self._kept():
-            # The server may have ended it just now, and never have read this. If it has, being asked twice
-            # does no harm: reading changes nothing, and an approval counts once.
+            # The server may have closed the connection without reading the request. If it did read it,
+            # sending it twice is safe: reads change nothing, and an approval is idempotent.
             reply = yield from self._transfer(kept, request)
             if not (isinstance(reply, NoAnswer) and reply.stale):
                 return reply
@@ -113,7 +113,7 @@ class EndpointConnections:
         return made if isinstance(made, NoAnswer) else (yield from self._transfer(made, request))
 
     def close(self) -> None:
-        """Hang up for good, from any thread: what is being asked ends with `Closed`."""
+        """Close all connections permanently, from any thread: open requests raise `Closed`."""
         with self._changing:
             self._closed = True
             busy, idle = tuple(self._busy), tuple(self._idle)
@@ -124,7 +124,7 @@ class EndpointConnections:
             connection.close()
 
     def _transfer(self, connection: TransportConnection, request: GuestRequest) -> Steps[Reply]:
-        """Ask over a connection, which is idle again or closed afterwards, whatever happens."""
+        """Send a request over a connection, which afterwards is idle or closed."""
         reply: Reply | None = None
         with self._changing:
             self._busy.add(connection)
@@ -147,7 +147,7 @@ class EndpointConnections:
         connection.close()
 
     def _kept(self) -> TransportConnection | None:
-        """Take the connection that was used last, unless it has ended or is too old."""
+        """Take the last used connection that is still open and fresh."""
         while True:
             with self._changing:
                 if not self._idle:
@@ -172,8 +172,8 @@ class EndpointConnections:
 
 
 def unreachable(error: OSError) -> NoAnswer:
-    """Return in words why no connection could be made."""
+    """Describe why a connection failed."""
     why = error.strerror or str(error)
     if isinstance(error, socket.gaierror):
-        return NoAnswer(why=f"no host of that name can be found ({why})")
-    return NoAnswer(why=f"nothing listens there ({why})" if why else "nothing listens there")
+        return NoAnswer(why=f"the host name cannot be resolved ({why})")
+    return NoAnswer(why=f"the connection failed ({why})" if why else "the connection failed")

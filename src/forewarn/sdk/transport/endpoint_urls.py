@@ -1,4 +1,4 @@
-"""Where a metadata endpoint is: its URL, out of what people write, and the certificates that it may show."""
+"""URLs of endpoints, and the certificates to trust."""
 
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
 
 EVENTS_PATH = "/metadata/scheduledevents"
 
-# What a path may hold as it is (RFC 3986); % as well, of what was encoded before.
+# Characters that a path may contain (RFC 3986), and %, for parts that are already encoded.
 PLAIN = "/:@!$&'()*+,;=~%"
 
 
 def base_url(url: str) -> str:
-    """Make the URL of an endpoint out of what people write: with or without `http://`, and with the path."""
+    """Normalize the URL of an endpoint, which may lack `http://` and may include the events path."""
     whole = url.strip() if "://" in url else f"http://{url.strip()}"
-    wrong = NoEndpoint(f"{url!r} is no address of an endpoint: expected http://HOST or http://HOST:PORT")
+    wrong = NoEndpoint(f"{url!r} is not the address of an endpoint: expected http://HOST or http://HOST:PORT")
     try:
         parts = urlsplit(whole)
         host, port = (parts.hostname or "").encode("idna").decode("ascii"), parts.port
-    except ValueError:  # a port beyond all ports, brackets that do not close, what can be no name
+    except ValueError:  # a port out of range, an unclosed bracket, an invalid host name
         raise wrong from None
     odd = parts.scheme not in ("http", "https") or "@" in parts.netloc
     if odd or not host or " " in whole or not whole.isprintable():
@@ -33,8 +33,8 @@ def base_url(url: str) -> str:
     return f"{parts.scheme}://{bracketed}{'' if port is None else f':{port}'}{quote(path, safe=PLAIN)}"
 
 
-def trusted(url: str) -> "SSLContext | None":
-    """Load the certificates that count; plain HTTP needs none, and loading them takes longer than a poll."""
+def tls_context(url: str) -> "SSLContext | None":
+    """Load the trusted certificates, but only for HTTPS: loading takes longer than a poll."""
     if not url.startswith("https:"):
         return None
     import ssl

@@ -1,8 +1,7 @@
-"""What goes over the wire and what comes back, without I/O: requests, answers, and HTTP/1.1 for both.
+"""HTTP/1.1 requests and answers without I/O; h11 implements the protocol.
 
-An exchange does what a metadata endpoint needs, and no more; h11 knows the protocol. NotBefore is the
-server's time: its `Date`, carried on by the monotonic clock, for a machine's own clock may be wrong, and
-jumps when it is put right.
+NotBefore is in the time of the server. The client derives that time from the `Date` header and the monotonic
+clock: the clock of the machine may be wrong, and jumps when it is corrected.
 """
 
 from collections.abc import Mapping
@@ -14,26 +13,26 @@ import h11
 
 from forewarn.sdk.documents import parse_moment
 
-# Of status line and headers together.
+# The status line and the headers together.
 LONGEST_HEAD = 64 * 1024
-# A document of a thousand events has less; what is longer is something else.
+# More than the document of a thousand events.
 LONGEST_BODY = 4 * 1024 * 1024
-HANGS_UP = "it hangs up"
-ENDLESS = "it answers without end"
+HANGS_UP = "it closed the connection"
+ENDLESS = "the answer is too long"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTime:
-    """A moment that the server named, and when it did so by this machine's monotonic clock."""
+    """The date of an answer, and its time of arrival on the monotonic clock."""
 
     date: datetime
     received: float
 
     def now(self, monotonic: float) -> datetime:
-        """Return the server's time."""
+        """Return the current time of the server."""
         try:
             return self.date + timedelta(seconds=max(0.0, monotonic - self.received))
-        except OverflowError:  # a server whose clock is at the end of all time
+        except OverflowError:  # the clock of the server is close to the year 10000
             return datetime.max.replace(tzinfo=UTC)
 
 
@@ -45,7 +44,7 @@ def read_date(header: str | None, *, received: float) -> ServerTime | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestRequest:
-    """A request, to be sent after a pause, whose answer may take so many seconds."""
+    """A request to send after a pause (`after`), with a timeout (`seconds`)."""
 
     path: str
     seconds: float
@@ -58,32 +57,32 @@ class GuestRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAnswer:
-    """What came back; names of headers in lower case."""
+    """An answer; the header names are lower-case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    sent: float = 0.0  # on the monotonic clock, as is
-    received: float = 0.0
+    sent: float = 0.0  # on the monotonic clock
+    received: float = 0.0  # on the monotonic clock
 
     @property
     def server_time(self) -> ServerTime | None:
-        """The server's time, if it named it."""
+        """The time of the server, if the answer has a date."""
         return read_date(self.headers.get("date"), received=self.received)
 
     @property
     def waited(self) -> bool:
-        """Whether the server held the request, as it was asked to."""
+        """Whether the server applied the preference `wait`."""
         preferences = self.headers.get("preference-applied", "").lower().split(",")
         return any(each.strip().partition("=")[0].rstrip() == "wait" for each in preferences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoAnswer:
-    """Why no answer came."""
+    """The reason why there is no answer."""
 
     why: str
-    stale: bool = False  # the connection ended before a byte of the answer, perhaps before the request
+    stale: bool = False  # the connection ended before the first byte of the answer
     sent: float = 0.0
     received: float = 0.0  # when it was abandoned
 
@@ -92,7 +91,7 @@ Reply: TypeAlias = HttpAnswer | NoAnswer
 
 
 class Exchange:
-    """Requests and answers in turn, on a connection that may be kept between them."""
+    """The requests and answers on one connection."""
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
@@ -112,20 +111,20 @@ class Exchange:
         return b"".join(self._http.send(part) or b"" for part in parts)
 
     def receive(self, data: bytes) -> Reply | None:
-        """Take the bytes that came, none at the end of the connection; return the reply once it is whole."""
+        """Receive bytes (none: the connection ended), and return the reply once it is complete."""
         self._heard = self._heard or bool(data)
         try:
             self._http.receive_data(data)
             return self._read()
         except h11.RemoteProtocolError as error:
-            return self.failed(f"it does not speak HTTP: {error}" if data else HANGS_UP)
+            return self.failed(f"the answer is not HTTP: {error}" if data else HANGS_UP)
 
     def lost(self, error: Exception | None = None) -> NoAnswer:
-        """Return why a connection that has ended brings no answer any more."""
+        """Return the reply of a connection that has ended."""
         return self.failed(HANGS_UP if error is None else f"{HANGS_UP} ({error})")
 
     def failed(self, why: str) -> NoAnswer:
-        """Return why no answer comes over this connection."""
+        """Return a reply without an answer."""
         return NoAnswer(why=why, stale=not self._heard)
 
     def _read(self) -> Reply | None:
@@ -142,7 +141,7 @@ class Exchange:
                 case h11.ConnectionClosed():
                     return self.failed(HANGS_UP)
                 case _:
-                    pass  # 100 and its like
+                    pass  # 100 Continue and other interim answers
         return None
 
     def _finish(self, head: h11.Response) -> HttpAnswer:

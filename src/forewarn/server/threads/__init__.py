@@ -1,1 +1,1 @@
-"""The worker that runs all of control, the operator API's thread, and the calls between threads."""
+"""The server's threads: the worker, readers, driver lanes, the operator port and webhooks."""

@@ -1,7 +1,7 @@
-"""Accepts the operators' connections: so many as a whole and from each address, and never in silence.
+"""Accepts connections of operators, with a limit on all connections and on those of each address.
 
-The system's own socket is accepted from here, not by uvicorn: a caller is counted before it is spoken TLS
-with, and descriptors that have run out are seen.
+This module accepts sockets instead of uvicorn, so that it can count a caller before the TLS handshake and
+report when the process has no file descriptor left.
 """
 
 import asyncio
@@ -19,23 +19,23 @@ from forewarn.wire.texts import canonical
 
 log = logging.getLogger(__name__)
 
-# How many are accepted before others on the loop get their turn.
+# Connections accepted in one step, before the loop runs other callbacks.
 AT_ONCE = 64
-# Until it is tried again to accept, when the system had no descriptor or memory for it.
+# How long to pause after the system had no descriptor or memory for a connection.
 PAUSE_SECONDS = 0.5
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """How many connections there may be at once."""
+    """The limits on open connections."""
 
     whole: int
     per_address: int
 
 
-class _Place:
-    """The place that a connection takes, from before its handshake until it has ended."""
+class _Connection:
+    """An accepted connection, from before its handshake until its end."""
 
     __slots__ = ("_socket", "_waits", "address", "connection", "starting")
 
@@ -54,12 +54,12 @@ class _Place:
         if self.starting is not None:
             self.starting.cancel()
             self._stop_waiting()
-            self._socket.close()  # the task may not even have begun
+            self._socket.close()  # the task may not have begun
         elif self.connection is not None:
             self.connection.abort()
 
     async def check_tls(self) -> None:
-        """Wait for the first byte; whoever speaks plain HTTP is told, where OpenSSL would only hang up."""
+        """Wait for the first byte; answer plain HTTP with an error, where OpenSSL would only disconnect."""
         arrived = asyncio.Event()
         asyncio.get_running_loop().add_reader(self._socket, arrived.set)
         self._waits = True
@@ -68,7 +68,7 @@ class _Place:
         finally:
             self._stop_waiting()
         if self._socket.recv(1, socket.MSG_PEEK).isalpha():
-            self._socket.recv(HEAD_BYTES)  # what is not read when it is closed would take the answer back
+            self._socket.recv(HEAD_BYTES)  # closing with unread data would reset the connection
             self._socket.send(refusal(*NOT_TLS))
             raise ConnectionAbortedError
 
@@ -79,7 +79,7 @@ class _Place:
 
 
 class Acceptor:
-    """Accepts connections and counts them. Where one too many comes, the oldest idle one gives way."""
+    """Accepts and counts connections. At a limit it closes the oldest idle connection."""
 
     def __init__(
         self,
@@ -91,37 +91,38 @@ class Acceptor:
         tls: Callable[[], ssl.SSLContext | None],
         handshake: float,
     ) -> None:
-        """`connect` makes the protocol of a connection; it calls what it is given when it has ended.
+        """Take `connect`, which makes the protocol of a connection and gets a callback for its end.
 
-        `tls` is asked for each connection: certificates are replaced while it listens.
+        `tls` is called for each connection, because a reload may replace the certificate. `handshake` is the
+        timeout of the TLS handshake in seconds.
         """
         self._listening = listening
         self._connect = connect
         self._caps = caps
         self._refusals = refusals
         self._tls = tls
-        self._handshake = handshake  # how long it may take
+        self._handshake = handshake
         self._loop = asyncio.get_running_loop()
-        # Owner of all that follows: the operator loop.
-        self._places: dict[_Place, None] = {}  # the oldest first
+        # Owner of the following values: the operator loop.
+        self._opened: dict[_Connection, None] = {}  # oldest first
         self._by_address: Counter[str] = Counter()
         self._retries: dict[socket.socket, asyncio.TimerHandle] = {}
         for each in listening:
-            each.setblocking(False)  # noqa: FBT003 - the library has no name for it
+            each.setblocking(False)  # noqa: FBT003 - positional only
             self._loop.add_reader(each, self._accept, each)
 
     def close(self) -> None:
-        """Accept no more."""
+        """Accept no more connections and abort handshakes."""
         for retry in self._retries.values():
             retry.cancel()
         for each in self._listening:
             self._loop.remove_reader(each)
-        for place in tuple(self._places):
-            if place.starting is not None:
-                place.abort()
+        for opened in tuple(self._opened):
+            if opened.starting is not None:
+                opened.abort()
 
     async def wait_closed(self) -> None:
-        """Return at once, as uvicorn's shutdown asks for: there is nothing to wait for."""
+        """Return at once; uvicorn's shutdown awaits this."""
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(AT_ONCE):
@@ -133,61 +134,60 @@ class Acceptor:
                 if error.errno in EXHAUSTED:
                     self._pause(listening, error)
                     return
-                continue  # the caller has gone already
+                continue  # the caller has disconnected
             self._take(accepted, canonical(peer[0]))
 
     def _pause(self, listening: socket.socket, error: OSError) -> None:
-        """Let callers wait: a socket that stays ready would keep the loop busy."""
-        self._refusals.note(Limit.DESCRIPTORS, f"none can be accepted: {error.strerror}")
+        """Stop accepting for a while: a socket that stays ready would keep the loop busy."""
+        self._refusals.note(Limit.DESCRIPTORS, f"cannot accept connections: {error.strerror}")
         self._loop.remove_reader(listening)
-        self._retries[listening] = self._loop.call_later(PAUSE_SECONDS, self._resume, listening)
-
-    def _resume(self, listening: socket.socket) -> None:
-        self._loop.add_reader(listening, self._accept, listening)
+        self._retries[listening] = self._loop.call_later(
+            PAUSE_SECONDS, self._loop.add_reader, listening, self._accept, listening
+        )
 
     def _take(self, accepted: socket.socket, address: str) -> None:
         if not self._has_room(address):
             accepted.close()
             return
-        place = _Place(accepted, address)
-        self._places[place] = None
+        opened = _Connection(accepted, address)
+        self._opened[opened] = None
         self._by_address[address] += 1
-        place.starting = self._loop.create_task(self._start(accepted, place))
+        opened.starting = self._loop.create_task(self._start(accepted, opened))
 
     def _has_room(self, address: str) -> bool:
-        """Make room if there is none, at the cost of the oldest that asks for nothing now."""
+        """Return whether another connection may be opened; at a limit, close the oldest idle one."""
         caps = self._caps
         if self._by_address[address] >= caps.per_address:
             self._refusals.note(Limit.ADDRESS, f"{address} has {caps.per_address} already")
-            return self._drop_idle(lambda place: place.address == address)
-        if len(self._places) >= caps.whole:
-            self._refusals.note(Limit.WHOLE, f"there are {caps.whole}, as many as may be")
-            return self._drop_idle(lambda place: True)
+            return self._drop_idle(lambda opened: opened.address == address)
+        if len(self._opened) >= caps.whole:
+            self._refusals.note(Limit.WHOLE, f"all {caps.whole} are in use")
+            return self._drop_idle(lambda _: True)
         return True
 
-    def _drop_idle(self, among: Callable[[_Place], bool]) -> bool:
-        oldest = next((place for place in self._places if among(place) and place.is_idle), None)
+    def _drop_idle(self, among: Callable[[_Connection], bool]) -> bool:
+        oldest = next((each for each in self._opened if among(each) and each.is_idle), None)
         if oldest is None:
             return False
         oldest.abort()
         self._release(oldest)
         return True
 
-    def _release(self, place: _Place) -> None:
-        if place in self._places:
-            del self._places[place]
-            self._by_address[place.address] -= 1
-            if not self._by_address[place.address]:
-                del self._by_address[place.address]
+    def _release(self, opened: _Connection) -> None:
+        if opened in self._opened:
+            del self._opened[opened]
+            self._by_address[opened.address] -= 1
+            if not self._by_address[opened.address]:
+                del self._by_address[opened.address]
 
-    async def _start(self, accepted: socket.socket, place: _Place) -> None:
-        """Shake hands, if that is wanted, and let uvicorn serve the connection."""
-        connection = place.connection = self._connect(lambda: self._release(place))
+    async def _start(self, accepted: socket.socket, opened: _Connection) -> None:
+        """Do the TLS handshake if TLS is on, and let uvicorn serve the connection."""
+        connection = opened.connection = self._connect(lambda: self._release(opened))
         tls = self._tls()
         try:
             if tls is not None:
                 async with asyncio.timeout(self._handshake):
-                    await place.check_tls()
+                    await opened.check_tls()
             await self._loop.connect_accepted_socket(
                 lambda: connection,
                 accepted,
@@ -195,11 +195,11 @@ class Acceptor:
                 ssl_handshake_timeout=None if tls is None else self._handshake,
             )
         except (Exception, asyncio.CancelledError) as error:
-            if not isinstance(error, OSError | asyncio.CancelledError):  # else the caller's fault
-                log.exception("a connection could not be begun")
-            # The loop may have passed on a request already, and does not report that the connection is lost.
+            if not isinstance(error, OSError | asyncio.CancelledError):  # those are caused by the caller
+                log.exception("a connection could not be opened")
+            # The loop may have passed on a request already, but it does not call `connection_lost`.
             connection.abort()
             connection.connection_lost(None)
             accepted.close()
         finally:
-            place.starting = None
+            opened.starting = None

@@ -1,4 +1,4 @@
-"""The one place that commits: for the worker, for a start before the worker runs, and for local commands."""
+"""The only code that commits: for the worker, for the start before it, and for local commands."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -16,40 +16,40 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one job of a batch returned or raised."""
+    """The result or the error of one job of a batch."""
 
     result: Any = None
     error: BaseException | None = None
 
 
 class Batches:
-    """Runs jobs in batches; used by one thread at a time."""
+    """Runs jobs in batches. Only one thread may use it at a time."""
 
     def __init__(self, store: Store, notices: UnsavedNotices | None = None) -> None:
-        """Take the notices that guests were sent, if there are guests: each transaction saves them first."""
+        """Take the notices that guests were sent, if guests are served: each transaction saves them first."""
         self._store = store
         self._notices = notices
         self._running = False  # owner: the thread that uses this
 
-    def run(
+    def run_jobs(
         self,
         jobs: Sequence[Callable[[Transaction], Any]],
         *,
         foreseen: Sequence[Prefetch] = (),
         enough: Callable[[int], bool] = lambda _done: False,
     ) -> list[Outcome]:
-        """Run jobs in one batch, each in a savepoint of its own; everything is durable when this returns.
+        """Run jobs in one batch, each in its own savepoint; everything is durable when this returns.
 
-        A job that raises is undone alone. The batch ends early once `enough` jobs are done. If the commit
-        fails, nothing of the batch is saved and each job that ran has its error: `Uncertain` if the database
-        did not answer it.
+        A job that raises is rolled back alone. The batch ends early when `enough` returns True for the
+        number of jobs done. If the commit fails, nothing of the batch is saved and each job that ran gets the
+        error: `Uncertain` if the database did not answer the commit.
         """
         if self._running:
-            raise RuntimeError("a job commits nothing itself: it has a transaction, which its batch commits")
+            raise RuntimeError("a job must not commit: its batch commits the transaction that it was given")
         outcomes: list[Outcome] = []
         self._running = True
         try:
-            # The commit: it happens when this block ends.
+            # The batch commits when this block ends.
             with self._store.batch() as batch:
                 if foreseen:
                     batch.prefetch(foreseen)
@@ -57,7 +57,7 @@ class Batches:
                     outcomes.append(self._run_one(batch, job))
                     if enough(number):
                         break
-        except BaseException as error:  # noqa: BLE001 - the callers get it, whatever it is
+        except BaseException as error:  # noqa: BLE001 - the callers get it
             return [Outcome(error=_copy(error)) for _ in outcomes] or [Outcome(error=error)]
         finally:
             self._running = False
@@ -67,15 +67,15 @@ class Batches:
         try:
             with batch.savepoint() as tx:
                 if self._notices is not None:
-                    tx.lock()  # first: what guests are sent while this waits for the lock is saved too
+                    tx.lock()  # first, so that notices sent while this waits for the lock are saved too
                     self._notices.save(tx)
                 return Outcome(job(tx))
-        except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
+        except BaseException as error:  # noqa: BLE001 - the caller gets it
             return Outcome(error=error)
 
     def transact(self, work: Callable[[Transaction], T], /) -> T:
-        """Run work in a batch of its own; return what it returns once that is durable."""
-        (outcome,) = self.run([work])
+        """Run work in a batch of its own; return its result when it is durable."""
+        (outcome,) = self.run_jobs([work])
         if outcome.error is not None:
             raise outcome.error
         result: T = outcome.result
@@ -83,5 +83,5 @@ class Batches:
 
 
 def _copy(error: BaseException) -> BaseException:
-    """Copy the exception for each waiter: each raises it on a task of its own."""
+    """Copy the exception for each waiter, because each waiter raises it in its own task."""
     return copy(error) if isinstance(error, ForewarnError) else error

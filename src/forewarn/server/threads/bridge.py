@@ -1,8 +1,8 @@
-"""The way between threads: from the guest loop to the worker, and back to the board."""
+"""Calls between the guest loop, which owns the board, and the worker, which owns the store."""
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -19,44 +19,44 @@ from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.guest.server import GuestServer
-from forewarn.server.threads.jobs import Jobs
+from forewarn.server.threads.jobs import Jobs, Turn
 from forewarn.store.batch import Transaction
 
 T = TypeVar("T")
 
-# Longer than the guest loop is ever busy; after that something is badly wrong, and it is better said.
-PATIENCE = 30.0
-# Groups that are enabled in one go: a few tens of milliseconds.
+# The guest loop is never busy for this long, in seconds. A longer wait is a bug and raises TimeoutError.
+LOOP_TIMEOUT = 30.0
+# Groups that one job enables: a few tens of milliseconds.
 MOST_ENABLED = 200
-# Events that one job approves: about ten milliseconds. A guest may name a hundred of its group.
+# Events that one job approves: about ten milliseconds. A guest may name a hundred events of its group.
 MOST_APPROVED = 8
 
 
 class GuestLoop:
-    """The loop on which the board changes, as other threads reach it."""
+    """Runs functions on the guest loop for other threads."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
 
     def do(self, work: Callable[[], T]) -> T:
-        """Do something on the loop, and wait for it."""
+        """Run a function on the loop and return its result."""
 
         async def done() -> T:
             return work()
 
-        return asyncio.run_coroutine_threadsafe(done(), self._loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(done(), self._loop).result(LOOP_TIMEOUT)
 
     def publish(self, guest: GuestServer, deltas: Sequence[Delta]) -> None:
-        """Show changes to guests; returns when they are shown."""
-        asyncio.run_coroutine_threadsafe(guest.apply(deltas), self._loop).result(PATIENCE)
+        """Apply changes to the board; return when guests can see them."""
+        asyncio.run_coroutine_threadsafe(guest.apply(deltas), self._loop).result(LOOP_TIMEOUT)
 
     def soon(self, work: Callable[[], None]) -> None:
-        """Do something on the loop, and do not wait for it."""
+        """Schedule a function on the loop and return at once."""
         self._loop.call_soon_threadsafe(work)
 
 
 class BoardActivity:
-    """What guests have done, as other threads ask the board."""
+    """The polls and sent events that the board has collected, for other threads."""
 
     def __init__(self, board: Board, clock: Clock, loop: GuestLoop) -> None:
         self._board = board
@@ -64,43 +64,43 @@ class BoardActivity:
         self._loop = loop
 
     def pending(self) -> bool:
-        """Return whether machines have polled since the last `take`."""
+        """Whether machines have polled since the last `take`."""
         return self._board.unsaved()
 
     def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
-        """Hand over which groups and machines have polled since the last call."""
+        """Return the groups and machines that have polled since the last call."""
         return self._loop.do(lambda: self._board.take(self._clock.now()))
 
     def has_notices(self) -> bool:
-        """Return whether a machine has been sent an event since the last `take_notices`."""
+        """Whether a machine has been sent an event since the last `take_notices`."""
         return bool(self._board.sent)
 
     def take_notices(self) -> Sent:
-        """Hand over which events machines have been sent since the last call, and when first."""
+        """Return the events that machines have been sent since the last call, and when first."""
         return self._loop.do(self._board.take_notices)
 
     def untaken_notices(self) -> UntakenNotices:
-        """Return what tells of events that are not handed over yet. Any thread may ask."""
+        """Return a view of the sent events that `take_notices` has not returned yet. Thread-safe."""
         return self._board.untaken_notices()
 
     def fresh(self) -> LastPolls:
-        """Return the polls that are not handed over by now. Any thread may ask."""
+        """Return the polls that `take` has not returned yet. Thread-safe."""
         return self._board.last_polls()
 
 
 class RehearsalsOnLoop:
-    """The rehearsals at the guest endpoint, as the worker's thread reaches them."""
+    """Lets the worker control the rehearsals at the guest endpoint."""
 
     def __init__(self, registry: RehearsalRegistry, loop: GuestLoop) -> None:
         self._registry = registry
         self._loop = loop
 
     def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
-        """Begin a rehearsal with machines."""
+        """Begin a rehearsal with these machines."""
         self._loop.do(lambda: self._registry.open(project, machines))
 
     def meet(self, project: ProjectName, faults: Sequence[Fault]) -> None:
-        """Let guests meet these faults from now on, and no others."""
+        """Inject exactly these faults from now on."""
         self._loop.do(lambda: self._registry.meet(project, faults))
 
     def accounts(self, project: ProjectName) -> Sequence[GuestAccount]:
@@ -113,32 +113,34 @@ class RehearsalsOnLoop:
 
 
 class WorkerCommands:
-    """What guests change, done by the worker."""
+    """Runs the commands of guests on the worker."""
 
     def __init__(
         self, guests: GuestUseCases, jobs: Jobs, *, members: Mapping[str | int, BoardMachine]
     ) -> None:
-        """Take all machines, by which it knows whose guests take turns."""
+        """Take all machines of the board: `members` gives the project whose queue a machine's job joins."""
         self._guests = guests
         self._members = members
         self._jobs = jobs
-        self._enabling: _Enabling | None = None  # owner: the guest loop
+        self._enabling: _EnableJob | None = None  # owner: the guest loop
 
     async def enable(self, group: GroupName) -> None:
-        """Turn the feature on for a group; those that wait for the worker together are one job."""
+        """Turn the feature on for a group; groups that wait for the worker together share one job."""
         mine = self._enabling
-        # One that is over may never have been taken: it had waited too long.
+        # A job can be done without having been taken: it timed out in the queue.
         if mine is None or mine.enabled.done() or not mine.add(group):
-            mine = self._enabling = _Enabling(self._guests, group)
-            mine.enabled = asyncio.ensure_future(self._run(None, mine.run))
-        # One of those who wait may go.
+            mine = self._enabling = _EnableJob(self._guests, group)
+            # One job serves several projects, so it joins no project's queue.
+            mine.enabled = asyncio.ensure_future(self._jobs.run(Turn.GUESTS, "", mine.enable_all))
+        # A caller that disconnects must not cancel the job of the others.
         if group not in await asyncio.shield(mine.enabled):
             raise NotFound("Not found")
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
-        """Let events start early: all of them, or none if one never was of the machine's group.
+        """Approve events: all of them, or none if one never belonged to the machine's group.
 
-        Many take several jobs, so that other projects' guests have their turns in between.
+        A long list is split into several jobs, so that the guests of other projects have their turns in
+        between.
         """
         if len(events) <= MOST_APPROVED:
             await self._approve(machine, events, address=address)
@@ -160,37 +162,37 @@ class WorkerCommands:
         await self._run(machine, lambda tx: self._guests.defer(tx, machine, events))
 
     async def record_impostor(self, machine: MachineId, *, mac: str, address: str) -> None:
-        """Record that somebody used a machine's address."""
+        """Record a request from a machine's address with another MAC address."""
         await self._run(
             machine, lambda tx: self._guests.record_impostor(tx, machine, mac=mac, address=address)
         )
 
-    def _run(self, machine: MachineId | None, work: Callable[[Transaction], T]) -> Awaitable[T]:
-        """Run a use case when it is the turn of the machine's project; None: of several projects."""
-        member = None if machine is None else self._members.get(machine)
-        return self._jobs.run_for_guests("" if member is None else member.machine.project)(work)
+    async def _run(self, machine: MachineId, work: Callable[[Transaction], T]) -> T:
+        member = self._members.get(machine)
+        project = "" if member is None else member.machine.project
+        return await self._jobs.run(Turn.GUESTS, project, work)
 
 
-class _Enabling:
-    """Groups that are enabled together: all whose first poll comes before the worker takes the job."""
+class _EnableJob:
+    """Enables the groups whose first polls come before the worker takes the job."""
 
     enabled: "asyncio.Future[Collection[GroupName]]"
 
     def __init__(self, guests: GuestUseCases, group: GroupName) -> None:
         self._guests = guests
         self._lock = threading.Lock()
-        self._groups: list[GroupName] | None = [group]  # None: they have been taken; lock: self._lock
+        self._groups: list[GroupName] | None = [group]  # None: the worker has taken them; lock: self._lock
 
     def add(self, group: GroupName) -> bool:
-        """Enable one more with them; False if it is too late, or they are enough."""
+        """Add a group; return False if the worker has taken the job or the job is full."""
         with self._lock:
             if self._groups is None or len(self._groups) >= MOST_ENABLED:
                 return False
             self._groups.append(group)
             return True
 
-    def run(self, tx: Transaction) -> Collection[GroupName]:
-        """Enable them, on the worker; return those that there are."""
+    def enable_all(self, tx: Transaction) -> Collection[GroupName]:
+        """Enable the groups, on the worker; return the groups that exist."""
         with self._lock:
             groups, self._groups = self._groups or [], None
         return self._guests.enable(tx, *groups)

@@ -1,4 +1,4 @@
-"""A queue in which callers take turns, however much each of them has asked for."""
+"""A queue that serves callers in turn, so that one caller with many items does not delay the others."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Hashable
@@ -13,21 +13,21 @@ def _always(_item: object) -> bool:
 
 
 class FairQueue(Generic[C, T]):
-    """Items of callers; those of one caller keep their order. It has no lock: its owner's guards it."""
+    """Items of callers; the items of one caller keep their order. It has no lock: its owner guards it."""
 
     def __init__(self) -> None:
         # No caller has an empty queue; the caller with the next turn comes first.
         self._waiting: OrderedDict[C, deque[T]] = OrderedDict()
 
     def __bool__(self) -> bool:
-        """Whether an item waits. Any thread may ask, without the lock."""
+        """Whether an item waits. Any thread may call this without the lock."""
         return bool(self._waiting)
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
     def __contains__(self, caller: C) -> bool:
-        """Whether an item of a caller waits."""
+        """Whether a caller has an item in the queue."""
         return caller in self._waiting
 
     def callers(self) -> list[C]:
@@ -35,24 +35,24 @@ class FairQueue(Generic[C, T]):
         return list(self._waiting)
 
     def of(self, caller: C) -> Collection[T]:
-        """Return the items of a caller, the first one first."""
+        """Return the items of a caller, oldest first."""
         return tuple(self._waiting.get(caller, ()))
 
     def put(self, caller: C, item: T) -> None:
-        """Add an item behind the others of its caller; a new caller has its turn last."""
+        """Append an item to its caller's items; a new caller has the last turn."""
         self._waiting.setdefault(caller, deque()).append(item)
 
     def put_back(self, caller: C, item: T) -> None:
-        """Add an item that was taken and not used: it is the next one."""
+        """Return an unused item to the front of the queue."""
         self._waiting.setdefault(caller, deque()).appendleft(item)
         self._waiting.move_to_end(caller, last=False)
 
     def can_take(self, may: Callable[[T], bool]) -> bool:
-        """Return whether `take` would find an item."""
+        """Whether `take` would return an item."""
         return any(may(items[0]) for items in self._waiting.values())
 
     def take(self, may: Callable[[T], bool] = _always) -> T | None:
-        """Take the first item of the first caller whose first item may be taken; its next turn comes last."""
+        """Take the first item of the next caller whose first item may be taken; that caller becomes last."""
         for caller, items in self._waiting.items():
             if may(items[0]):
                 item = items.popleft()

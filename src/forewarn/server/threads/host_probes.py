@@ -1,8 +1,8 @@
-"""Whether hosts can be reached: their drivers are asked again and again, each in a lane of its own.
+"""Probes that check at intervals whether drivers reach their hosts, each in its own lane.
 
-What a driver says of a step counts too: a host that it names as out of reach is so at once, and an answer
-that contradicts what is known has the host asked about at the next look. The worker saves each change: it
-gets a record, views show it, and orders that wait for the host go on.
+Answers about steps count too. A host that a driver reports as unreachable is unreachable at once. An answer
+that contradicts the known state makes the next probe due. The worker saves each change with a record; views
+show it, and orders that wait for the host continue.
 """
 
 import logging
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from forewarn.control.driver import DriverTask, Unknown
 from forewarn.control.engine.driver_calls import CallAnswer, DriverCall, Reached, Refused, Verb
@@ -24,37 +24,32 @@ from forewarn.store.saved import Saved
 
 log = logging.getLogger(__name__)
 
-# How often it is looked which hosts are to be asked about, in seconds.
+# How often the server looks for hosts whose probe is due, in seconds.
 LOOK_EVERY = 1.0
-# Sooner than as usual: a host that was away for a moment takes machines again soon after.
+# The pause after a failure, in seconds. It is short, so that a host is used again soon after it returns.
 ASK_AGAIN = 2.0
-# So many hosts are asked about in a second at most; in a larger fleet it takes longer until all were.
+# The most probes that start in a second. In a larger fleet a round takes longer.
 ASKED_A_SECOND = 100
-# Hosts read together.
+# Hosts in one query.
 _PAGE = 500
 
-
-class SaveReached(Protocol):
-    """Has the worker save what is known of hosts."""
-
-    def __call__(self, changed: Callable[[], Mapping[HostName, Reachability]], /) -> "Future[None]":
-        """Save what the worker is told when it comes to it."""
-        ...
+# Saves the reachability of hosts on the worker, which calls the argument to get the values to save.
+SaveReached: TypeAlias = Callable[[Callable[[], Mapping[HostName, Reachability]]], "Future[None]"]
 
 
 @dataclass(eq=False, slots=True)
-class _Asked:
-    """A host that a driver looks after."""
+class _Probe:
+    """A host whose driver can check that it is reachable."""
 
     host: Host
     driver: str
     due: float
     is_asked: bool = False  # an answer is awaited
-    is_lost: bool = False  # the last answer was lost with the process of the driver
+    is_lost: bool = False  # the driver's process ended before the last answer
 
 
 class HostProbes:
-    """Asks the drivers that can tell whether they reach their hosts."""
+    """Asks drivers whether they reach their hosts."""
 
     def __init__(
         self,
@@ -65,7 +60,7 @@ class HostProbes:
         save: SaveReached,
         monotonic: Callable[[], float],
     ) -> None:
-        """Take these drivers with how often each is asked in seconds, and who calls and saves."""
+        """Take the drivers that can check reachability, with the interval of each in seconds."""
         self._every = every
         self._store = context.store
         self._reached = context.reached
@@ -73,27 +68,27 @@ class HostProbes:
         self._submit = submit
         self._save = save
         self._monotonic = monotonic
-        self._lock = threading.Lock()  # no call is made with it
-        self._hosts: dict[HostName, _Asked] = {}  # lock: self._lock, also for what is in them
-        self._default = ""  # who works on hosts that name no driver; lock: self._lock
-        self._is_stale = True  # whether hosts are to be read again; lock: self._lock
+        self._lock = threading.Lock()  # never held during a call to another object
+        self._probes: dict[HostName, _Probe] = {}  # lock: self._lock, also for the fields of the values
+        self._default = ""  # the driver of hosts that name none; lock: self._lock
+        self._is_stale = True  # whether hosts must be read again; lock: self._lock
         self._unsaved: set[HostName] = set()  # lock: self._lock
         self._is_posted = False  # lock: self._lock
 
     @property
     def is_stale(self) -> bool:
-        """Whether hosts have to be read from the store."""
+        """Whether the hosts must be read from the store."""
         with self._lock:
             return self._is_stale
 
     @property
     def wanted(self) -> bool:
-        """Whether there is something to ask, or to save."""
+        """Whether there are hosts to probe or results to save."""
         with self._lock:
-            return bool(self._hosts or self._unsaved)
+            return bool(self._probes or self._unsaved)
 
     def note(self, saved: Saved) -> None:
-        """Take what was saved: hosts may be new, gone, or reached in another way."""
+        """Update the hosts after a commit: hosts may be added, removed or changed."""
         for each in saved or ():
             changes = each.changes
             with self._lock:
@@ -106,17 +101,17 @@ class HostProbes:
                 self._is_stale = True
 
     def _note_host(self, host: Host) -> None:
-        known = self._hosts.get(host.name)
-        if known is None:
+        probe = self._probes.get(host.name)
+        if probe is None:
             driver = host.driver or self._default
             self._is_stale = self._is_stale or driver in self._every
-        elif (known.host.driver, known.host.uri) != (host.driver, host.uri):
+        elif (probe.host.driver, probe.host.uri) != (host.driver, host.uri):
             self._is_stale = True
         else:
-            known.host = host
+            probe.host = host
 
     def load(self) -> None:
-        """Read which hosts are to be asked about."""
+        """Read the hosts to probe from the store."""
         with self._lock:
             self._is_stale = False
         try:
@@ -127,102 +122,103 @@ class HostProbes:
             raise
         now = self._monotonic()
         with self._lock:
-            before, self._hosts, self._default = self._hosts, {}, default
-            for place, (host, driver) in enumerate(found):
-                known = before.get(host.name)
-                if known is None or (known.driver, known.host.uri) != (driver, host.uri):
-                    known = _Asked(host, driver, due=now + place / ASKED_A_SECOND)
-                known.host = host
-                self._hosts[host.name] = known
-            self._reached.keep(self._hosts)
-            self._unsaved.update(host.name for host in away if host.name not in self._hosts)
+            before, self._probes, self._default = self._probes, {}, default
+            for position, (host, driver) in enumerate(found):
+                probe = before.get(host.name)
+                if probe is None or (probe.driver, probe.host.uri) != (driver, host.uri):
+                    probe = _Probe(host, driver, due=now + position / ASKED_A_SECOND)
+                probe.host = host
+                self._probes[host.name] = probe
+            self._reached.keep(self._probes)
+            self._unsaved.update(host.name for host in away if host.name not in self._probes)
         self._post_unsaved()
 
     def ask(self) -> None:
-        """Ask about the hosts whose turn it is, and try again to save what could not be saved."""
-        now, calls = self._monotonic(), list[tuple[_Asked, DriverCall]]()
+        """Start the probes that are due, and save results again that could not be saved."""
+        now, calls = self._monotonic(), list[tuple[_Probe, DriverCall]]()
         with self._lock:
-            due = [each for each in self._hosts.values() if not each.is_asked and each.due <= now]
+            due = [each for each in self._probes.values() if not each.is_asked and each.due <= now]
             for each in sorted(due, key=lambda one: one.due)[:ASKED_A_SECOND]:
                 each.is_asked = True
                 calls.append((each, DriverCall(verb=Verb.REACH, task=self._task(each))))
-        failures = [error for each, call in calls if (error := self._failed(each, call)) is not None]
+        failures = [error for each, call in calls if (error := self._submit_probe(each, call)) is not None]
         self._post_unsaved()
         if failures:
             raise failures[0]
 
-    def _failed(self, asked: _Asked, call: DriverCall) -> BaseException | None:
-        """Hand a call over; if that fails, have the host asked about soon again, and return the error."""
+    def _submit_probe(self, probe: _Probe, call: DriverCall) -> BaseException | None:
+        """Submit a call; if that fails, schedule the probe again and return the error."""
         try:
             self._submit(call)
-        except BaseException as error:  # noqa: BLE001 - the other hosts come first
+        except BaseException as error:  # noqa: BLE001 - `ask` raises it after the other probes
             with self._lock:
-                asked.is_asked = False
-                asked.due = self._monotonic() + ASK_AGAIN
+                probe.is_asked = False
+                probe.due = self._monotonic() + ASK_AGAIN
             return error
         return None
 
     def ask_soon(self) -> None:
-        """Have every host asked about at the next look: the process of a driver is another one."""
+        """Make every probe due, because a driver's process has restarted."""
         with self._lock:
-            for each in self._hosts.values():
+            for each in self._probes.values():
                 each.due = self._monotonic()
 
     # Answers, on the threads of lanes
 
-    def heard(self, answer: CallAnswer) -> None:
-        """Take what a driver has said, of a host or of a step there."""
+    def take_answer(self, answer: CallAnswer) -> None:
+        """Take the answer of a driver to a probe or to the call of a step."""
         if answer.call.verb is Verb.REACH:
-            self._heard_of_host(answer)
+            self._take_probe_answer(answer)
         else:
-            self._heard_of_step(answer)
+            self._take_step_answer(answer)
         self._post_unsaved()
 
-    def _heard_of_host(self, answer: CallAnswer) -> None:
+    def _take_probe_answer(self, answer: CallAnswer) -> None:
         task, said = answer.call.task, answer.answer
         why = said.why if isinstance(said, Reached | Unknown) else None
         why = None if why is None else unmark_driver_text(why)
         with self._lock:
-            known = None if task.source is None else self._hosts.get(task.source.name)
-            if known is None or task.source is None:
-                return  # it has left the fleet
+            probe = None if task.source is None else self._probes.get(task.source.name)
+            if probe is None or task.source is None:
+                return  # the host has left the fleet
             if not answer.hangs:
-                known.is_asked = False
-            if (known.driver, known.host.uri) != (task.driver, task.source.uri):
-                return  # it is reached in another way by now
-            was_lost, known.is_lost = known.is_lost, isinstance(said, Unknown) and not answer.hangs
-            if known.is_lost and not was_lost:
-                # Another host may have crashed the process. A second answer that is lost counts.
-                known.due = self._monotonic() + ASK_AGAIN
+                probe.is_asked = False
+            if (probe.driver, probe.host.uri) != (task.driver, task.source.uri):
+                return  # the host has another driver or URI now
+            was_lost, probe.is_lost = probe.is_lost, isinstance(said, Unknown) and not answer.hangs
+            if probe.is_lost and not was_lost:
+                # A call to another host may have crashed the process. Only a second lost answer counts.
+                probe.due = self._monotonic() + ASK_AGAIN
                 return
-            wait = self._every.get(known.driver, ASK_AGAIN)
-            known.due = self._monotonic() + (wait if why is None else min(wait, ASK_AGAIN))
-            self._note(known.host.name, why)
+            wait = self._every.get(probe.driver, ASK_AGAIN)
+            probe.due = self._monotonic() + (wait if why is None else min(wait, ASK_AGAIN))
+            self._set(probe.host.name, why)
 
-    def _heard_of_step(self, answer: CallAnswer) -> None:
+    def _take_step_answer(self, answer: CallAnswer) -> None:
         task, said = answer.call.task, answer.answer
         named = task.target.name if isinstance(said, Refused) and said.unreached and task.target else None
         named = said.host if isinstance(said, Unknown) else named
         with self._lock:
             for host in (task.source, task.target):
-                known = None if host is None else self._hosts.get(host.name)
-                if known is None or known.driver != task.driver:
+                probe = None if host is None else self._probes.get(host.name)
+                if probe is None or probe.driver != task.driver:
                     continue
-                if known.host.name == named and isinstance(said, Unknown | Refused):
+                if probe.host.name == named and isinstance(said, Unknown | Refused):
                     why = unmark_driver_text(said.why).removeprefix(f"{named} cannot be reached: ")
-                    self._note(named, why)
-                    known.due = min(known.due, self._monotonic() + ASK_AGAIN)
-                elif self._contradicts(answer, known.host.name):
-                    known.due = self._monotonic()
+                    self._set(named, why)
+                    probe.due = min(probe.due, self._monotonic() + ASK_AGAIN)
+                elif self._contradicts(answer, probe.host.name):
+                    probe.due = self._monotonic()
 
     def _contradicts(self, answer: CallAnswer, host: HostName) -> bool:
-        """Return whether an answer is not what is to be expected of a host, as far as it is known."""
+        """Whether an answer about a step contradicts the known state of a host."""
         away = self._reached.of(host).state is ReachState.UNREACHABLE
         if isinstance(answer.answer, Unknown):
             return not away
         return away and not isinstance(answer.answer, Refused)
 
-    def _note(self, host: HostName, why: str | None) -> None:
+    def _set(self, host: HostName, why: str | None) -> None:
+        """Set whether a host is reachable: `why` is the reason why it is not."""
         if self._reached.note(host, why, at=self._now()):
             self._unsaved.add(host)
             if why is None:
@@ -249,12 +245,12 @@ class HostProbes:
         return {name: known.get(name, UNKNOWN) for name in taken}
 
     def _saved(self, taken: Sequence[HostName], done: "Future[None]") -> None:
-        """Keep what could not be saved: it is tried again at the next look."""
+        """Keep results that could not be saved; `ask` saves them again."""
         if done.exception() is None:
             return
-        silent = isinstance(done.exception(), Unavailable)  # which is logged where it begins
-        level = logging.DEBUG if silent else logging.ERROR
-        log.log(level, "whether hosts can be reached is not saved, and tried again: %s", done.exception())
+        is_logged = isinstance(done.exception(), Unavailable)  # the store has logged why
+        level = logging.DEBUG if is_logged else logging.ERROR
+        log.log(level, "cannot save the reachability of hosts, will retry: %s", done.exception())
         with self._lock:
             self._unsaved.update(taken)
             self._is_posted = False
@@ -262,7 +258,7 @@ class HostProbes:
     # Reading
 
     def _read(self) -> tuple[list[tuple[Host, str]], Sequence[Host], str]:
-        """Read the hosts that are asked about, those that were unreachable, and the default driver."""
+        """Return the hosts to probe, the hosts saved as unreachable, and the default driver."""
         found: list[tuple[Host, str]] = []
         with self._store.read() as snapshot:
             drivers, away = snapshot.rules.host_drivers(), snapshot.fleet.unreachable_hosts()
@@ -276,17 +272,17 @@ class HostProbes:
                     break
         return [(host, driver) for host, driver in found if driver in self._every], away, default
 
-    def _task(self, asked: _Asked) -> DriverTask:
+    def _task(self, probe: _Probe) -> DriverTask:
         now = self._now()
         return DriverTask(
-            order=OrderId(f"reach/{asked.host.name}"),
+            order=OrderId(f"reach/{probe.host.name}"),
             attempt=0,
             action=Action.SERVICE,
             work=Work.HOST,
             machine=None,
-            source=asked.host,
+            source=probe.host,
             target=None,
             begun_at=now,
             now=now,
-            driver=asked.driver,
+            driver=probe.driver,
         )

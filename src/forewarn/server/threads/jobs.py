@@ -1,4 +1,4 @@
-"""Use cases that wait for the worker, and their answers."""
+"""The queue of use cases that wait for the worker."""
 
 import asyncio
 import threading
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 from queue import Empty
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.use_case import Alone, ForeseenUseCase
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
@@ -19,145 +20,157 @@ from forewarn.store.prefetch import Prefetch
 
 T = TypeVar("T")
 
-# How long the database may keep a caller waiting, who is to be answered within six seconds, one of which may
-# have gone by until it was known who calls. Usually the store gives up before; this is for a database that
-# answers now and then, or of which only the connections hang.
+# How long a caller waits for a slow database, in seconds. Every caller is answered within six seconds, and
+# authentication may take one of them. The store usually times out earlier. This limit is for a database that
+# answers from time to time, or whose connections hang while it works.
 LONGEST_WAIT = 4.5
 LOOK_EVERY = 0.25
-# While guests call at least this often, in seconds, other jobs are saved one at a time. A guest that comes
-# meanwhile waits for one of them, not for a batch: 2.5 times as long as without them instead of 4 times
+# While guests send commands at least this often, in seconds, other jobs are committed one at a time. A guest
+# then waits for one job instead of a batch: 2.5 times its idle latency instead of 4 times
 # (`bench --only tenants`).
 GUESTS_ACTIVE = 0.1
-# A tick takes some milliseconds. If the database has fallen silent, or very much is due, readers do not wait.
+# A tick takes some milliseconds. If the database does not answer, or much is due, readers do not wait.
 LONGEST_FOLLOW_UP = 0.25
 
 
 class Turn(IntEnum):
-    """The queues that take turns, in this order."""
+    """The queues, in the order in which they take turns."""
 
     GUESTS = 0
-    OWN = 1  # of the server itself, such as answers of drivers
-    CALLERS = 2  # of the operator API
+    OWN = 1  # the server itself, such as answers of drivers
+    CALLERS = 2  # the operator API
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A use case, and the answer that its caller waits for."""
+    """A use case and the future that its caller waits for."""
 
     work: Callable[[Transaction], Any] | Alone[Any]
     answer: "Future[Any]"
     turn: Turn = Turn.CALLERS
-    who: str = ""  # within a queue they take turns, too
+    who: str = ""  # the caller; the callers of a queue take turns, too
 
     @property
     def alone(self) -> bool:
-        """Whether it may not be saved together with others."""
+        """Whether it must not share a batch with other jobs."""
         return isinstance(self.work, Alone)
 
     @property
     def foreseen(self) -> Prefetch | None:
-        """What is known of what it will ask for."""
+        """The rows that the use case is known to read, so that the batch can load them together."""
         return self.work.foreseen if isinstance(self.work, ForeseenUseCase) else None
 
 
-class RunJob(Protocol):
-    """Has the worker run a use case."""
-
-    async def __call__(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
-        """Return the use case's answer when the boards show what it has changed."""
-        ...
-
-
 class FollowUp:
-    """Whether a tick is owed for answered jobs: readers wait for it, for a moment at most.
+    """Whether a tick is owed for answered jobs. Readers wait for that tick, for a short time at most.
 
-    The engine's next tick starts what a released hold held. A caller that has released the hold and then
-    reads should find it started. The worker writes it, the threads that read wait.
+    Example: the tick after the release of a hold starts the held work. A caller that releases the hold and
+    then reads should see the work started. The worker writes this; reading threads wait.
     """
 
     def __init__(self, *, longest_wait: float = LONGEST_FOLLOW_UP) -> None:
         self._longest_wait = longest_wait
         self._news = threading.Condition()
         self._owed = False  # lock: self._news
-        self._looks = 0  # lock: self._news
+        self._ticks = 0  # lock: self._news
 
     def owe(self) -> None:
-        """Note that something may follow from jobs that are answered now."""
+        """Note that the answered jobs may have made work due."""
         with self._news:
             self._owed = True
 
-    def looked(self) -> None:
-        """Note that the engine has looked, whatever came of it."""
+    def ticked(self) -> None:
+        """Note the end of a tick, successful or not."""
         with self._news:
             self._owed = False
-            self._looks += 1
+            self._ticks += 1
             self._news.notify_all()
 
     def wait(self) -> None:
-        """Wait for the engine's next look, if one is owed; not for what that leaves for later ones."""
+        """Wait for the end of the next tick, if one is owed."""
         with self._news:
             if self._owed:
-                before = self._looks
-                self._news.wait_for(lambda: self._looks != before, self._longest_wait)
+                before = self._ticks
+                self._news.wait_for(lambda: self._ticks != before, self._longest_wait)
+
+
+def _no_wait(_thread: int) -> float:
+    return 0.0
 
 
 class Jobs:
-    """What the worker has been given to do.
+    """The jobs that wait for the worker.
 
-    Guests, the server itself and the callers of the operator API take turns. So do the guests of different
-    projects, and different callers, however much each of them has asked for.
+    Guests, the server itself and the callers of the operator API take turns. Within these queues the projects
+    of the guests, and the callers, take turns as well.
     """
 
-    def __init__(self, *, monotonic: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        waited: Callable[[int], float] = _no_wait,
+        waiting: Callable[[int], float] = _no_wait,
+        monotonic: Callable[[], float] = monotonic,
+    ) -> None:
+        """Take functions that return how many seconds a thread has waited for the database.
+
+        `waited` counts all slow statements of the thread; `waiting` only the current statement.
+        """
+        self._waited = waited
+        self._waiting = waiting
         self._monotonic = monotonic
+        self._worker = 0  # the id of the thread that takes jobs, which sets it
         self._news = threading.Condition()
-        # Lock: self._news, but any thread may see without it whether one is empty.
+        # Lock: self._news; any thread may check without it whether a queue is empty.
         self._queues: dict[Turn, FairQueue[str, Job]] = {turn: FairQueue() for turn in Turn}
         self._last = Turn.CALLERS  # whose turn it was last; lock: self._news
         self._guest_came_at = monotonic() - GUESTS_ACTIVE  # lock: self._news
         self._ended = False  # lock: self._news
         self._is_abandoned = False  # lock: self._news
-        # Both are set before any thread is started.
-        # Tells how many seconds the worker has waited for a database that is slow to answer.
-        self.waited: Callable[[], float] = lambda: 0.0
-        # Tells how many seconds it has waited for what it asked last.
-        self.waited_now: Callable[[], float] = lambda: 0.0
         self.follow_up = FollowUp()
 
-    async def run(self, work: Callable[[Transaction], T] | Alone[T], /) -> T:
-        """Have a use case of the server's own run."""
-        return await self._run(Turn.OWN, "", work)
+    async def run(self, turn: Turn, caller: str, work: Callable[[Transaction], T] | Alone[T], /) -> T:
+        """Run a use case on the worker; return its result when the boards show what it changed."""
+        if self._waiting(self._worker) > LONGEST_WAIT:
+            raise _too_slow()  # fail fast: the worker is stuck
+        before, answer = self._waited(self._worker), self._put(turn, caller, work)
+        answered = asyncio.wrap_future(answer)
+        while not (await asyncio.wait([answered], timeout=LOOK_EVERY))[0]:
+            if self._waited(self._worker) - before > LONGEST_WAIT:
+                answered.add_done_callback(_ignore_error)
+                raise self._give_up(answer)
+        return answered.result()
+
+    async def run_own(self, work: Callable[[Transaction], T] | Alone[T], /) -> T:
+        """Run a use case of the server itself."""
+        return await self.run(Turn.OWN, "", work)
+
+    def run_for(self, caller: str) -> RunUseCase:
+        """Return a function that runs use cases of a caller of the operator API."""
+        return partial(self.run, Turn.CALLERS, caller)
 
     def post(self, work: Callable[[Transaction], T] | Alone[T]) -> "Future[T]":
-        """Have a use case of the server's own run, from a thread that does not wait for it."""
+        """Queue a use case of the server itself; return its future without waiting."""
         return self._put(Turn.OWN, "", work)
 
     @property
     def waiting(self) -> bool:
-        """Whether there is a job to do. Any thread may ask."""
+        """Whether there is a job to do. Thread-safe."""
         return self._any()
 
     @property
     def guest_waits(self) -> bool:
-        """Whether a guest's job waits. Any thread may ask."""
+        """Whether a guest's job waits. Thread-safe."""
         return bool(self._queues[Turn.GUESTS])
 
-    def run_for(self, caller: str) -> RunJob:
-        """Return what has the use cases of a caller run."""
-        return partial(self._run, Turn.CALLERS, caller)
-
-    def run_for_guests(self, project: str) -> RunJob:
-        """Return what has the use cases of a project's guests run."""
-        return partial(self._run, Turn.GUESTS, project)
-
     def end(self) -> None:
-        """Let the worker end when it has done all that was given before."""
+        """Let the worker end after it has done the jobs that are queued."""
         with self._news:
             self._ended = True
             self._news.notify()
 
     def abandon(self) -> None:
-        """Refuse all that wait, and all that come: the worker does nothing any more."""
+        """Refuse all queued and future jobs: the worker has ended."""
         with self._news:
             self._is_abandoned = True
             waiting = [job for queue in self._queues.values() for job in queue.clear()]
@@ -165,11 +178,12 @@ class Jobs:
             job.answer.set_exception(_stopping())
 
     def take(self, most: int, *, timeout: float) -> list[Job]:
-        """Return jobs that are saved together, in the order of their turns; none once the queues have ended.
+        """Return the jobs of the next batch, in the order of their turns; an empty list after `end`.
 
-        A batch has guests' jobs or others, not both: loading for the others would delay the guests.
+        A batch has jobs of guests or other jobs, not both: reading for other jobs would delay the guests.
         Raise `queue.Empty` if no job comes in time.
         """
+        self._worker = threading.get_ident()
         with self._news:
             if not self._news.wait_for(self._any, timeout):
                 raise Empty
@@ -187,7 +201,7 @@ class Jobs:
             return taken
 
     def put_back(self, jobs: Sequence[Job], *, after: Job) -> None:
-        """Let jobs wait again that were taken and not done; `after` is the one that was done last."""
+        """Return jobs to the queues that were taken and not done; `after` is the last job that was done."""
         with self._news:
             self._return(jobs, after=after)
 
@@ -197,7 +211,7 @@ class Jobs:
         self._last = after.turn
 
     def _next(self, *, after: Sequence[Job]) -> Job | None:
-        """Take the next job that may be saved with the ones taken before."""
+        """Take the next job that may share a batch with the jobs taken before."""
         for way in range(1, len(Turn) + 1):
             turn = Turn((self._last + way) % len(Turn))
             if after and (turn is Turn.GUESTS) != (after[0].turn is Turn.GUESTS):
@@ -207,22 +221,11 @@ class Jobs:
                 return job
         return None
 
-    async def _run(self, turn: Turn, who: str, work: Callable[[Transaction], T] | Alone[T], /) -> T:
-        if self.waited_now() > LONGEST_WAIT:
-            raise _too_slow()  # like all who have waited, but at once
-        before, answer = self.waited(), self._put(turn, who, work)
-        answered = asyncio.wrap_future(answer)
-        while not (await asyncio.wait([answered], timeout=LOOK_EVERY))[0]:
-            if self.waited() - before > LONGEST_WAIT:
-                answered.add_done_callback(_ignore)
-                raise self._given_up(answer)
-        return answered.result()
-
-    def _given_up(self, answer: "Future[Any]") -> Unavailable:
-        """Take back a job that still waits; what is under way cannot be."""
+    def _give_up(self, answer: "Future[Any]") -> Unavailable:
+        """Withdraw a job from the queue; return the error for its caller."""
         with self._news:
-            taken_back = [queue.withdraw(lambda job: job.answer is answer) for queue in self._queues.values()]
-        if any(taken_back):
+            withdrawn = [queue.withdraw(lambda job: job.answer is answer) for queue in self._queues.values()]
+        if any(withdrawn):
             return _too_slow()
         return Uncertain(f"the database is too slow to answer; {MAY_STILL_HAPPEN}")
 
@@ -251,7 +254,7 @@ def _stopping() -> Unavailable:
     return Unavailable("stopping; nothing was done by this call")
 
 
-def _ignore(answered: "asyncio.Future[Any]") -> None:
-    """Let nobody be told of the error of a job that was given up."""
+def _ignore_error(answered: "asyncio.Future[Any]") -> None:
+    """Retrieve the error of an abandoned job, so that asyncio does not log it."""
     if not answered.cancelled():
         answered.exception()

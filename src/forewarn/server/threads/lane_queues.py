@@ -1,8 +1,8 @@
-"""Which driver call is made next, and what is told of those that do not return: lanes without threads.
+"""The queues of driver calls: which call is made next, and how calls that hang are answered. No threads.
 
-A lane is what one driver does at one host. It has a limit of its own, and a host that hangs holds up nobody
-else: its calls are given up after their time-out, and once too many of them have not returned, the lane waits
-for one that does. All moments are monotonic seconds, given by the caller.
+A lane holds the calls of one driver to one host. It has its own limit, so a host that hangs does not delay
+others: its calls time out, and when too many calls hang, the lane waits until one of them returns. All times
+are monotonic seconds, which the caller passes in.
 """
 
 import heapq
@@ -17,92 +17,92 @@ from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, F
 from forewarn.control.engine.driver_calls import Answer, CallAnswer, DriverCall, Verb
 from forewarn.core.basic_types import MachineId, OrderId
 from forewarn.core.model.order import AttemptId
-from forewarn.core.time_formats import format_span
 from forewarn.core.redaction import driver_named
 from forewarn.core.text_formats import counted
+from forewarn.core.time_formats import format_span
 from forewarn.server.threads.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)
 
-# For a host to answer that it is reached, in seconds; one that takes longer counts as out of reach.
+# The timeout of a reachability probe, in seconds; a slower host counts as unreachable.
 REACH_WITHIN = 5.0
-# A driver that wants to be asked again at once would keep its host from everything else.
+# The shortest pause between two calls, in seconds. Without it, a driver that asks to be called again at once
+# would block all other calls to its host.
 SHORTEST_WAIT = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneBounds:
-    """How many calls are made together, and how many may hang."""
+    """How many calls run at once, and how many may hang."""
 
-    calls: int = 32  # in all lanes, beside those that hang
-    hung: int = 32  # in all lanes; each further one takes the place of a call
+    calls: int = 32  # in all lanes, not counting calls that hang
+    hung: int = 32  # in all lanes; each further one reduces `calls` by one
     hung_in_lane: int = 2  # then the lane waits until one of them returns
 
 
 DEFAULT_BOUNDS = LaneBounds()
 
 
-# The driver, the host, and whether the calls ask if the host is reached: these wait for no step.
+# The driver, the host, and whether the lane is for reachability probes, which must not wait for steps.
 LaneKey: TypeAlias = tuple[str, str, bool]
-# Whose calls wait for one another, and are woken together.
+# The subject of calls that are woken together: a machine, or an order and its work on the host.
 Subject: TypeAlias = MachineId | tuple[OrderId, str]
 
 
 @dataclass(eq=False, slots=True)
 class PlacedCall:
-    """A call on its way: it waits for its time or in its lane, is being made, hangs, or has returned."""
+    """A call that is delayed, queued in its lane, running, hanging, or finished."""
 
     call: DriverCall
     number: int
-    due: float  # not before then
-    began_at: float | None = None
-    told: bool = False  # whether it was said why it waits
+    due: float  # the earliest start
+    explained: bool = False  # whether the engine knows why the call waits
     hangs: bool = False
-    outdated: bool = False  # whether the attempt's `begin` returned while it was being made
+    outdated: bool = False  # whether the attempt's `begin` returned while this call ran
     is_over: bool = False
 
     @property
     def attempt(self) -> AttemptId:
-        """The attempt that it is about."""
+        """The attempt of the call."""
         return self.call.task.id
 
     @property
     def subject(self) -> Subject:
-        """The machine that it is about, or the order and what it does to its host."""
+        """The machine of the call, or the order and its work on the host."""
         task = self.call.task
         return task.machine.id if task.machine is not None else (task.order, task.subject)
 
     @property
     def lane(self) -> LaneKey:
-        """The lane that it is made in; what is on no host shares one."""
+        """The lane of the call; calls without a host share one lane for each driver."""
         task = self.call.task
         host = "" if task.host is None else task.host.name
         return task.driver, host, self.call.verb is Verb.REACH
 
     @property
     def is_begin(self) -> bool:
-        """Whether it begins its attempt."""
+        """Whether the call begins its attempt."""
         return self.call.verb is Verb.BEGIN
 
 
-class _CallTimers:
-    """Calls that wait for their time."""
+class _DelayedCalls:
+    """Calls that are not due yet."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, PlacedCall]] = []
         self.by_subject: defaultdict[Subject, dict[tuple[AttemptId, Verb], PlacedCall]] = defaultdict(dict)
 
     def add(self, placed: PlacedCall) -> None:
-        """Let a call wait; one that asks the same and waits already is not made."""
+        """Delay a call; it replaces a delayed call with the same attempt and verb."""
         self.by_subject[placed.subject][placed.attempt, placed.call.verb] = placed
         heapq.heappush(self._heap, (placed.due, placed.number, placed))
 
     def first(self) -> float | None:
-        """Return when the first of them is due."""
+        """Return when the first call is due."""
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: float) -> Iterator[PlacedCall]:
-        """Take those whose time has come."""
+        """Take the calls that are due."""
         while self._heap and self._heap[0][0] <= now:
             placed = heapq.heappop(self._heap)[2]
             mine = self.by_subject.get(placed.subject, {})
@@ -113,7 +113,7 @@ class _CallTimers:
                 yield placed
 
     def take(self, subject: Subject) -> list[PlacedCall]:
-        """Take those of a machine, whether or not their time has come."""
+        """Take the calls of a subject, due or not."""
         return list(self.by_subject.pop(subject, {}).values())
 
 
@@ -126,42 +126,42 @@ class _Lane:
 
 
 class LaneQueues:
-    """All lanes, and what waits for them. It has no lock: that of `Lanes` guards it."""
+    """All lanes and the calls in them. It has no lock: the lock of `Lanes` guards it."""
 
     def __init__(
         self, limits: Callable[[DriverTask], DriverLimits], *, bounds: LaneBounds = DEFAULT_BOUNDS
     ) -> None:
-        """Take what says how long a call of a task may take, and how many of its lane are made together."""
+        """Take `limits`: it returns the timeout of a task and how many calls of its lane run at once."""
         self._limits = limits
         self._bounds = bounds
         self._numbers = count()
         self.lanes: dict[LaneKey, _Lane] = {}
         self.waiting: FairQueue[LaneKey, PlacedCall] = FairQueue()
-        self.later = _CallTimers()
+        self.later = _DelayedCalls()
         self._timeouts: list[tuple[float, int, PlacedCall]] = []
-        self._made: set[PlacedCall] = set()  # being made, or hanging
-        self._begins: set[AttemptId] = set()  # that wait, are being made, or hang
-        self._newest: dict[AttemptId, int] = {}  # the last check or cancel, as long as it has not returned
-        self._present: Counter[Subject] = Counter()  # calls of machines in lanes
-        self._woken: set[Subject] = set()  # of whom there was news while such a call was there
+        self._started: set[PlacedCall] = set()  # running or hanging
+        self._begins: set[AttemptId] = set()  # queued, running or hanging
+        self._newest: dict[AttemptId, int] = {}  # the last check or cancel that has not returned
+        self._present: Counter[Subject] = Counter()  # how many calls of a subject are in lanes
+        self._woken: set[Subject] = set()  # subjects that were woken while a call of theirs was in a lane
         self._answers: list[CallAnswer] = []
         self.running: Counter[str] = Counter()  # by driver
         self.hung: Counter[str] = Counter()  # by driver
 
-    # Calls come
+    # Adding calls
 
     def add(self, call: DriverCall, *, now: float, wait: float | None = None) -> None:
-        """Take a call over; to be made at once, or in so many seconds, but not too soon."""
+        """Add a call that is due at once, or after `wait` seconds and not before the shortest wait."""
         due = now if wait is None else now + max(wait, SHORTEST_WAIT)
         placed = PlacedCall(call, next(self._numbers), due)
         match call.verb:
             case Verb.BEGIN if placed.attempt in self._begins:
-                log.error("begin of %s was asked for twice, and is made once", call.task.name)
+                log.error("begin of %s was submitted twice and is called once", call.task.name)
                 return
             case Verb.BEGIN:
                 self._begins.add(placed.attempt)
-            case Verb.CANCEL if self._call_off(placed.attempt):
-                self._tell(placed, Cancelled())
+            case Verb.CANCEL if self.withdraw(placed.attempt):
+                self._answer(placed, Cancelled())
                 return
             case Verb.CHECK | Verb.CANCEL | Verb.PRECHECK | Verb.REACH:
                 self._newest[placed.attempt] = placed.number
@@ -171,63 +171,56 @@ class LaneQueues:
             self._woken.discard(placed.subject)
             self._enqueue(placed)
 
-    def withdraw(self, attempt: AttemptId) -> None:
-        """Do not make the `begin` of an attempt that runs no more; one that is being made goes on."""
-        self._call_off(attempt)
-
-    def wake(self, subject: Subject) -> None:
-        """Make the calls of a machine now that wait for their time: there is news of it."""
-        woken = self.later.take(subject)
-        for placed in woken:
-            self._enqueue(placed)
-        if not woken and self._present[subject]:
-            self._woken.add(subject)  # what is being answered now may be older than the news
-
-    def _enqueue(self, placed: PlacedCall) -> None:
-        limits = self._limits(placed.call.task)
-        lane = self.lanes.setdefault(placed.lane, _Lane(placed.lane, limits))
-        lane.limits = limits  # the fleet may have been declared anew
-        self.waiting.put(placed.lane, placed)
-        self._present[placed.subject] += 1
-
-    def _call_off(self, attempt: AttemptId) -> bool:
-        """Take a `begin` out that has not been made; return whether there was one."""
+    def withdraw(self, attempt: AttemptId) -> bool:
+        """Withdraw a `begin` that is not running yet; return whether there was one."""
         if attempt not in self._begins:
             return False
         withdrawn = self.waiting.withdraw(lambda placed: placed.is_begin and placed.attempt == attempt)
         for placed in withdrawn:
-            self._leave(placed, self.lanes[placed.lane])
+            self._remove(placed, self.lanes[placed.lane])
         return bool(withdrawn)
 
-    # Calls are made
+    def wake(self, subject: Subject) -> None:
+        """Queue the delayed calls of a subject now, because its hypervisor reported an event."""
+        woken = self.later.take(subject)
+        for placed in woken:
+            self._enqueue(placed)
+        if not woken and self._present[subject]:
+            self._woken.add(subject)  # the answer of the running call may be older than the event
+
+    def _enqueue(self, placed: PlacedCall) -> None:
+        limits = self._limits(placed.call.task)
+        lane = self.lanes.setdefault(placed.lane, _Lane(placed.lane, limits))
+        lane.limits = limits  # the fleet file may have changed them
+        self.waiting.put(placed.lane, placed)
+        self._present[placed.subject] += 1
+
+    # Starting calls
 
     def has_next(self) -> bool:
-        """Return whether there is a call that may be made now."""
-        return self._has_room() and self.waiting.can_take(self._may_be_made)
+        """Whether `next` would return a call."""
+        return self._has_room() and self.waiting.can_take(self._may_start)
 
     def next(self, now: float) -> PlacedCall | None:
-        """Return a call to be made now, of one lane after the other; None if there is none that may."""
-        placed = self.waiting.take(self._may_be_made) if self._has_room() else None
+        """Start the next call, taking lanes in turn; None if no call may start."""
+        placed = self.waiting.take(self._may_start) if self._has_room() else None
         if placed is not None:
-            self._begin(placed, self.lanes[placed.lane], now)
+            lane = self.lanes[placed.lane]
+            self._started.add(placed)
+            lane.running += 1
+            self.running[lane.key[0]] += 1
+            heapq.heappush(self._timeouts, (now + _timeout(placed, lane), placed.number, placed))
         return placed
 
     def _has_room(self) -> bool:
         return self.running.total() < self._room()
 
-    def _may_be_made(self, placed: PlacedCall) -> bool:
+    def _may_start(self, placed: PlacedCall) -> bool:
         lane = self.lanes[placed.lane]
         return lane.running < lane.limits.at_once and not self._is_blocked(lane)
 
-    def _begin(self, placed: PlacedCall, lane: _Lane, now: float) -> None:
-        placed.began_at = now
-        self._made.add(placed)
-        lane.running += 1
-        self.running[lane.key[0]] += 1
-        heapq.heappush(self._timeouts, (now + _patience(placed, lane), placed.number, placed))
-
     def returned(self, placed: PlacedCall, answer: Answer) -> None:
-        """Take what a call has answered, also one that was given up."""
+        """Take the answer of a call, even after its timeout."""
         lane = self.lanes[placed.lane]
         if placed.hangs:
             lane.hung -= 1
@@ -235,21 +228,21 @@ class LaneQueues:
         else:
             lane.running -= 1
             self.running[lane.key[0]] -= 1
-        # Whatever a `begin` says is the truth about its attempt; of the others only the last is believed.
+        # The answer of a `begin` is always valid. Of other calls that hung, only the newest one counts.
         is_stale = not placed.is_begin and self._newest.get(placed.attempt) != placed.number
-        self._leave(placed, lane)
+        self._remove(placed, lane)
         if placed.is_begin:
-            for other in self._made:
+            for other in self._started:
                 other.outdated = other.outdated or other.attempt == placed.attempt
         if placed.outdated and isinstance(answer, NotBegun):
-            answer = Unknown("it began while its driver was being asked")
+            answer = Unknown("the attempt began while the driver was being asked")
         if not (placed.hangs and is_stale):
-            self._tell(placed, answer)
+            self._answer(placed, answer)
 
-    def _leave(self, placed: PlacedCall, lane: _Lane) -> None:
-        """Forget a call, and a lane in which nothing is any more: hosts come and go."""
+    def _remove(self, placed: PlacedCall, lane: _Lane) -> None:
+        """Remove a call, and its lane if that is now empty."""
         placed.is_over = True
-        self._made.discard(placed)
+        self._started.discard(placed)
         if placed.is_begin:
             self._begins.discard(placed.attempt)
         elif self._newest.get(placed.attempt) == placed.number:
@@ -258,28 +251,28 @@ class LaneQueues:
         if not self._present[placed.subject]:
             del self._present[placed.subject]
         if lane.key not in self.waiting and not lane.running and not lane.hung:
-            self.lanes.pop(lane.key, None)  # several of them may leave together
+            self.lanes.pop(lane.key, None)  # an earlier call of the same loop may have removed it
 
-    # Time passes
+    # Timeouts
 
     def next_due(self) -> float | None:
-        """Return when `pass_time` has something to do."""
+        """Return when `pass_time` must be called next."""
         heads = (self.later.first(), self._timeouts[0][0] if self._timeouts else None)
         return min((head for head in heads if head is not None), default=None)
 
     def pass_time(self, now: float) -> None:
-        """Let calls in whose time has come, give up those that take too long, and say why others wait."""
+        """Queue delayed calls that are due, time out slow calls, and answer the calls of blocked lanes."""
         for placed in self.later.due(now):
             self._enqueue(placed)
         while self._timeouts and self._timeouts[0][0] <= now:
             placed = heapq.heappop(self._timeouts)[2]
             if not placed.is_over:
-                self._give_up(placed)
+                self._time_out(placed)
         for key in self.waiting.callers():
             if self._is_blocked(self.lanes[key]):
-                self._refuse(self.lanes[key])
+                self._refuse_calls(self.lanes[key])
 
-    def _give_up(self, placed: PlacedCall) -> None:
+    def _time_out(self, placed: PlacedCall) -> None:
         lane = self.lanes[placed.lane]
         driver, _, _ = lane.key
         placed.hangs = True
@@ -287,39 +280,39 @@ class LaneQueues:
         self.running[driver] -= 1
         lane.hung += 1
         self.hung[driver] += 1
-        span = format_span(_patience(placed, lane))
+        span = format_span(_timeout(placed, lane))
         why = f"{driver_named(driver)} has not answered {placed.call.verb} within {span}"
         log.warning("%s: %s", placed.call.task.name, why)
-        self._tell(placed, Unknown(why), hangs=True)
+        self._answer(placed, Unknown(why), hangs=True)
 
-    def _refuse(self, lane: _Lane) -> None:
-        """Say of what waits in a lane why it does; a `begin` stays, and is made when it can be."""
+    def _refuse_calls(self, lane: _Lane) -> None:
+        """Answer the calls of a blocked lane with the reason; only a `begin` stays queued."""
         why = Unknown(self._why_blocked(lane))
         withdrawn = self.waiting.withdraw(lambda placed: not placed.is_begin, caller=lane.key)
         for placed in self.waiting.of(lane.key):
-            if not placed.told:
-                placed.told = True
-                self._tell(placed, why, hangs=True)
+            if not placed.explained:
+                placed.explained = True
+                self._answer(placed, why, hangs=True)
         for placed in withdrawn:
-            self._leave(placed, lane)
-            self._tell(placed, why)
+            self._remove(placed, lane)
+            self._answer(placed, why)
 
     # Answers
 
     def take_answers(self) -> list[CallAnswer]:
-        """Hand over what was answered since the last call."""
+        """Return the answers since the last call."""
         answers, self._answers = self._answers, []
         return answers
 
-    def _tell(self, placed: PlacedCall, answer: Answer, *, hangs: bool = False) -> None:
+    def _answer(self, placed: PlacedCall, answer: Answer, *, hangs: bool = False) -> None:
         if isinstance(answer, Done | Failed | Cancelled):
-            self._woken.discard(placed.subject)  # no news is waited for
+            self._woken.discard(placed.subject)  # no further check is needed
         self._answers.append(CallAnswer(call=placed.call, answer=answer, hangs=hangs))
 
-    # Room
+    # Limits
 
     def _room(self) -> int:
-        """Return how many calls may be made together: fewer once too many hang."""
+        """Return how many calls may run at once: fewer when too many hang."""
         return self._bounds.calls - max(self.hung.total() - self._bounds.hung, 0)
 
     def _is_blocked(self, lane: _Lane) -> bool:
@@ -332,7 +325,6 @@ class LaneQueues:
         return f"{counted(many, 'call')} {place} {'hangs' if many == 1 else 'hang'}"
 
 
-def _patience(placed: PlacedCall, lane: _Lane) -> float:
-    """Return how many seconds a call may take."""
+def _timeout(placed: PlacedCall, lane: _Lane) -> float:
     timeout = lane.limits.timeout.total_seconds()
     return min(timeout, REACH_WITHIN) if placed.call.verb is Verb.REACH else timeout

@@ -1,4 +1,4 @@
-"""One connection of the operator API: uvicorn's, with limits on what a stranger may hold of it."""
+"""One connection of the operator API: uvicorn's protocol with limits on time and size."""
 
 import asyncio
 from collections import deque
@@ -14,36 +14,36 @@ from forewarn.guest.http.refusals import Refusals
 
 HEAD_BYTES = 64 * 1024
 HEADERS = 100
-# The parser knows versions before and after these too, which are framed otherwise.
+# The parser also accepts older and newer versions, which frame messages differently.
 READABLE = ("1.0", "1.1")
-# A chunked body may come byte by byte, each with five more around it; what is beyond that is padding.
+# A chunk of one byte takes six bytes. More bytes than that for each byte of the body count as padding.
 CHUNK_OVERHEAD = 6
 
 NOT_HTTP = (400, "BadRequest", "the request is not HTTP/1.1")
-NOT_TLS = (400, "BadRequest", "this port speaks TLS: the address begins with https://")
+NOT_TLS = (400, "BadRequest", "this port requires TLS: use an https:// address")
 TOO_LARGE = (431, "TooLarge", "the request line and headers are too large")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long a caller may take, in real seconds."""
+class Timeouts:
+    """The timeouts of a connection, in real seconds."""
 
     handshake: float = 10.0
-    head: float = 10.0  # request line and headers, from the first moment of a connection or byte of a request
+    head: float = 10.0  # request line and headers, from the start of the connection or of the request
     body: float = 60.0  # a fleet of 64 MiB needs a megabyte a second
-    reading: float = 60.0  # for a client to read on, when it is sent more than the system takes
+    reading: float = 60.0  # for a client to continue to read an answer
 
 
 @dataclass(slots=True)
 class PortCounts:
-    """Counts connections of the operator port. The operator loop writes it, any thread may read it."""
+    """Counters of the operator port. The operator loop writes them; any thread may read them."""
 
     refusals: Refusals
-    hang_ups: int = 0  # clients that hung up in the middle of a request, or before its answer began
+    hang_ups: int = 0  # clients that disconnected during a request, or before the answer began
 
 
 def refusal(status: int, code: str, message: str) -> bytes:
-    """Write the last answer of a connection, in the form of every error of the API."""
+    """Write the last answer of a connection, in the format of all API errors."""
     answer = JSONResponse({"error": {"code": code, "message": message}}, status)
     head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
     head += [name + b": " + value for name, value in (*answer.raw_headers, (b"connection", b"close"))]
@@ -51,57 +51,57 @@ def refusal(status: int, code: str, message: str) -> bytes:
 
 
 class OperatorConnection(HttpToolsProtocol):
-    """Ends when a request comes too slowly or is too large, or when an answer is not read.
+    """Closes when a request is too slow or too large, or when the client stops reading.
 
     Owner of all its values: the operator loop.
     """
 
     def __init__(
-        self, *, ended: Callable[[], None], counts: PortCounts, patience: Patience, **uvicorn: Any
+        self, *, ended: Callable[[], None], counts: PortCounts, timeouts: Timeouts, **uvicorn: Any
     ) -> None:
         super().__init__(**uvicorn)
         self._ended = ended
         self._counts = counts
-        self._patience = patience
-        self._answering: deque[RequestResponseCycle] = deque()  # pipelined requests, the oldest first
+        self._timeouts = timeouts
+        self._answering: deque[RequestResponseCycle] = deque()  # pipelined requests, oldest first
         self._is_closed_here = self._is_lost = False
         self._arriving: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
-        self._in_request = False  # one has begun and not ended
+        self._in_request = False  # a part of a request has arrived
         self._head_bytes = 0
         self._head_done = False
-        self._padding = 0  # bytes of the request that are not of its body
+        self._padding = 0  # bytes of the request that do not belong to its body
         self._refusal = NOT_HTTP
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is being answered."""
+        """Whether the connection has no open request."""
         return self.cycle is None or self.cycle.response_complete
 
     def abort(self) -> None:
-        """Close now."""
+        """Close the connection at once."""
         self._is_closed_here = True
         if self.transport is not None:
             self.transport.abort()
 
-    # What the transport calls
+    # The transport calls these methods.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request, not for long."""
+        """Start the timeout for the first request."""
         super().connection_made(transport)
-        self._expect_within(self._patience.head)
+        self._expect_within(self._timeouts.head)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget everything, and let each request that is being answered know."""
+        """Tell every open request that the client has disconnected."""
         if self._is_lost:
             return
         self._is_lost = True
         self._arrived()
-        # Uvicorn ends the newest pipelined request alone; the one before it would write to a closed socket.
+        # Uvicorn ends only the newest pipelined request; an older one would write to a closed socket.
         for cycle in self._answering:
             cycle.disconnected = not cycle.response_complete
             cycle.message_event.set()
-        # A stream has begun to be answered, and never ends otherwise.
+        # A stream whose answer has begun does not count: disconnecting is how it ends.
         is_awaited = self._in_request or any(not cycle.response_started for cycle in self._answering)
         if is_awaited and not self._is_closed_here:
             self._counts.hang_ups += 1
@@ -111,7 +111,7 @@ class OperatorConnection(HttpToolsProtocol):
         self._ended()
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless a request grows without end while a part of it is incomplete."""
+        """Parse data; refuse a request whose incomplete part grows without limit."""
         if self._in_request:
             self._padding += len(data)
         super().data_received(data)
@@ -120,39 +120,39 @@ class OperatorConnection(HttpToolsProtocol):
             self.send_400_response("")
 
     def pause_writing(self) -> None:
-        """Wait for the client to read on, not for ever."""
+        """Start the timeout for a client that has stopped reading."""
         super().pause_writing()
         if self._stalled is None:
-            self._stalled = self.loop.call_later(self._patience.reading, self.abort)
+            self._stalled = self.loop.call_later(self._timeouts.reading, self.abort)
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Cancel the timeout of `pause_writing`."""
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
         if self.flow is not None:
             super().resume_writing()
 
-    # What the parser calls; an exception here refuses the request
+    # The parser calls these methods; an exception refuses the request.
 
     def on_message_begin(self) -> None:
-        """Start a request, which has to arrive in time."""
+        """Start the timeout for the head of a request."""
         super().on_message_begin()
         self._in_request = True
         self._padding = 0
         self._head_bytes = 0
         self._head_done = False
         if self._arriving is None:
-            self._expect_within(self._patience.head)
+            self._expect_within(self._timeouts.head)
 
     def on_url(self, url: bytes) -> None:
         """Take a piece of the request target."""
-        self._count(len(url))
+        self._count_head(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; a trailer is not kept."""
-        self._count(len(name) + len(value) + len(": \r\n"))
+        """Take a header; ignore a trailer."""
+        self._count_head(len(name) + len(value) + len(": \r\n"))
         if self._head_done:
             return
         if len(self.headers) >= HEADERS:
@@ -160,35 +160,35 @@ class OperatorConnection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Begin to answer; the body may take longer."""
+        """Start the timeout for the body and pass the request on."""
         self._arrived()
         self._head_done = True
         if self.parser.get_http_version() not in READABLE:
             raise ValueError(self._refusal)
-        self._expect_within(self._patience.body)
+        self._expect_within(self._timeouts.body)
         super().on_headers_complete()
         while self._answering and self._answering[0].response_complete:
             self._answering.popleft()
         self._answering.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body; a chunk may be one byte, with five around it."""
+        """Take a piece of the body."""
         self._padding -= CHUNK_OVERHEAD * len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Wait no longer: the request is whole."""
+        """Cancel the timeout: the request is complete."""
         self._in_request = False
         self._arrived()
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what cannot be read, and close."""
+        """Refuse a request that cannot be parsed, and close."""
         self._is_closed_here = True
         self.transport.write(refusal(*self._refusal))
         self.transport.close()
 
-    def _count(self, size: int) -> None:
+    def _count_head(self, size: int) -> None:
         self._head_bytes += size
         if self._head_bytes > HEAD_BYTES:
             self._refuse_head()

@@ -1,4 +1,4 @@
-"""The operator port: TLS, the console beside the API, and uvicorn on a loop and a thread of its own."""
+"""The operator port: TLS, the console and the API, and uvicorn on its own thread and loop."""
 
 import socket
 import ssl
@@ -16,24 +16,24 @@ from forewarn.console.console_app import AS_THEY_ARE, SECURITY_HEADERS, ConsoleA
 from forewarn.console.console_paths import is_console
 from forewarn.core.errors import Invalid
 from forewarn.server.threads.acceptor import Acceptor, Caps
-from forewarn.server.threads.operator_connection import OperatorConnection, Patience, PortCounts
+from forewarn.server.threads.operator_connection import OperatorConnection, PortCounts, Timeouts
 from forewarn.supervision import BackgroundTask, Supervisor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Two files, in PEM; the first may hold the certificates that lead to the root too."""
+    """Two PEM files; the certificate file may also hold the certificates of the chain."""
 
     certificate: str
     key: str
 
     def context(self) -> ssl.SSLContext:
-        """Read the files as they are now; Invalid if they cannot be used."""
+        """Read the files; raise Invalid if they cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            # A key with a passphrase would have OpenSSL ask at the terminal, where no person may be.
+            # Without a password, OpenSSL asks for the passphrase of a key at the terminal and blocks.
             context.load_cert_chain(self.certificate, self.key, password="")
-        except OSError as error:  # what ssl raises is one too
+        except OSError as error:  # the base class of ssl.SSLError, too
             reason = error.strerror if type(error) is not ssl.SSLError and error.strerror else error
             raise Invalid(
                 f"[operator] certificate {self.certificate} and key {self.key} cannot be used: {reason}"
@@ -42,7 +42,7 @@ class Tls:
 
 
 def tls_of(settings: OperatorSettings) -> Tls | None:
-    """Take what is set; None if TLS is not wanted."""
+    """Return the configured TLS files; None if TLS is off."""
     certificate, key = settings.certificate, settings.key
     if certificate is None and key is None:
         return None
@@ -51,14 +51,14 @@ def tls_of(settings: OperatorSettings) -> Tls | None:
     return Tls(certificate=certificate, key=key)
 
 
-# Shorter answers fit into a packet or two.
+# Shorter answers fit into one or two packets.
 COMPRESSED_FROM = 2048
-# As small as it gets in little time: a list of 1,000 machines shrinks to a thirteenth in two milliseconds.
+# A list of 1,000 machines shrinks to a thirteenth in two milliseconds; higher levels gain little.
 COMPRESSION = 6
 
 
 def operator_app(api: ASGIApp, *, names: Collection[str], origins: Collection[str] = ()) -> ASGIApp:
-    """Put the console beside the API, behind the guards of Host and Origin that the API has of its own."""
+    """Serve the console and the API; guard the console's Host and Origin as the API guards its own."""
     console: ASGIApp = ConsoleApp()
     for guard, given, options in reversed(address_middleware(names=names, origins=origins)):
         console = guard(console, *given, **options)
@@ -67,14 +67,14 @@ def operator_app(api: ASGIApp, *, names: Collection[str], origins: Collection[st
     api = WithSecurityHeaders(api, AS_THEY_ARE)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        face = console if scope["type"] == "http" and is_console(scope["path"]) else api
-        await face(scope, receive, send)
+        target = console if scope["type"] == "http" and is_console(scope["path"]) else api
+        await target(scope, receive, send)
 
     return app
 
 
 class OperatorServer:
-    """Serves the app on sockets that are bound already."""
+    """Serves the app on bound sockets."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class OperatorServer:
         caps: Caps,
         counts: PortCounts,
         tls: ssl.SSLContext | None = None,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
     ) -> None:
         self._config = uvicorn.Config(
             app,
@@ -93,58 +93,61 @@ class OperatorServer:
             access_log=False,
             log_config=None,
             server_header=False,
-            # Else whoever calls from this machine could say where from and how: `X-Forwarded-For`, `-Proto`.
+            # By default uvicorn trusts `X-Forwarded-For` and `-Proto` of local callers, who could spoof them.
             proxy_headers=False,
-            # Held connections must not keep the program from ending.
+            # Open streams must not delay the end of the program.
             timeout_graceful_shutdown=3,
         )
         self._sockets = bound
         self._caps = caps
         self._counts = counts
-        self._patience = patience or Patience()
-        self._tls = tls  # owner: the thread that reads settings again; each new connection takes it as it is
+        self._timeouts = timeouts or Timeouts()
+        self._tls = tls  # owner: the thread that reloads settings; every new connection reads it
         self._is_answering = threading.Event()
-        # `stop` writes the first and then reads the second, the operator thread the other way round.
+        # `stop` writes `_is_ending` and then reads `_server`; the operator thread does the reverse.
         self._is_ending = False  # owner: the thread that calls `stop`, which sets it once
         self._server: _Server | None = None  # owner: the operator thread
-        self.supervisor = Supervisor()  # until it is given the server's, before the thread is started
-        self._thread = threading.Thread(target=self._serve, name="forewarn-operator", daemon=True)
+        self._thread: threading.Thread | None = None  # owner: the guest loop
 
-    def start(self) -> None:
-        """Serve; returns when it answers."""
+    def start(self, supervisor: Supervisor) -> None:
+        """Start the thread; return when the port answers."""
+        self._thread = threading.Thread(
+            target=self._serve, args=(supervisor,), name="forewarn-operator", daemon=True
+        )
         self._thread.start()
         self._is_answering.wait()
 
-    def use(self, tls: ssl.SSLContext) -> None:
-        """Speak TLS with other certificates, with those who connect from now on."""
+    def replace_tls(self, tls: ssl.SSLContext) -> None:
+        """Use another certificate for new connections."""
         self._tls = tls
 
     def stop(self) -> None:
-        """Finish what is being answered, and end."""
+        """Finish open requests and end the thread."""
         self._is_ending = True
         if self._server is not None:
             self._server.should_exit = True
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
-    def _serve(self) -> None:
+    def _serve(self, supervisor: Supervisor) -> None:
         try:
-            self.supervisor.run(BackgroundTask.OPERATOR_PORT, self._run)
+            supervisor.run(BackgroundTask.OPERATOR_PORT, self._run)
         finally:
             self._is_answering.set()
             for each in self._sockets:
                 each.close()
 
     def _run(self) -> None:
-        """Serve until it is to end, on copies of the sockets: uvicorn closes those that it is given."""
+        """Serve until `stop`, on copies of the sockets, because uvicorn closes the sockets that it gets."""
         server = _Server(
             self._config,
             caps=self._caps,
             counts=self._counts,
-            patience=self._patience,
+            timeouts=self._timeouts,
             tls=lambda: self._tls,
             answering=self._is_answering,
         )
-        self._server = server  # before it is looked whether to end, so that `stop` reaches it
+        self._server = server  # before the check of `_is_ending`, so that `stop` finds it
         copies = [each.dup() for each in self._sockets]
         try:
             if not self._is_ending:
@@ -155,7 +158,7 @@ class OperatorServer:
 
 
 class _Server(uvicorn.Server):
-    """A server whose connections are accepted one by one, and that signals when it has started."""
+    """A uvicorn server that accepts connections through `Acceptor`."""
 
     def __init__(
         self,
@@ -163,7 +166,7 @@ class _Server(uvicorn.Server):
         *,
         caps: Caps,
         counts: PortCounts,
-        patience: Patience,
+        timeouts: Timeouts,
         tls: Callable[[], ssl.SSLContext | None],
         answering: threading.Event,
     ) -> None:
@@ -172,29 +175,27 @@ class _Server(uvicorn.Server):
         self._answering = answering
         self._caps = caps
         self._counts = counts
-        self._patience = patience
+        self._timeouts = timeouts
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # One for all: callers are counted wherever they come in.
-        self.servers = [self._acceptor(sockets or ())]  # type: ignore[list-item]  # it is closed alike
-        self.started = True
-        self._answering.set()
-
-    def _acceptor(self, listening: Sequence[socket.socket]) -> Acceptor:
-        return Acceptor(
-            listening,
+        # One acceptor for all sockets, because the limits apply to the callers of all of them.
+        acceptor = Acceptor(
+            sockets or (),
             self._connect,
             caps=self._caps,
             refusals=self._counts.refusals,
             tls=self._tls,
-            handshake=self._patience.handshake,
+            handshake=self._timeouts.handshake,
         )
+        self.servers = [acceptor]  # type: ignore[list-item]  # it has the methods that uvicorn calls
+        self.started = True
+        self._answering.set()
 
     def _connect(self, ended: Callable[[], None]) -> OperatorConnection:
         return OperatorConnection(
             ended=ended,
             counts=self._counts,
-            patience=self._patience,
+            timeouts=self._timeouts,
             config=self.config,
             server_state=self.server_state,
             app_state={},

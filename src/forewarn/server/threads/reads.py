@@ -1,7 +1,7 @@
-"""The threads that read for people, so that no list, export or plan keeps the worker from its work.
+"""The threads that read for callers, so that a long list, export or plan does not block the worker.
 
-A read opens its snapshot when it begins, and the worker answers what is committed: so whoever has been
-answered reads what it was answered, and what follows from it at once (`FollowUp`).
+A read opens its snapshot when it begins, and the worker answers a call after its commit. A caller therefore
+reads its own writes, and the work that they make due at once (`FollowUp`).
 """
 
 import asyncio
@@ -12,8 +12,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from forewarn.api.services import RunReading
 from forewarn.clock import monotonic
 from forewarn.core.errors import Unavailable
 from forewarn.durations import ReadCounts
@@ -24,25 +25,24 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# For callers, with a connection each. More would only wait for each other: what is read is put together by
-# one processor at a time.
+# Threads for callers, each with a database connection. More threads would only wait for the interpreter lock.
 THREADS = 4
-# For the server's own reads: who calls must be known, however busy the others are.
+# Threads for the server's own reads: authentication must work while all other threads are busy.
 OWN_THREADS = 1
-# Far more than callers have at once, unless the database has fallen silent.
+# Callers never have so many reads waiting, unless the database does not answer.
 MOST_WAITING = 1000
-# Until a read is given up that has not begun, in real seconds.
+# The timeout of a read that has not begun, in real seconds.
 LONGEST_WAIT = 10.0
-# Until a read that goes on is left alone when the service stops.
+# How long the stop waits for running reads.
 STOP_SECONDS = 2.0
 
-BUSY = "too much is being read already: try again"
+BUSY = "too many reads are waiting: try again"
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
     caller: str | None
-    at_once: int  # reads of this caller
+    at_once: int  # how many reads of this caller may run at once
     work: Callable[[], Any]
     answer: "Future[Any]"
 
@@ -51,19 +51,11 @@ def _is_own(read: _Read) -> bool:
     return read.caller is None
 
 
-class RunRead(Protocol):
-    """Has a thread read something."""
-
-    async def __call__(self, work: Callable[[], T], /) -> T:
-        """Return what was read; its errors come through."""
-        ...
-
-
 class Reads:
-    """What has been given to the threads that read.
+    """The queue of reads and the threads that serve it.
 
-    Callers take turns, however much each of them has asked for. No caller has more threads than are left
-    free, so slow reads of a few callers do not block the others. A caller may have a lower limit.
+    Callers take turns. A caller never has more threads than remain free, so slow reads of a few callers do
+    not block the others. A caller may have a lower limit.
     """
 
     def __init__(
@@ -72,8 +64,9 @@ class Reads:
         settle: Callable[[], None] = lambda: None,
         threads: int = THREADS,
         longest_wait: float = LONGEST_WAIT,
+        supervisor: Supervisor | None = None,
     ) -> None:
-        """Take what a caller's read waits for before it begins."""
+        """Take `settle`: it blocks until a caller can see the effects of its own writes."""
         self._settle = settle
         self._most = threads
         self._longest_wait = longest_wait
@@ -83,25 +76,25 @@ class Reads:
         self._threads: list[threading.Thread] = []  # lock: self._news, until the end
         self._ended = False  # lock: self._news
         self._refused = 0  # lock: self._news
-        self.supervisor = Supervisor()  # until it is given the server's, before any thread is started
+        self._supervisor = supervisor or Supervisor()
 
-    async def run(self, work: Callable[[], T], /) -> T:
-        """Have something read for the server itself."""
+    async def run_own(self, work: Callable[[], T], /) -> T:
+        """Run a read of the server itself."""
         return await self._run(None, OWN_THREADS, work)
 
-    def run_for(self, caller: str, at_once: int = THREADS) -> RunRead:
-        """Return a function that reads for a caller, with so many of its reads at once at most."""
+    def run_for(self, caller: str, at_once: int = THREADS) -> RunReading:
+        """Return a function that runs reads of a caller, at most `at_once` at the same time."""
         return partial(self._run, caller, at_once)
 
     def counts(self) -> ReadCounts:
-        """Count reads, for the metrics. Any thread may ask."""
+        """Count reads, for the metrics. Thread-safe."""
         with self._news:
             return ReadCounts(
                 running=self._running.total(), waiting=len(self._waiting), refused=self._refused
             )
 
     def stop(self) -> None:
-        """Begin no more reads, and end; one that takes longer than that is left alone, and ends in vain."""
+        """Cancel queued reads and end the threads; abandon a read that takes longer than the limit."""
         with self._news:
             self._ended = True
             for read in self._waiting.clear():
@@ -120,13 +113,13 @@ class Reads:
 
         def give_up() -> None:
             nonlocal given_up
-            given_up = read.answer.cancel()  # not if it has begun
+            given_up = read.answer.cancel()  # False if the read has begun
             with self._news:
                 self._refused += given_up
 
         timer = asyncio.get_running_loop().call_later(self._longest_wait, give_up)
         try:
-            # Whoever goes away meanwhile takes a read along that has not begun.
+            # If the caller disconnects, a read that has not begun is cancelled with it.
             answer: T = await asyncio.wrap_future(read.answer)
         except asyncio.CancelledError:
             if given_up:
@@ -146,17 +139,17 @@ class Reads:
         self._waiting.put(read.caller, read)
 
     def _find_thread(self) -> None:
-        """Start a thread for one more read, unless there are enough; not while the server starts."""
+        """Start a thread for one more read, unless there are enough. None starts before the first read."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         free = len(self._threads) - self._running.total()
         if free > len(self._waiting) or len(self._threads) >= self._most + OWN_THREADS:
             return
-        serve = partial(self.supervisor.run, BackgroundTask.READ, self._serve)
+        serve = partial(self._supervisor.run, BackgroundTask.READ, self._serve)
         thread = threading.Thread(target=serve, name="forewarn-read", daemon=True)
         try:
             thread.start()
         except RuntimeError as error:  # the process may have no more threads
-            log.error("nothing more is read at once: %s", error)  # noqa: TRY400 - it is no bug of ours
+            log.error("cannot start another thread for reads: %s", error)  # noqa: TRY400 - not a bug: no traceback
             if not self._threads:
                 self._refused += 1
                 raise Unavailable(f"nothing can be read now ({error}): try again") from None
@@ -166,25 +159,25 @@ class Reads:
     def _serve(self) -> None:
         while (read := self._take()) is not None:
             try:
-                tell = self._read(read) if read.answer.set_running_or_notify_cancel() else None
+                answer = self._read(read) if read.answer.set_running_or_notify_cancel() else None
             finally:
                 self._finish(read)
-            # Last: whoever is told and asks for more finds this thread free.
-            if tell is not None:
-                tell()
+            # Answer last: a caller that reads again at once then finds this thread free.
+            if answer is not None:
+                answer()
 
     def _read(self, read: _Read) -> Callable[[], None]:
-        """Read something; returns what tells the caller."""
+        """Run a read; return a function that answers the caller."""
         try:
             if read.caller is not None:
                 self._settle()
             found = read.work()
-        except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
+        except BaseException as error:  # noqa: BLE001 - the caller gets it
             return partial(read.answer.set_exception, error)
         return partial(read.answer.set_result, found)
 
     def _take(self) -> _Read | None:
-        """Return the next read, once there is one that has its turn; None if there will be none."""
+        """Wait for the next read that may run; return None when the threads must end."""
         with self._news:
             while not self._ended:
                 read = self._waiting.take(_is_own) or self._waiting.take(self._may_run)

@@ -1,6 +1,6 @@
-"""Service time: where it begins, what happens to it beside its passing, and how operators see and turn it.
+"""Service time: its start, jumps of the system clock, absences of the server, and the manual clock.
 
-The worker alone runs all this, or a start before it.
+Only the worker runs this code, and the start before the worker runs.
 """
 
 import logging
@@ -26,14 +26,14 @@ from forewarn.store.store import Store
 
 log = logging.getLogger(__name__)
 
-# Less is how a manual clock begins: on the next whole second.
-WORTH_TELLING = timedelta(seconds=1)
+# Smaller offsets are not logged: a manual clock starts on the next whole second.
+WORTH_LOGGING = timedelta(seconds=1)
 
 
 def begin(clock: Clock, store: Store, *, name: str, system: datetime) -> None:
-    """Let a clock go on from the time that a store has reached, and keep in the store which kind it is.
+    """Continue service time from the time that the store has reached, and save the kind of the clock.
 
-    Conflict if it is the system's clock, and the store's time was turned and is ahead of it.
+    Raise Conflict for the system clock if the store has simulated time that is ahead of it.
     """
     with store.read() as snapshot:
         reached, saved, slew = snapshot.time.reached(), snapshot.time.kind(), snapshot.time.slew()
@@ -41,22 +41,22 @@ def begin(clock: Clock, store: Store, *, name: str, system: datetime) -> None:
     kind = TimeKind.SYSTEM if isinstance(clock, SystemClock) else TimeKind.TURNED
     if kind is TimeKind.SYSTEM and not can_use_system_clock(clock_kind(saved, ahead=ahead), ahead=ahead):
         raise Conflict(
-            f"{name} lives in turned time, {format_offset(ahead)} the system's: "
-            "--clock x1 (make run CLOCK=x1) goes on in turned time, "
-            "another --database (FOREWARN_DATABASE=…) begins anew"
+            f"{name} uses simulated time, {format_offset(ahead)} the system clock: "
+            "restart with --clock x1 (make run CLOCK=x1) to continue in simulated time, "
+            "or use another --database (FOREWARN_DATABASE=…)"
         )
     if reached is not None:
-        # Since then service time was shown that is not saved, if the server was killed.
+        # A server that was killed may have shown later times than it saved.
         shown = slew.to_service(system) if slew is not None and kind is TimeKind.SYSTEM else reached
         clock.start_from(max(reached, shown))
-    if abs(clock.offset) >= WORTH_TELLING:
-        log.warning("service time is %s the system's (clock %s)", format_offset(clock.offset), clock.kind)
+    if abs(clock.offset) >= WORTH_LOGGING:
+        log.warning("service time is %s the system clock (clock %s)", format_offset(clock.offset), clock.kind)
     if saved is not kind:
         Batches(store).transact(lambda tx: tx.time.set_kind(kind))
 
 
 def standing(store: Store) -> Clock:
-    """Return a clock for what is done on a store that is not served: turned time does not go on by itself."""
+    """Return a clock for a command that works on the store: simulated time stands still meanwhile."""
     system = SystemClock()
     with store.read() as snapshot:
         reached, saved = snapshot.time.reached(), snapshot.time.kind()
@@ -68,47 +68,48 @@ def standing(store: Store) -> Clock:
     return clock
 
 
-# How often a clock that runs faster than the world saves where it is, in real seconds.
+# How often a scaled clock saves its time, in real seconds.
 SAVE_TIME_EVERY = 1.0
-# A server that was away for longer than this before its start has taken notice from guests. The store knows
-# when a stopped server ended; of one that was killed it knows that to about five seconds.
+# A longer absence before a start has shortened the notice of guests. The store has the exact time at which a
+# server was stopped; for a server that was killed, it is accurate to about five seconds.
 RESTART = timedelta(seconds=2)
-# A server that runs looks every five seconds. If it did not, its process was stopped or its clock jumped.
+# A running server looks at the clock every five seconds. If not, the process was paused or the clock jumped.
 PAUSE = timedelta(seconds=7)
-# Not again for so long, in real seconds: each request looks at the time, and what is ahead lasts much longer.
+# The shortest pause between two saves, in real seconds: every request looks at the time, and the saved time
+# is much further ahead.
 SAVED_LATELY = 0.25
 
 
 class TimeWatch:
-    """Tells the engine what time has done since the last look. Owner of all its values: the worker."""
+    """Reports jumps of the clock and absences to the engine. Owner of all its values: the worker."""
 
     def __init__(self, clock: Clock, engine: Engine, *, present_at: datetime | None) -> None:
-        """Take when the service last ran, if it is known."""
-        self._clock = self.clock = clock
+        """Take the time at which a server last ran, if it is known."""
+        self.clock = clock
         self._engine = engine
         self._present_at = present_at or clock.now()
         self._shortest_absence = RESTART
         self._unsaved_absences: list[Absence] = []
-        self._jumped = timedelta()  # of the system's clock, as far as it is not saved yet
-        self._saved_until: datetime | None = None  # by a clock that runs faster than the world
-        self._set_back = clock.offset > JUMP  # whether the system's clock is known to have been
+        self._jumped = timedelta()  # the part of the system clock's jumps that is not saved yet
+        self._saved_until: datetime | None = None  # by a scaled clock
+        self._set_back = clock.offset > JUMP  # whether the system clock is known to be behind
 
     def look(self) -> datetime:
-        """Return the present moment, once all is saved that must be known by then."""
-        if isinstance(self._clock, SystemClock):
-            self._watch_jumps(self._clock)
+        """Save what has happened to the clock; return the current time."""
+        if isinstance(self.clock, SystemClock):
+            self._watch_jumps(self.clock)
             self._watch_presence()
-            self._watch_offset(self._clock)
-        elif isinstance(self._clock, ScaledClock):
-            self._save_ahead(self._clock)
-        return self._clock.now()
+            self._watch_offset(self.clock)
+        elif isinstance(self.clock, ScaledClock):
+            self._save_ahead(self.clock)
+        return self.clock.now()
 
     def ahead(self) -> timedelta:
-        """Return how far service time is ahead of the system's clock; turned time is not measured by it."""
-        return self._clock.offset if isinstance(self._clock, SystemClock) else timedelta()
+        """Return how far service time is ahead of the system clock; zero for simulated clocks."""
+        return self.clock.offset if isinstance(self.clock, SystemClock) else timedelta()
 
     def _save_ahead(self, clock: ScaledClock) -> None:
-        """Save the time ahead of itself, so that it does not go back if this process is killed."""
+        """Save a future time, so that service time does not go back if this process is killed."""
         ahead = clock.now() + timedelta(seconds=2 * SAVE_TIME_EVERY * clock.speed)
         enough = timedelta(seconds=SAVED_LATELY * clock.speed)
         if self._saved_until is None or ahead - self._saved_until >= enough:
@@ -119,62 +120,61 @@ class TimeWatch:
     def _watch_jumps(self, clock: SystemClock) -> None:
         jump = clock.jump()
         if jump is not None:
-            log.warning("the system clock jumped forward by %s: unapproved starts wait as long", jump)
+            log.warning(
+                "the system clock jumped forward by %s: unapproved starts are delayed by as much", jump
+            )
             self._jumped += jump
         if self._jumped:
-            # A system that wakes up may find its database still away: then this is tried again.
+            # If the database is away after a suspend, this raises and the next look tries again.
             self._engine.grant_grace(self._jumped, clock.now())
             self._jumped = timedelta()
 
     def _watch_offset(self, clock: SystemClock) -> None:
-        """Log when the system's clock was set back, and when service time has met it."""
+        """Log when the system clock was set back, and when it has caught up with service time."""
         offset = clock.offset
         set_back = offset > JUMP
         if set_back != self._set_back:
-            # Windows open at other times of the service now: that must be known before anything is decided.
+            # The offset moves maintenance windows in service time, so save it before any decision.
             self._engine.save_presence(clock.now(), ahead=offset)
         if set_back and not self._set_back:
             log.warning(
                 "the system clock was set back: service time is %s it, and %s",
                 format_offset(offset),
-                _prospect(offset),
+                _catch_up_forecast(offset),
             )
         elif self._set_back and not set_back:
-            log.info("service time is the system clock's again")
+            log.info("service time equals the system clock again")
         self._set_back = set_back
 
     def _watch_presence(self) -> None:
-        """Save an absence if the last look is too long ago: the process was away, or time jumped."""
-        now = self._clock.now()
+        """Save an absence if the last look was too long ago: the process was paused, or time jumped."""
+        now = self.clock.now()
         if now - self._present_at > self._shortest_absence:
             self._unsaved_absences.append(Absence(since=self._present_at, until=now))
         self._present_at, self._shortest_absence = now, PAUSE
-        while self._unsaved_absences:  # if the database is away, the next look tries again
+        while self._unsaved_absences:  # if the database is away, this raises and the next look tries again
             self._engine.save_absence(self._unsaved_absences[0])
             self._unsaved_absences.pop(0)
 
 
-def _prospect(offset: timedelta) -> str:
+def _catch_up_forecast(offset: timedelta) -> str:
     if offset > LARGEST_SLEW:
-        return (
-            f"too far for it to slow down (more than {format_span(LARGEST_SLEW)}): is the system clock right?"
-        )
-    return (
-        f"runs at half speed until they meet in {format_span_briefly(offset.total_seconds() / (1 - SLEWING))}"
-    )
+        return f"that is too far to slow down (more than {format_span(LARGEST_SLEW)}): check the system clock"
+    left = format_span_briefly(offset.total_seconds() / (1 - SLEWING))
+    return f"runs at half speed until they are equal in {left}"
 
 
-# A longer way is more likely a slip of the finger than a wish.
+# A longer advance is more likely a typing error.
 LONGEST_ADVANCE = timedelta(days=400)
 
 
 class Timekeeper:
-    """Reads the clock and, if it is a manual one, turns it."""
+    """Reads the clock, and advances a manual clock."""
 
     def __init__(
         self, clock: Clock, engine: Engine, fleet: FleetCommands, *, moved: Callable[[], None] = lambda: None
     ) -> None:
-        """Take what to call when the clock has been turned."""
+        """Take `moved`, which is called after each advance."""
         self._clock = clock
         self._engine = engine
         self._fleet = fleet
@@ -182,45 +182,45 @@ class Timekeeper:
 
     @property
     def kind(self) -> str:
-        """The clock's name, as `--clock` takes it."""
+        """The kind of the clock, in the format of `--clock`."""
         return self._clock.kind
 
     @property
     def speed(self) -> float:
-        """Seconds of service time for each second of the world."""
+        """Seconds of service time in each real second."""
         return self._clock.speed
 
     @property
     def offset(self) -> timedelta:
-        """How far service time is ahead of the system's."""
+        """How far service time is ahead of the system clock."""
         return self._clock.offset
 
     def now(self) -> datetime:
-        """Return the present moment."""
+        """Return the current service time."""
         return self._clock.now()
 
     def advance(self, transact: Transact, seconds: float, *, by: str) -> None:
-        """Turn the clock, and do all that falls due on the way."""
+        """Advance the clock, and do the work that becomes due."""
         self.run_to(transact(lambda tx: self.begin_advance(tx, seconds, by=by)))
 
     def begin_advance(self, tx: Transaction, seconds: float, *, by: str) -> datetime:
-        """Record that the clock is turned, and return to where: `run_to` turns it."""
+        """Record an advance and return its target for `run_to`."""
         if not isinstance(self._clock, ManualClock):
             raise Conflict(
-                f"the clock is {self._clock.kind}: only a manual one can be advanced (--clock manual)"
+                f"the clock is {self._clock.kind}: only a manual clock can be advanced (--clock manual)"
             )
         if seconds < 0:
-            raise Invalid(f"seconds: a clock is never turned back, got {seconds:g} s")
+            raise Invalid(f"seconds: the clock cannot go back, got {seconds:g} s")
         if not 0 <= seconds <= LONGEST_ADVANCE.total_seconds():
             most = format_span(LONGEST_ADVANCE)
             raise Invalid(f"seconds: expected at most {most}, got {format_span(seconds)}")
-        now, way = self._clock.now(), timedelta(seconds=seconds)
-        if way:
-            self._fleet.clock_advanced(tx, way, by=by)
-        return now + way
+        now, span = self._clock.now(), timedelta(seconds=seconds)
+        if span:
+            self._fleet.clock_advanced(tx, span, by=by)
+        return now + span
 
     def run_to(self, target: datetime) -> None:
-        """Turn the clock and do all that falls due; nothing if it has been there."""
+        """Advance the clock to a target and do the work that becomes due; do nothing if it is in the past."""
         now = self._clock.now()
         if isinstance(self._clock, ManualClock) and now <= target:
             self._engine.run_until(target, now, reach=self._clock.set)

@@ -1,4 +1,4 @@
-"""One call of a webhook: signed, bounded in time, never redirected, and not to where it must not lead."""
+"""The HTTP calls of webhooks: signed, with a timeout, without redirects, and to allowed addresses only."""
 
 import asyncio
 import socket
@@ -19,24 +19,24 @@ from forewarn.core.model.record import Record
 from forewarn.core.webhook_rules import Webhook, is_public
 from forewarn.wire import cloudevents
 
-# Gives the addresses of a name, as the system would try them; OSError, or nothing, if there are none.
+# Resolves a host name to addresses, in the system's order; raises OSError or returns none if there are none.
 Lookup: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-# The same, blocking.
-Ask: TypeAlias = Callable[[str, int], Sequence[str] | OSError]
+# The blocking form, which returns the error.
+BlockingLookup: TypeAlias = Callable[[str, int], Sequence[str] | OSError]
 
-# More than the webhooks of one project, so that one whose name servers never answer holds up itself alone.
+# More lookups than one project has webhooks, so that a project with dead name servers delays only itself.
 MOST_AT_ONCE = 64
 
 
 class PublicOnly:
-    """Gives the addresses of a name if all of them are public, and otherwise nothing."""
+    """Resolves a name if all of its addresses are public; returns no address otherwise."""
 
     def __init__(self, lookup: Lookup | None = None, *, is_public: Callable[[str], bool] = is_public) -> None:
         self._lookup = lookup or SystemLookup()
         self._is_public = is_public
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """Look a name up, and judge what it leads to."""
+        """Resolve a name and check its addresses."""
         try:
             found = await self._lookup(host, port)
         except OSError:
@@ -45,27 +45,26 @@ class PublicOnly:
 
 
 class SystemLookup:
-    """Looks names up as the system does; an address is given back as it is.
+    """Resolves names with the system's resolver, on threads of its own.
 
-    The loop's own threads are few and shared: somebody whose name servers never answer would use them up, and
-    keep the program from ending. So there are threads for this alone, no more of them than are let, and never
-    two for one name. A caller that stops waiting does not end the lookup, and the thread stays counted.
+    The loop's default thread pool is small and shared. Name servers that never answer would exhaust it and
+    delay the end of the program. The threads here are limited, and each name has at most one. A caller that
+    stops waiting does not end the lookup: its thread still counts towards the limit.
     """
 
-    def __init__(self, *, most: int = MOST_AT_ONCE, ask: Ask | None = None) -> None:
-        """Take what asks the system, and waits for its answer."""
-        # Owner of both: the pusher's loop.
+    def __init__(self, *, most: int = MOST_AT_ONCE, ask: BlockingLookup | None = None) -> None:
+        # Owner of all values: the pusher's loop.
         self._free = asyncio.Semaphore(most)
-        self._ask = ask or _asked
-        self._under_way: dict[tuple[str, int], asyncio.Task[Sequence[str] | OSError]] = {}
+        self._ask = ask or _resolve
+        self._running: dict[tuple[str, int], asyncio.Task[Sequence[str] | OSError]] = {}
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """Look a name up."""
+        """Resolve a name; return an address unchanged."""
         target = host, port
-        if target not in self._under_way:
-            self._under_way[target] = asyncio.create_task(self._on_a_thread(host, port))
-            self._under_way[target].add_done_callback(lambda _: self._under_way.pop(target))
-        answer = await asyncio.shield(self._under_way[target])
+        if target not in self._running:
+            self._running[target] = asyncio.create_task(self._on_a_thread(host, port))
+            self._running[target].add_done_callback(lambda _: self._running.pop(target))
+        answer = await asyncio.shield(self._running[target])
         if isinstance(answer, OSError):
             raise answer
         return answer
@@ -81,7 +80,7 @@ class SystemLookup:
         def look_up() -> None:
             try:
                 answer = self._ask(host, port)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the thread must be free again
+            except Exception as error:  # noqa: BLE001 - the waiting task must be answered
                 answer = OSError(f"{type(error).__name__}: {error}")
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(settle, answer)
@@ -91,7 +90,7 @@ class SystemLookup:
             return await found
 
 
-def _asked(host: str, port: int) -> Sequence[str] | OSError:
+def _resolve(host: str, port: int) -> Sequence[str] | OSError:
     try:
         answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -99,19 +98,19 @@ def _asked(host: str, port: int) -> Sequence[str] | OSError:
     return list(dict.fromkeys(str(answer[4][0]) for answer in answers))
 
 
-# Real seconds for a whole call. A receiver that has more to do should answer first.
+# The timeout of a whole call in real seconds. A receiver with slow work should answer before doing it.
 TIMEOUT = 10.0
-# What is read of an answer, so that the connection can be used again.
+# How much of an answer is read, so that the connection can be reused.
 MOST_READ = 64 * 1024
 LONGEST_ERROR = 300
-# Calls at once, each with a connection. Together they stay well below the descriptors that are kept back
-# (`upkeep.RESERVE`). Receivers that never answer delay the records of their own project first.
+# Calls at once, each with a connection. Their sum stays well below the reserved descriptors
+# (`descriptors.RESERVE`). Receivers that never answer delay the records of their own project first.
 MOST_OF_A_PROJECT = 4
 MOST_OF_PROJECTS = 48
 MOST_OF_OPERATORS = 32
-# Of a name that leads to several addresses.
+# How many addresses of one name are tried.
 MOST_ADDRESSES = 4
-# One message for a name that is not known and one that is not public: names of the inside are not given away.
+# The same message for an unknown name and a name that is not public, so that internal names do not leak.
 NOT_PUBLIC = f"its address is not known, or not public; {HOW_TO_ALLOW}"
 
 
@@ -127,35 +126,35 @@ class Delivery:
         timeout: float = TIMEOUT,
         guard: Lookup | None,
     ) -> None:
-        """Take the real time, which receivers hold a call's age against.
+        """Take `wall`, the real time, with which receivers compute the age of a call.
 
-        The guard says at which addresses a project's webhook may be called; None: as an operator's, anywhere.
+        `guard` resolves a project's webhook to the addresses that it may use; None: it may use any address.
         """
         self._lineage = lineage
         self._wall = wall
         self._new_id = new_id
         self._timeout = timeout
         self._guard = guard
-        # The system's own, where a private cloud keeps its authority's certificate.
+        # The system's certificates, where a private cloud adds its own authority.
         self._trusted = ssl.create_default_context()
         self._slots = _Slots()
         self._client = self._new_client(kept=MOST_OF_OPERATORS)
-        # Connections to an address, not to a name: the next name that leads there must not use them.
+        # Connections to an address are not reused: another name with the same address must not share them.
         self._guarded = self._new_client(kept=0)
 
     async def send(self, webhook: Webhook, record: Record) -> str | None:
-        """Send a record; returns what went wrong, None if nothing did.
+        """Send a record; return the error, or None on success.
 
-        It waits first while there are as many calls as may be: that is no fault of the receiver.
+        Wait first while too many calls run: that wait does not count towards the receiver's timeout.
         """
         body = cloudevents.event(record, lineage=self._lineage)
         async with self._slots.taken(webhook.owner):
             return await self._call(webhook, body, id_=f"{self._lineage.lower()}-{record.number}")
 
     async def try_out(self, webhook: Webhook) -> str | None:
-        """Send something that is no record; returns what went wrong.
+        """Send a test message; return the error, or None on success.
 
-        LimitReached while there are as many calls as may be.
+        Raise LimitReached while too many calls run.
         """
         id_ = self._new_id().lower()
         body = cloudevents.trial(id_, lineage=self._lineage, at=self._wall())
@@ -172,22 +171,22 @@ class Delivery:
         headers = cloudevents.signed_headers(body, id_=id_, seconds=seconds, secret=webhook.secret)
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._sent(webhook, body, headers)
+                return await self._post(webhook, body, headers)
         except (TimeoutError, httpx.TimeoutException):
             return f"no answer within {self._timeout:g} s"
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError) as error:
             return (str(error) or type(error).__name__)[:LONGEST_ERROR]
 
-    async def _sent(self, webhook: Webhook, body: bytes, headers: dict[str, str]) -> str | None:
+    async def _post(self, webhook: Webhook, body: bytes, headers: dict[str, str]) -> str | None:
         if webhook.owner is not None and self._guard is not None:
-            return await self._sent_guarded(self._guard, httpx.URL(webhook.url), body, headers)
+            return await self._post_guarded(self._guard, httpx.URL(webhook.url), body, headers)
         request = self._client.build_request("POST", webhook.url, content=body, headers=headers)
-        return await self._answer(self._client, request)
+        return await self._send_request(self._client, request)
 
-    async def _sent_guarded(
+    async def _post_guarded(
         self, guard: Lookup, url: httpx.URL, body: bytes, headers: dict[str, str]
     ) -> str | None:
-        """Call the very address that was judged: looked up again, a name could lead elsewhere."""
+        """Call a checked address: resolving the name again could give another address."""
         host = url.raw_host.decode("ascii")
         port = url.port or (443 if url.scheme == "https" else 80)
         error = None
@@ -200,7 +199,7 @@ class Delivery:
                 extensions={"sni_hostname": host},
             )
             try:
-                return await self._answer(self._guarded, request)
+                return await self._send_request(self._guarded, request)
             except httpx.ConnectError as refused:
                 error = str(refused) or "it cannot be reached"
         return error or NOT_PUBLIC
@@ -215,7 +214,7 @@ class Delivery:
             headers={"user-agent": "forewarn"},
         )
 
-    async def _answer(self, client: httpx.AsyncClient, request: httpx.Request) -> str | None:
+    async def _send_request(self, client: httpx.AsyncClient, request: httpx.Request) -> str | None:
         answer = await client.send(request, stream=True)
         async with aclosing(answer):
             taken = 0
@@ -230,7 +229,7 @@ class Delivery:
 
 
 class _Slots:
-    """Limits how many calls are under way: of each project, of all projects, and of operators' webhooks.
+    """Limits how many calls run at once: for each project, for all projects, and for operators' webhooks.
 
     Owner of all its values: the pusher's loop.
     """
@@ -238,19 +237,19 @@ class _Slots:
     def __init__(self) -> None:
         self._of_operators = asyncio.Semaphore(MOST_OF_OPERATORS)
         self._of_projects = asyncio.Semaphore(MOST_OF_PROJECTS)
-        # Those of projects that call now: each is kept by its calls alone.
+        # Of projects with running calls: only these calls keep an entry alive.
         self._by_project: WeakValueDictionary[ProjectName, asyncio.Semaphore] = WeakValueDictionary()
 
     @asynccontextmanager
     async def taken(self, owner: ProjectName | None, *, waiting: bool = True) -> AsyncIterator[None]:
-        """Take a slot in turn while the block lasts; LimitReached if there is none and this must not wait."""
+        """Hold a slot during the block; raise LimitReached if none is free and `waiting` is False."""
         if owner is None:
             wanted = [self._of_operators]
         else:
             own = self._by_project.setdefault(owner, asyncio.Semaphore(MOST_OF_A_PROJECT))
             wanted = [own, self._of_projects]
         if not waiting and any(each.locked() for each in wanted):
-            raise LimitReached("as many webhooks are being called as may be at once: try again in a moment")
+            raise LimitReached("too many webhooks are being called: try again in a moment")
         async with AsyncExitStack() as stack:
             for each in wanted:
                 await stack.enter_async_context(each)

@@ -1,1 +1,1 @@
-"""The history of the schema, as Alembic runs it."""
+"""Migrations of the schema, run by Alembic."""

@@ -1,4 +1,4 @@
-"""How Alembic runs the migrations: on the connection it is given, in the transaction open there."""
+"""Alembic environment: runs the migrations on a given connection, in its open transaction."""
 
 from alembic import context
 

@@ -1,1 +1,1 @@
-"""Finding a database, locking it, bringing its schema up to date, and copying it."""
+"""Opening a database: its lock, its connections, its schema, and copies of it."""

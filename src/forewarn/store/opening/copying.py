@@ -1,4 +1,4 @@
-"""A store in another place: a backup of it as one SQLite file, or all of it moved to another database."""
+"""Backups of a store as one SQLite file, and copies to another database."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -32,23 +32,23 @@ from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.schema import VERSION_TABLE, known_schema, make_schema, revisions
 from forewarn.store.opening.sqlite_files import appearing
 
-# All rows of a store are brought into an empty database, and compared with what has arrived there. JSON is
-# brought over as the text that it is: read and written again it could become another.
+# A copy inserts all rows into an empty database, reads them back and compares them. It copies JSON as text:
+# after parsing and writing, the text could differ.
 _ROWS_AT_ONCE = 5_000
 
-# Called with what is done to how many rows, of how many.
+# Called with the phase ("copied" or "compared"), the rows so far, and all rows.
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """How many rows a table has, and a sum over all of them that hardly two contents share."""
+    """The number of rows of a table, and a checksum."""
 
     rows: int = 0
     sum: int = 0
 
     def with_row(self, row: Sequence[Any]) -> "Contents":
-        """Add a row; the order of rows does not count, for databases need not agree on one."""
+        """Add a row; the order of rows does not matter, because databases may differ in it."""
         digest = blake2b(repr(tuple(row)).encode(errors="surrogatepass"), digest_size=16).digest()
         return Contents(rows=self.rows + 1, sum=(self.sum + int.from_bytes(digest)) % (1 << 128))
 
@@ -56,9 +56,9 @@ class Contents:
 def copy_rows(
     reading: Connection, writing: Connection, *, schema: str, progress: Progress = lambda *_: None
 ) -> int:
-    """Copy a store of a schema that is known here; return how many rows it has.
+    """Copy a store whose schema is known; return its number of rows.
 
-    Unavailable if what has arrived is not what was sent.
+    Unavailable if the copy differs.
     """
     copied = _made_tables(writing, schema)
     total = sum(reading.scalar(select(func.count()).select_from(table)) or 0 for table in copied)
@@ -69,8 +69,8 @@ def copy_rows(
         arrived = _contents(table, writing, found)
         if arrived != expected:
             raise Unavailable(
-                f"table {table.name} has arrived with {arrived.rows} of {expected.rows} rows, "
-                "or with others: nothing is copied; try again, and check disk and memory if it stays so"
+                f"the copy of table {table.name} has {arrived.rows} of {expected.rows} rows or differs: "
+                "nothing was copied; try again, and if it happens again check disk and memory"
             )
     return sent.rows
 
@@ -86,7 +86,7 @@ class _Count:
 
 
 def _made_tables(writing: Connection, schema: str) -> Sequence[Table]:
-    """Make the tables of a schema, and return them in the order in which they are filled."""
+    """Create the tables of a schema, and return them in the order in which to copy them."""
     make_schema(writing, schema)
     if schema == revisions()[-1]:
         return tables.metadata.sorted_tables
@@ -99,29 +99,29 @@ def _made_tables(writing: Connection, schema: str) -> Sequence[Table]:
 
 
 def _copy(table: Table, reading: Connection, writing: Connection, count: _Count) -> Contents:
-    contents = Contents()
     into = _insertion(table, writing)
-    for batch in _batches(table, reading):
-        for row in batch:
-            contents = contents.with_row(row)
-        writing.execute(into, [_values(table, row) for row in batch])
-        count.add(len(batch))
-    return contents
+
+    def insert_rows(rows: Sequence[Any]) -> None:
+        writing.execute(into, [_values(table, row) for row in rows])
+
+    return _contents(table, reading, count, insert_rows)
 
 
-def _contents(table: Table, connection: Connection, count: _Count) -> Contents:
+def _contents(
+    table: Table,
+    connection: Connection,
+    count: _Count,
+    use: Callable[[Sequence[Any]], None] = lambda _: None,
+) -> Contents:
     contents = Contents()
-    for batch in _batches(table, connection):
-        for row in batch:
-            contents = contents.with_row(row)
-        count.add(len(batch))
-    return contents
-
-
-def _batches(table: Table, connection: Connection) -> Iterator[Sequence[Any]]:
     columns = [cast(each, Text) if _is_json(each) else each for each in table.columns]
-    at_once = {"yield_per": _ROWS_AT_ONCE}
-    return connection.execute(select(*columns), execution_options=at_once).partitions()
+    found = connection.execute(select(*columns), execution_options={"yield_per": _ROWS_AT_ONCE})
+    for rows in found.partitions():
+        for row in rows:
+            contents = contents.with_row(row)
+        use(rows)
+        count.add(len(rows))
+    return contents
 
 
 def _insertion(table: Table, connection: Connection) -> Any:
@@ -142,16 +142,15 @@ def _is_json(column: Column[Any]) -> bool:
     return isinstance(column.type, JSON)
 
 
-# Backups, made while a server goes on writing
+# Backups, while a server may be running
 
 
 def backup(url: str, target: Path, *, new_lineage: str) -> int:
-    """Copy a store into a new file, which can be served as it is; return how many webhooks it has.
+    """Copy a store into a new SQLite file that a server can use; return its number of webhooks.
 
-    It has no sessions of browsers: one that ends later must not be brought back with the backup.
-
-    The copy has a lineage of its own, so that readers of the first store do not take it for the same, and
-    knows that it is a backup. Its webhooks are the same: a server of the copy pushes to them too.
+    The copy has no browser sessions: a restored backup must not revive a session that has ended since. It has
+    a lineage of its own, so that readers of the original do not take it for the same store. It keeps the
+    webhooks, so a server of the copy calls them too.
     """
     database = parse_database(url)
     with appearing(target) as unfinished:
@@ -183,7 +182,7 @@ def _copy_tables(database: Database, target: Path) -> None:
 
 
 def _become_backup(file: Path, lineage: str) -> int:
-    """Mark a copy as a backup and a store of its own, without sessions; return how many webhooks it has."""
+    """Mark a copy as a backup, remove its sessions, and return its number of webhooks."""
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(
             "UPDATE meta SET lineage = ?, backup_of = coalesce(backup_of, reached)", (lineage,)
@@ -192,12 +191,12 @@ def _become_backup(file: Path, lineage: str) -> int:
         return int(connection.execute("SELECT count(*) FROM webhooks").fetchone()[0])
 
 
-# Copies, while no server runs
+# Copies, while no server is running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """What was copied, and from where to where."""
+    """The result of a copy."""
 
     source: str
     target: str
@@ -205,10 +204,10 @@ class Copied:
 
 
 def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lambda *_: None) -> Copied:
-    """Copy a store into an empty database, compare all of it, and give the copy a lineage of its own.
+    """Copy a store into an empty database, compare the copy, and give it a lineage of its own.
 
-    No server may run on either meanwhile: what it saved later would be missing. The schema stays as it is;
-    a server of the copy brings it up to date. What fails leaves the target as it was.
+    This takes the locks of both databases, because the copy would lack the later changes of a running server.
+    The schema stays the same; a server of the copy migrates it. A failure leaves the target unchanged.
     """
     here, there = parse_database(source), parse_database(target)
     _check(here)
@@ -223,7 +222,7 @@ def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lam
 
 
 def _analyze(connection: Connection) -> None:
-    """Have PostgreSQL look at what it was given: by itself it would plan without that for a while."""
+    """Update the statistics: until PostgreSQL does so itself, its plans would be poor."""
     quoted = connection.dialect.identifier_preparer.quote
     connection.execute(text(f"ANALYZE {', '.join(map(quoted, inspect(connection).get_table_names()))}"))
 
@@ -237,7 +236,7 @@ def _check(source: Database) -> None:
 
 @contextmanager
 def _beginning(database: Database, *, reading: bool = False) -> Iterator[Connection]:
-    """Give a transaction on a database of which nothing stays open."""
+    """Open a transaction, and close every connection afterwards."""
     engines = create_engines(database)
     try:
         with (engines.reading if reading else engines.writing).begin() as connection:
@@ -248,7 +247,7 @@ def _beginning(database: Database, *, reading: bool = False) -> Iterator[Connect
 
 @contextmanager
 def _writing(target: Database) -> Iterator[Connection]:
-    """Give a transaction on an empty database: all of it is there afterwards, or nothing."""
+    """Open a transaction on an empty database; it commits everything or nothing."""
     if target.file is not None:
         with (
             appearing(target.file) as unfinished,
@@ -257,7 +256,7 @@ def _writing(target: Database) -> Iterator[Connection]:
             yield new
         return
     if target.embedded:
-        raise Invalid(f"{target.name} would be gone at once: copy to a file, or to PostgreSQL")
+        raise Invalid(f"{target.name} ends with this command: copy to a file or to PostgreSQL")
     with lock.hold(target.url.render_as_string(hide_password=False)), _beginning(target) as connection:
         found = inspect(connection).get_table_names()
         if found:

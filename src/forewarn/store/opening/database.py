@@ -1,4 +1,4 @@
-"""Which database is meant, what is common to connections, and the databases' errors as core's."""
+"""Database URLs, the engines of a database, and its errors translated into the errors of `core`."""
 
 import json
 from collections.abc import Callable
@@ -41,9 +41,10 @@ _SQLITE: dict[int, tuple[type[ForewarnError], str]] = {
     26: (Invalid, "is not an SQLite database: use another --database"),
 }
 
-# By PostgreSQL's codes, where there is something to advise: https://www.postgresql.org/docs/current/errcodes-appendix.html
+# The codes of PostgreSQL for which there is advice:
+# https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRESQL = {
-    # What a standby answers to BEGIN READ WRITE; nothing else that is used here is ever unsupported.
+    # The answer of a standby to BEGIN READ WRITE. No other statement here can be unsupported.
     "0A000": "is read-only: connect to the primary",
     "25006": "is read-only: connect to the primary",
     "42501": "refuses this user: grant it all rights on the database",
@@ -60,36 +61,32 @@ _LOCKED_POSTGRESQL = "55P03"
 
 
 def is_locked(error: BaseException) -> bool:
-    """Return whether a database was waited for in vain, because another process has locked it."""
+    """Return whether a wait for the lock of another process timed out."""
     if (code := getattr(error, "sqlite_errorcode", None)) is not None:
         return code & 0xFF in _LOCKED_SQLITE
     return getattr(error, "sqlstate", None) == _LOCKED_POSTGRESQL
 
 
 def translate_failures(engine: Engine, name: str) -> None:
-    """Have every failure of an engine raised as one of core's errors."""
-    event.listen(engine, "handle_error", _translator(name))
+    """Raise every failure of an engine as one of the errors of `core`."""
 
-
-def _translator(name: str) -> Callable[[ExceptionContext], ForewarnError | None]:
+    @event.listens_for(engine, "handle_error")
     def translate(context: ExceptionContext) -> ForewarnError | None:
-        # The pool asks whether a connection lives, and deals with the answer itself.
+        # The pool handles a failed ping itself.
         return None if context.is_pre_ping else _translation(context, name)
-
-    return translate
 
 
 def _translation(context: ExceptionContext, name: str) -> ForewarnError | None:
     original = context.original_exception
     if isinstance(original, UnicodeEncodeError | OverflowError):
-        return Invalid(f"{name} cannot keep such a value: {original}")
+        return Invalid(f"{name} cannot store this value: {original}")
     match context.sqlalchemy_exception:
         case IntegrityError():
             return Conflict(_not_unique(str(original)))
         case DataError():
-            return Invalid(f"{name} cannot keep such a value: {_first_line(original)}")
+            return Invalid(f"{name} cannot store this value: {_first_line(original)}")
         case DBAPIError() as error:
-            return _by_code(original, name) or (_trouble(error, name))
+            return _by_code(original, name) or _trouble(error, name)
         case _:
             return None
 
@@ -98,7 +95,7 @@ def _not_unique(text: str) -> str:
     for constraint, columns, meaning in _NOT_UNIQUE:
         if constraint in text or text.endswith(columns):
             return meaning
-    return "somebody else saved the same thing first: try again"
+    return "another call saved the same thing first: try again"
 
 
 def _by_code(error: BaseException, name: str) -> ForewarnError | None:
@@ -121,11 +118,11 @@ def _first_line(error: object) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-# How many connections there are at most: to read, one for each thread that reads for people and some for the
-# worker and those who call webhooks; to write, the worker's and those of what it does apart.
+# The most connections. Reading: one for each thread that reads for people, and some for the worker and
+# webhooks. Writing: one for the worker, and some for writes that do not take the lock of writers.
 READING = 8
 WRITING = 4
-# Longer than any use case takes; shorter than a silent database is waited for (`deadlines.py`).
+# Longer than any use case takes; shorter than the limit for a database that does not answer (`deadlines.py`).
 LOCK_SECONDS = 3
 
 _EXPECTED = "expected sqlite:///FILE or postgresql://USER@HOST/NAME"
@@ -137,7 +134,7 @@ class Database:
     """A database as `--database` names it."""
 
     url: URL
-    name: str  # what messages call it; never holds a password
+    name: str  # for messages; never holds a password
     file: Path | None = None  # None: PostgreSQL, or SQLite in memory
 
     @property
@@ -148,21 +145,13 @@ class Database:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """How to read and how to write; both may draw on the same connections."""
+    """The engines that read and write; both may use the same connections."""
 
     reading: Engine
     writing: Engine
     deadlines: Deadlines
-    probe: Callable[[], None]  # writes something, and raises while the database is silent or locked
-    lives: Callable[[], None] = lambda: None  # asks something, and raises while it is silent
-
-    def serve(self) -> None:
-        """Wait for no answer longer than callers do, from now on."""
-        self.deadlines.arm(self.probe, lives=self.lives)
-
-    def check(self, engine: Engine) -> None:
-        """Refuse to ask a database that does not answer."""
-        self.deadlines.check(reading=engine is not self.writing)
+    probe: Callable[[], None]  # writes; raises while the database does not answer or is locked
+    ping: Callable[[], None] = lambda: None  # reads; raises while the database does not answer
 
     def dispose(self) -> None:
         """Close every connection."""
@@ -186,7 +175,7 @@ def parse_database(text: str) -> Database:
 
 
 def without_password(text: str) -> str:
-    """Return a database's URL as it may be shown and logged."""
+    """Return the URL of a database for messages and logs."""
     return make_url(text).render_as_string(hide_password=True)
 
 
@@ -196,7 +185,7 @@ def _sqlite(url: URL) -> Database:
     if url.database in (None, "", ":memory:"):
         return Database(url=URL.create("sqlite"), name="the database in memory")
     name = str(url.database)
-    # Absolute, so that it stays the same file if the working directory changes.
+    # Absolute: the working directory may change.
     file = Path(name).expanduser().absolute()
     return Database(url=URL.create("sqlite", database=str(file)), name=name, file=file)
 
@@ -208,7 +197,7 @@ def _postgresql(url: URL) -> Database:
 
 def read_json(text: str | None) -> Any:
     """Read a column of JSON."""
-    # Most of what is kept so is empty, and a fleet has much of it.
+    # Most values are empty, and a fleet has many of them.
     if text == "{}":
         return {}
     if text == "[]":
@@ -217,9 +206,9 @@ def read_json(text: str | None) -> Any:
 
 
 def note_locked(engine: Engine, deadlines: Deadlines) -> None:
-    """Let those who come next not wait too for what another process has locked."""
+    """Fail fast while another process holds the lock."""
 
     @event.listens_for(engine, "handle_error")
     def note(context: ExceptionContext) -> None:
         if is_locked(context.original_exception):
-            deadlines.fell_silent("is being written by another process: try again", reads_too=False)
+            deadlines.fail_fast("is being written by another process: try again", reads_too=False)

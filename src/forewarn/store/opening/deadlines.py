@@ -1,7 +1,7 @@
-"""Deadlines for a database that falls silent: how long it is waited for, and whether it is asked at all.
+"""Deadlines for a database that stops answering: how long a thread waits, and when calls fail fast.
 
-A stopped server's kernel goes on acknowledging, so that no time-out of TCP's or of the server's own ends a
-wait. What a caller is told in time depends on this side alone.
+The kernel of a stopped server still acknowledges packets, so no timeout of TCP or of the server ends a wait.
+Only this side can answer its callers in time.
 """
 
 import logging
@@ -18,150 +18,149 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-# After so long without a word it is asked on another connection whether the database lives: together enough
-# shorter than the six seconds in which every caller is answered.
+# After this time without an answer, a ping on another connection checks the database. Wait and ping together
+# are shorter than the six seconds within which every caller gets an answer.
 SILENT_AFTER = 2.0
-# A statement that takes longer than this is given up, though the database lives: its connection may not.
+# A longer statement is given up even if the database answers pings: its own connection may be dead.
 LONGEST_STATEMENT = 30.0
-# No statement takes so long where all is well: what does is waited for, not worked on.
+# No statement of a healthy database takes this long. A longer one counts as waiting, not as work.
 SLOW_AFTER = 0.5
 PROBE_EVERY = 1.0
 
 
 class Silent(Exception):
-    """The database has said nothing for too long."""
+    """The database has not answered in time."""
 
 
 class TooLong(Silent):
-    """A statement has taken too long of a database that lives."""
+    """A statement has taken too long, though the database answers."""
 
 
 class Deadlines:
-    """Knows which threads wait for a database, ends what lasts too long, and then refuses the next at once.
+    """Ends waits that last too long, and then makes calls fail fast until the database answers again.
 
-    A prober, with a connection and a thread of its own, finds out when the database answers again.
+    A prober, with a thread and a connection of its own, checks whether it does.
     """
 
     def __init__(self, *, name: str, limit: float | None = None) -> None:
-        """Take how long to wait at most; None, before it is served: a migration may take long."""
-        # Owner of the limit and of both probes: the start and the stop of the server.
+        """Take the longest wait. None sets no limit: before the server starts, a migration may take long."""
+        # Owner of the limit, the probe and the ping: the start and the stop of the server.
         self.limit = limit
         self.silences = 0  # lock: self._lock
-        self.supervisor = Supervisor()  # until it is given the server's
+        self.supervisor = Supervisor()  # until the server sets its own
         self._name = name
         self._probe: Callable[[], None] | None = None
-        self._lives: Callable[[], None] | None = None
+        self._ping: Callable[[], None] | None = None
         self._lock = threading.Lock()
-        # Lock: self._lock; other threads read one of them at a time.
+        # Lock: self._lock; other threads read one of the two at a time.
         self._trouble: str | None = None
         self._reads_too = True
-        # Owner of each entry: the thread it is of; others read one at a time.
-        self._since: dict[int, float] = {}  # threads that wait
-        self._waited: dict[int, float] = {}  # by thread, in what took long
+        # Owner of each entry: its thread; other threads read one entry at a time.
+        self._since: dict[int, float] = {}  # when each waiting thread began to wait
+        self._waited: dict[int, float] = {}  # seconds that each thread has spent in slow waits
 
-    def arm(self, probe: Callable[[], None], *, lives: Callable[[], None]) -> None:
+    def arm(self, probe: Callable[[], None], *, ping: Callable[[], None]) -> None:
         """Limit waits from now on.
 
-        Both ask the database something, and raise while it is silent: `probe` whether it can be written,
-        `lives` whether there is somebody.
+        `probe` writes and `ping` reads; both raise while the database does not answer.
         """
-        self._probe, self._lives = probe, lives
+        self._probe, self._ping = probe, ping
         self.limit = SILENT_AFTER
 
     def disarm(self) -> None:
-        """Wait for as long as it takes again, and end the prober."""
-        self._probe = self._lives = self.limit = None
+        """Remove the limit and end the prober."""
+        self._probe = self._ping = self.limit = None
 
     @property
     def trouble(self) -> str | None:
-        """Why the database is not asked now, if that is so."""
+        """Why calls fail fast now, if they do."""
         return self._trouble
 
     def check(self, *, reading: bool = True) -> None:
-        """Refuse to ask a database that does not answer."""
+        """Fail fast while the database does not answer."""
         if (trouble := self._trouble) is not None and (self._reads_too or not reading):
             raise Unavailable(f"{trouble}; nothing was done by this call")
 
-    def fell_silent(self, why: str = "does not answer", *, reads_too: bool = True) -> None:
-        """Ask no more, until the prober is answered."""
+    def fail_fast(self, why: str = "does not answer", *, reads_too: bool = True) -> None:
+        """Make calls fail fast until the prober gets an answer."""
         with self._lock:
             if self._probe is None or self._trouble is not None:
                 return
             self._reads_too = reads_too
             self._trouble = f"{self._name} {why}"
             self.silences += 1
-        log.error("%s: nothing is asked of it before it answers again", self._trouble)
+        log.error("%s: calls fail until it answers again", self._trouble)
         watch = partial(self.supervisor.run, BackgroundTask.PROBER, self._watch)
         try:
             threading.Thread(target=watch, name="forewarn-prober", daemon=True).start()
-        except RuntimeError as error:  # the process may have no more threads: the next to ask finds out again
-            log.error("%s, and is asked again at once: %s", self._trouble, error)  # noqa: TRY400 - no bug of ours
+        except RuntimeError as error:  # the process has no threads left: the next call finds out by itself
+            log.error("%s, and the prober did not start: %s", self._trouble, error)  # noqa: TRY400 - not a bug
             self._trouble = None
 
     def waited(self, thread: int) -> float:
-        """Return how long a thread has waited in all, for what took longer than it should."""
-        lasting = self.waiting(thread)
-        return self._waited.get(thread, 0.0) + (lasting if lasting > SLOW_AFTER else 0.0)
+        """Return how long a thread has waited in all, in waits that took longer than they should."""
+        current = self.waiting(thread)
+        return self._waited.get(thread, 0.0) + (current if current > SLOW_AFTER else 0.0)
 
     def waiting(self, thread: int) -> float:
-        """Return how long a thread has waited for what it asked last."""
+        """Return how long a thread has waited for its last statement."""
         since = self._since.get(thread)
         return 0.0 if since is None else monotonic() - since
 
     def begin(self) -> float:
-        """Note that this thread waits from now on."""
+        """Note that this thread begins to wait."""
         self._since[threading.get_ident()] = now = monotonic()
         return now
 
     def end(self, began: float) -> None:
-        """Note that this thread waits no more."""
+        """Note that this thread no longer waits."""
         thread = threading.get_ident()
         self._since.pop(thread, None)
         if (lasted := monotonic() - began) > SLOW_AFTER:
             self._waited[thread] = self._waited.get(thread, 0.0) + lasted
 
     def ended(self, steps: Generator[Any, int, R]) -> Generator[Any, int, R]:
-        """Go through what a driver does between waits, but raise Silent once the database has fallen silent.
+        """Run a driver's steps between its waits, but raise Silent once the database stops answering.
 
-        The driver is told every now and then that there is nothing (0); whatever else it is told is news.
+        The driver regularly receives 0, which means that nothing has arrived yet.
         """
-        heard, lives = monotonic(), 0.0
+        heard, alive = monotonic(), 0.0
         try:
             wanted = next(steps)
             while True:
                 ready = yield wanted
                 if ready:
-                    heard, lives = monotonic(), 0.0
+                    heard, alive = monotonic(), 0.0
                 else:
-                    lives = self._look(quiet=monotonic() - heard, lives=lives)
+                    alive = self._check_wait(quiet=monotonic() - heard, alive=alive)
                 wanted = steps.send(ready)
         except StopIteration as done:
             result: R = done.value
             return result
 
-    def _look(self, *, quiet: float, lives: float) -> float:
-        """Look at a wait in which nothing was heard for so long; return until when the database has lived."""
+    def _check_wait(self, *, quiet: float, alive: float) -> float:
+        """Check a wait after so many quiet seconds; return the second at which a ping was last answered."""
         if self._trouble is not None and self._reads_too:
             raise Silent
-        if self.limit is None or quiet - lives < self.limit:
-            return lives
+        if self.limit is None or quiet - alive < self.limit:
+            return alive
         if quiet > LONGEST_STATEMENT:
             raise TooLong
-        if (asks := self._lives) is None:
+        if (ping := self._ping) is None:
             raise Silent
         try:
-            asks()
+            ping()
         except Exception as error:
             raise Silent from error
         return quiet
 
     def _watch(self) -> None:
         pause = threading.Event()
-        while (probe := self._probe) is not None:  # else nobody is served any more
+        while (probe := self._probe) is not None:  # None: the server stops
             pause.wait(PROBE_EVERY)
             try:
                 probe()
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+            except Exception as error:  # noqa: BLE001 - whatever failed, the probe is repeated
                 log.debug("%s: %s", self._trouble, error)
             else:
                 log.info("%s answers again", self._name)

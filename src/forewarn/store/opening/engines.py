@@ -1,4 +1,4 @@
-"""How to connect to a database: the settings of SQLite, and those of PostgreSQL where there is one."""
+"""Engines: the settings of SQLite; `postgresql.py` has those of PostgreSQL."""
 
 import os
 import sqlite3
@@ -26,10 +26,10 @@ from forewarn.store.opening.deadlines import Deadlines
 
 
 def create_engines(database: Database) -> Engines:
-    """Make the engines of a database; nothing is opened yet."""
+    """Create the engines of a database; nothing connects yet."""
     deadlines = Deadlines(name=database.name)
     if not database.embedded:
-        # Loaded only where there is a PostgreSQL.
+        # Imported only if PostgreSQL is in use.
         from forewarn.store.opening.postgresql import postgresql_engines
 
         return postgresql_engines(database, deadlines)
@@ -37,7 +37,7 @@ def create_engines(database: Database) -> Engines:
     begin = "BEGIN IMMEDIATE"
     writing = _sqlite_engine(database, file, begin=begin, deadlines=deadlines, pool_size=1, max_overflow=0)
     if database.file is None:
-        # Everything lives in one connection, which its users take in turns.
+        # The database is one connection, which its users take in turns.
         reading = writing.execution_options(read_only=True)
         _refuse_writes_in_turn(writing)
         return Engines(reading=reading, writing=writing, deadlines=deadlines, probe=lambda: None)
@@ -51,9 +51,9 @@ def create_engines(database: Database) -> Engines:
 
 
 class _SameFile:
-    """Refuses connections to a file that took the place of the one that was opened first.
+    """Refuses to connect after the database file was replaced.
 
-    SQLite would read the old file's write-ahead log into it.
+    SQLite would apply the write-ahead log of the old file to the new one.
     """
 
     def __init__(self, database: Database) -> None:
@@ -66,7 +66,7 @@ class _SameFile:
         try:
             found = self._database.file.stat()
         except OSError:
-            found = None  # SQLite makes it, or says why it cannot be opened
+            found = None  # SQLite creates it, or reports why it cannot
         if self._first is None:
             self._first = found
         elif found is None or not os.path.samestat(self._first, found):
@@ -74,7 +74,7 @@ class _SameFile:
 
 
 def _refusing_writes(reading: Engine) -> Engine:
-    """Have the database refuse what a snapshot must not do."""
+    """Make the database refuse writes in snapshots."""
 
     @event.listens_for(reading, "connect")
     def refuse(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
@@ -86,7 +86,7 @@ def _refusing_writes(reading: Engine) -> Engine:
 
 
 def _refuse_writes_in_turn(alone: Engine) -> None:
-    """Have the database refuse the same while a connection that all use is used to read."""
+    """Make the database refuse writes while a snapshot uses the only connection."""
 
     @event.listens_for(alone, "begin")
     def refuse(connection: Connection) -> None:
@@ -104,7 +104,7 @@ _REFUSE = "PRAGMA query_only = ON"
 
 
 class _Json(JSON):
-    """JSON in SQLite, read by one function: SQLAlchemy's own calls three for each value."""
+    """JSON in SQLite, read with one function call: the type of SQLAlchemy makes three for each value."""
 
     cache_ok = True
 
@@ -133,11 +133,11 @@ def _sqlite_engine(
 
     @event.listens_for(engine, "connect")
     def prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-        # The driver would begin transactions by itself, and too late: only at the first write.
+        # By itself, the driver begins transactions, and too late: at the first write.
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode = WAL")
-        # What was answered must survive a power cut, not only a crash.
+        # IdempotentResponse changes must survive a power failure, not only a crash.
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.close()
 
@@ -148,7 +148,7 @@ def _sqlite_engine(
             return
         began = deadlines.begin()
         try:
-            connection.exec_driver_sql(begin)  # here it waits for other writers, and nowhere else
+            connection.exec_driver_sql(begin)  # the only statement that waits for other writers
         finally:
             deadlines.end(began)
 

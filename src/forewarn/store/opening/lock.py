@@ -1,4 +1,4 @@
-"""One server for each database. The lock dies with the process that holds it, however that ends."""
+"""The lock that lets only one server use a database. It ends with the process that holds it."""
 
 import errno
 import fcntl
@@ -15,12 +15,13 @@ from forewarn.store.opening.database import Database, parse_database, translate_
 from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.opening.sqlite_files import PRIVATE, check_leftovers
 
-# Real seconds. Nobody waits for the lock's own connection, and what is given up may be another's next.
+# Real seconds. No caller waits for the lock's connection. Giving the lock up early may hand it to another
+# server.
 GIVEN_UP_AFTER = 10.0
-# Far beyond the bytes that SQLite locks (from 1 GiB), and beyond the end of any file.
+# Beyond the end of any file, and far beyond the bytes that SQLite locks (from 1 GiB).
 _FIRST_BYTE = 1 << 62
 _RANGE = struct.Struct("hhqqi4x")  # `struct flock`: kind, whence, start, length, process
-# Any constant will do that no other program in the same database is likely to use.
+# An arbitrary constant that no other program in the database is likely to use.
 _KEY = 0x666F7265_77610000
 _HOLDER = text(
     "SELECT pid, application_name FROM pg_stat_activity JOIN pg_locks USING (pid) "
@@ -30,13 +31,13 @@ _HOLDER = text(
 
 
 class Lock:
-    """The right to serve a database, while its block lasts; as it is, on one in memory, which needs none."""
+    """The right to serve a database until the block ends. This class is for databases in memory."""
 
     def keep(self) -> None:
-        """Make sure that it is still held; Conflict if another server has it now."""
+        """Check that the lock is still held; Conflict if another server has it."""
 
     def release(self) -> None:
-        """Let another server have it."""
+        """Release the lock."""
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +49,7 @@ class Lock:
 
 
 def hold(url: str) -> Lock:
-    """Take the right to serve a database until the block ends; Conflict if another server has it."""
+    """Take the lock of a database until the block ends; Conflict if another server has it."""
     database = parse_database(url)
     if not database.embedded:
         return ConnectionLock(database)
@@ -58,16 +59,17 @@ def hold(url: str) -> Lock:
 
 
 def check_unserved(database: Database) -> None:
-    """Refuse a file beside which another store's log lies; a running server's is its own.
+    """Refuse a database file that has the write-ahead log of another store beside it.
 
-    For commands that open a store without its lock, before they connect to it.
+    Commands that open a store without its lock call this before they connect. While a server runs, the log is
+    its own.
     """
     if database.file is None or not database.file.exists():
         return
     try:
         descriptor = os.open(database.file, os.O_RDONLY)
     except OSError:
-        return  # SQLite says why
+        return  # SQLite reports why
     try:
         served = _file_holder(descriptor) is not None
     finally:
@@ -77,11 +79,11 @@ def check_unserved(database: Database) -> None:
 
 
 class FileLock(Lock):
-    """The lock on an SQLite database: on a byte of the file itself, whatever its name or the link to it.
+    """The lock on an SQLite database: an open-file-description lock on bytes of the file.
 
-    An open-file-description lock, which neither SQLite's own locks nor a descriptor that is closed affect.
-    The lock is as many bytes long as the holder's process id, so the next process can name the holder.
-    Closing the descriptor ends SQLite's POSIX locks in this process: close the store first.
+    It does not depend on the name of the file. Neither SQLite's own locks nor other descriptors affect it.
+    Its length is the process id of the holder, so another process can name the holder.
+    Close the store first: closing the descriptor ends SQLite's POSIX locks in this process.
     """
 
     def __init__(self, database: Database, file: Path) -> None:
@@ -101,18 +103,18 @@ class FileLock(Lock):
             raise
 
     def keep(self) -> None:
-        """Conflict if the file was removed or replaced: nothing that is saved would be found again."""
+        """Check that the file was not removed or replaced: further changes would be lost."""
         try:
             found = self._file.stat()
         except FileNotFoundError:
             raise self._gone("was removed") from None
         except OSError as error:
-            raise Unavailable(f"{self._database.name} cannot be looked at: {error.strerror}") from error
+            raise Unavailable(f"{self._database.name} cannot be checked: {error.strerror}") from error
         if not os.path.samestat(found, os.fstat(self._descriptor)):
             raise self._gone("was replaced")
 
     def release(self) -> None:
-        """Let another server have it."""
+        """Release the lock."""
         os.close(self._descriptor)
 
     def _take(self) -> None:
@@ -126,8 +128,8 @@ class FileLock(Lock):
 
     def _gone(self, what: str) -> Conflict:
         return Conflict(
-            f"{self._database.name} {what} while this forewarn served it, "
-            "so nothing more can be saved there: start it again"
+            f"{self._database.name} {what} while this server used it, "
+            "so it can save nothing more: start it again"
         )
 
 
@@ -143,26 +145,26 @@ def _range(kind: int, length: int) -> bytes:
 
 
 class ConnectionLock(Lock):
-    """The lock on a PostgreSQL database: held by a connection that does nothing else."""
+    """The lock on a PostgreSQL database: an advisory lock of a connection of its own."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.engine = _engine(database)
         # Owner of both: the thread that watches the lock.
-        self._backend: int | None = None  # the process of the database that holds it for us
+        self._backend: int | None = None  # the backend process that holds the lock
         self.connection = self._take()
 
     def keep(self) -> None:
-        """Take it again if its connection was lost, and with that the lock; Conflict if it is too late.
+        """Take the lock again if its connection was lost; Conflict if another server has it.
 
-        Unavailable while the lost connection still has it: its end is heard of before the lock is free.
+        Unavailable while PostgreSQL has not noticed the end of the lost connection, which still has the lock.
         """
         if not self._connected():
             self.connection.close()
             self.connection = self._take()
 
     def release(self) -> None:
-        """Let another server have it."""
+        """Release the lock."""
         self.connection.close()
         self.engine.dispose()
 
@@ -185,7 +187,7 @@ class ConnectionLock(Lock):
 
 
 def _engine(database: Database) -> Engine:
-    from forewarn.store.opening.postgresql import connect_options, watch  # where there is a PostgreSQL
+    from forewarn.store.opening.postgresql import connect_options, watch  # only if PostgreSQL is used
 
     engine = create_engine(
         database.url,
@@ -199,12 +201,12 @@ def _engine(database: Database) -> Engine:
 
 
 def _holder(connection: Connection) -> tuple[int | None, str]:
-    """Find who has it: the process of the database, and what that says of itself."""
+    """Return the backend process that has the lock, and the name of its application."""
     found = connection.execute(_HOLDER, {"high": _KEY >> 32, "low": _KEY & 0xFFFFFFFF}).first()
-    # Who may not see what others say of themselves finds nothing there.
+    # A user without the right to see other sessions gets no application name.
     return (None, "") if found is None else (found.pid, (found.application_name or "")[len("forewarn, ") :])
 
 
 def _taken(database: Database, holder: str) -> Conflict:
     who = f" ({holder})" if holder else ""
-    return Conflict(f"another forewarn serves {database.name}{who}: stop it first, or use another --database")
+    return Conflict(f"another server uses {database.name}{who}: stop it first, or use another --database")

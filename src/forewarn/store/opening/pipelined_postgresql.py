@@ -1,7 +1,7 @@
-"""PostgreSQL is sent what belongs together without waiting in between: psycopg's pipeline mode.
+"""psycopg's pipeline mode: statements that belong together are sent without waiting in between.
 
-With the first statement of a transaction goes its BEGIN, with the statements of a `Trip` go the others of it.
-All of it happens inside a call of SQLAlchemy's, so that failures are told as those of any statement are.
+BEGIN goes with the first statement of a transaction. The statements of a `RoundTrip` go together. All of it
+happens within a call of SQLAlchemy, which handles failures as for any statement.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,30 +14,30 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from sqlalchemy import Engine, event
 from sqlalchemy.engine.default import DefaultExecutionContext
 
-from forewarn.store.round_trips import TRIP, Trip
+from forewarn.store.round_trips import TRIP, RoundTrip
 
 Cursor = psycopg.Cursor[Any]
 Send = Callable[[Cursor], object]
 
 
-class ForetoldCursor(Cursor):
-    """A cursor that knows its columns before it is answered: SQLAlchemy asks for them at once."""
+class CachedColumnsCursor(Cursor):
+    """A cursor that knows its columns before the answer: SQLAlchemy needs them at once."""
 
-    foretold: list[psycopg.Column] | None = None
+    cached_columns: list[psycopg.Column] | None = None
 
     @property
     def description(self) -> list[psycopg.Column] | None:
-        """The columns."""
-        return super().description or self.foretold
+        """Return the columns."""
+        return super().description or self.cached_columns
 
 
 def pipeline(engine: Engine, *, begin: str) -> None:
-    """Have an engine pipeline its statements; its connections must begin no transaction by themselves."""
+    """Make an engine pipeline its statements; its connections must not begin transactions themselves."""
     sending = _Sending(begin)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: psycopg.Connection[Any], _entry: Any) -> None:
-        connection.cursor_factory = ForetoldCursor
+        connection.cursor_factory = CachedColumnsCursor
 
     event.listen(engine, "do_execute", sending.execute)
     event.listen(engine, "do_executemany", sending.execute_many)
@@ -45,11 +45,11 @@ def pipeline(engine: Engine, *, begin: str) -> None:
 
 
 class _Sending:
-    """What an engine does instead of executing a statement; each returns whether that is done."""
+    """Executes statements for an engine; each method returns whether it has executed the statement."""
 
     def __init__(self, begin: str) -> None:
         self._begin = begin
-        self._columns: dict[str, list[psycopg.Column] | None] = {}  # of queries that were answered before
+        self._columns: dict[str, list[psycopg.Column] | None] = {}  # by query, from earlier answers
 
     def execute(self, cursor: Cursor, statement: str, values: Any, context: DefaultExecutionContext) -> bool:
         return self._send(cursor, statement, context, lambda on: on.execute(statement, values))
@@ -65,7 +65,9 @@ class _Sending:
     def _send(self, cursor: Cursor, statement: str, context: DefaultExecutionContext, send: Send) -> bool:
         connection = cursor.connection
         begun = _in_transaction(connection)
-        if not isinstance(cursor, ForetoldCursor):  # one of the server's, which no pipeline takes
+        if not isinstance(
+            cursor, CachedColumnsCursor
+        ):  # a server-side cursor, which pipelines do not support
             if not begun:
                 connection.execute(self._begin)
             return False
@@ -81,25 +83,30 @@ class _Sending:
         return True
 
     def _send_in_trip(
-        self, trip: Trip, cursor: ForetoldCursor, statement: str, context: DefaultExecutionContext, send: Send
+        self,
+        trip: RoundTrip,
+        cursor: CachedColumnsCursor,
+        statement: str,
+        context: DefaultExecutionContext,
+        send: Send,
     ) -> None:
         self._enter_pipeline(trip, cursor.connection)
         if context.is_crud:
-            # SQLAlchemy closes its own cursor before the answer is there, which counts the rows.
+            # SQLAlchemy closes its own cursor before the answer with the row count arrives.
             own = cursor.connection.cursor()
             trip.written.append(own)
             send(own)
             waits = not trip.left
         else:
-            cursor.foretold = self._columns.get(statement)
+            cursor.cached_columns = self._columns.get(statement)
             send(cursor)
-            waits = not trip.left or cursor.foretold is None
+            waits = not trip.left or cursor.cached_columns is None
         if waits:
             trip.until_answered.close()
-        if not context.is_crud and cursor.foretold is None:
+        if not context.is_crud and cursor.cached_columns is None:
             self._columns[statement] = cursor.description
 
-    def _enter_pipeline(self, trip: Trip, connection: psycopg.Connection[Any]) -> None:
+    def _enter_pipeline(self, trip: RoundTrip, connection: psycopg.Connection[Any]) -> None:
         if _in_pipeline(connection):
             return
         begun = _in_transaction(connection)
@@ -108,13 +115,13 @@ class _Sending:
             connection.execute(self._begin)
 
 
-def _trip(context: DefaultExecutionContext) -> Trip | None:
-    """Return the trip that a statement is to be sent with.
+def _trip(context: DefaultExecutionContext) -> RoundTrip | None:
+    """Return the round trip of a statement, if it may be pipelined.
 
-    After a failure psycopg takes statements for prepared that it has sent behind the one that failed, until
-    the whole transaction is rolled back. Within a savepoint less is, so there each is waited for.
+    After a failure, psycopg believes that the statements behind the failed one are prepared, until the whole
+    transaction is rolled back. Within a savepoint only a part is, so each statement is awaited there.
     """
-    trip: Trip | None = context.execution_options.get(TRIP)
+    trip: RoundTrip | None = context.execution_options.get(TRIP)
     return None if context.root_connection.in_nested_transaction() else trip
 
 
@@ -128,13 +135,13 @@ def _in_transaction(connection: psycopg.Connection[Any]) -> bool:
 
 @contextmanager
 def pipelined(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Send what is executed in the block, and wait for the answers at its end."""
+    """Send the statements of the block, and wait for the answers at its end."""
     try:
         with connection.pipeline():
             yield
     except PipelineAborted as error:
-        # What follows a statement that fails is told so. psycopg raises the last that it was told, which is
-        # another than the first if more than one answer has come by then.
+        # The statements behind a failed one fail too. psycopg raises the last failure; the cause is the
+        # first.
         first: BaseException = error
         while isinstance(first, PipelineAborted) and first.__context__ is not None:
             first = first.__context__

@@ -1,4 +1,4 @@
-"""PostgreSQL: its settings, and connections that wait no longer than the deadlines of their store allow."""
+"""PostgreSQL: settings, and connections that keep to the deadlines of their store."""
 
 import select
 from collections.abc import Callable, Mapping
@@ -29,17 +29,17 @@ from forewarn.store.opening.pipelined_postgresql import pipeline
 
 R = TypeVar("R")
 
-# Of each kind, when all is quiet: PostgreSQL has a process for each.
+# Idle connections of each engine: each costs PostgreSQL a process.
 KEPT_OPEN = 2
 CONNECT_SECONDS = 4
 UNACKNOWLEDGED_SECONDS = 4
-# The prober asks again in a moment.
+# Short: the prober tries again soon.
 PROBE_LOCK_SECONDS = 1
 PROBE_SECONDS = 2
-# What is written, and what that is decided on, is found by keys. A plan is made once, perhaps when hardly
-# anything was there or open, and used when there is much: so PostgreSQL is to go from key to key, and to read
-# no table whole where it can. To plan each time anew takes it longer than most answers. Where it must read a
-# small table whole all the same, that would seem costly enough before PostgreSQL 18 to be compiled first.
+# Writing transactions find all rows by keys. PostgreSQL plans a statement once, perhaps while its tables are
+# almost empty, and reuses the plan when they are large. So it must use indexes and avoid sequential scans.
+# Planning each time takes longer than most statements. If PostgreSQL must scan a small table after all,
+# versions before 18 would take the scan for expensive and compile it first (`jit`).
 BY_KEYS = {
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
@@ -49,18 +49,18 @@ BY_KEYS = {
 }
 _NONE: Mapping[str, str] = {}
 
-# How often a connection that waits looks whether it should go on.
+# How often a waiting connection checks its deadline.
 LOOK_EVERY = 0.1
-# Something that must be written to the disk, and that waits for a writer who was cut off and lives on.
+# Must reach the disk, and waits for a writer that lost its connection but still holds the lock.
 WRITE_SOMETHING = "UPDATE meta SET id = id"
 ASK_SOMETHING = "SELECT 1"
-# A connection that was not used for so long, in seconds, is asked whether it lives before it is used.
+# A connection that was idle for so many seconds is pinged before use.
 ASK_AFTER = 1.0
-_USED = "forewarn.used"  # in the `info` of a pooled connection: when that was
+_USED = "forewarn.used"  # key in the `info` of a pooled connection: when it was last used
 
 
 def postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
-    """Make the engines of a PostgreSQL database."""
+    """Create the engines of a PostgreSQL database."""
 
     def engine(isolation_level: IsolationLevel, most: int, settings: Mapping[str, str] = _NONE) -> Engine:
         made = create_engine(
@@ -84,17 +84,17 @@ def postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
         connect_args=connect_options(database.url, connect=PROBE_SECONDS, lock=PROBE_LOCK_SECONDS),
     )
     watch(probing, Deadlines(name=database.name, limit=PROBE_SECONDS))
-    # Transactions are begun by what is sent first in them.
+    # The pipeline sends BEGIN with the first statement.
     writing = engine("AUTOCOMMIT", WRITING, BY_KEYS)
     pipeline(writing, begin="BEGIN ISOLATION LEVEL READ COMMITTED")
     return Engines(
-        # Connections of their own: those who read cannot take the worker's, and one that was read-only would
-        # say afterwards that it may write, also where the database says that nobody may.
+        # A pool of its own: readers must not take the worker's connections, and resetting a read-only
+        # connection would allow writes even if the database's default is read-only.
         reading=engine("REPEATABLE READ", READING).execution_options(postgresql_readonly=True),
         writing=writing,
         deadlines=deadlines,
         probe=prober(probing, WRITE_SOMETHING),
-        lives=prober(probing, ASK_SOMETHING),
+        ping=prober(probing, ASK_SOMETHING),
     )
 
 
@@ -105,15 +105,15 @@ def connect_options(
     lock: int | None = None,
     settings: Mapping[str, str] = _NONE,
 ) -> dict[str, Any]:
-    """Return the options of a PostgreSQL connection that the URL leaves open.
+    """Return the options of a connection, except those that the URL sets.
 
-    `settings` are the server's; those that the URL itself has come last, and count.
+    `settings` are settings of the server; the settings of the URL come last and win.
     """
     settings = {"lock_timeout": f"{lock or LOCK_SECONDS}s", **settings}
     ours = " ".join(f"-c {name}={value}" for name, value in settings.items())
     wanted = {
         "connect_timeout": connect or CONNECT_SECONDS,
-        # A network that loses everything is noticed by the kernel, which then has no acknowledgement.
+        # Ends the connection if the network loses everything, so that no acknowledgement arrives.
         "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
     }
     left_open = {name: value for name, value in wanted.items() if name not in url.query}
@@ -121,11 +121,11 @@ def connect_options(
 
 
 class SaidNothing(psycopg.OperationalError):
-    """The server has fallen silent; its connection is closed."""
+    """The server did not answer in time, so its connection was closed."""
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """A connection that is closed when its server falls silent; no request to cancel is sent there."""
+    """A connection that closes, without a cancel request, when its server stops answering."""
 
     deadlines: Deadlines
 
@@ -140,14 +140,14 @@ class WatchedConnection(psycopg.Connection[Any]):
             raise SaidNothing("a statement takes too long") from None
         except Silent:
             self.close()
-            deadlines.fell_silent()
+            deadlines.fail_fast()
             raise SaidNothing("it does not answer") from None
         finally:
             deadlines.end(began)
 
 
 def watch(engine: Engine, deadlines: Deadlines) -> None:
-    """Have an engine connect with connections that are watched."""
+    """Make an engine use watched connections."""
 
     @event.listens_for(engine, "do_connect")
     def connect(_dialect: Any, _entry: Any, arguments: Any, options: Any) -> WatchedConnection:
@@ -156,7 +156,7 @@ def watch(engine: Engine, deadlines: Deadlines) -> None:
         try:
             connection = WatchedConnection.connect(*arguments, **options)
         except ConnectionTimeout:
-            deadlines.fell_silent()
+            deadlines.fail_fast()
             raise
         finally:
             deadlines.end(began)
@@ -165,10 +165,10 @@ def watch(engine: Engine, deadlines: Deadlines) -> None:
 
 
 def check_before_use(engine: Engine) -> None:
-    """Have pooled connections replaced that live no longer: so a restart of PostgreSQL is harmless.
+    """Replace dead pooled connections, so that a restart of PostgreSQL is harmless.
 
-    A server that has ended a connection has said so, which costs nothing to see. It is asked only where the
-    connection was not used for a while: what lies between may have forgotten it.
+    A server that closes a connection sends a message, which costs nothing to check. Only an idle connection
+    is pinged: a firewall in between may have dropped it.
     """
 
     @event.listens_for(engine, "checkin")
@@ -189,7 +189,7 @@ def check_before_use(engine: Engine) -> None:
 
 
 def _has_news(connection: WatchedConnection) -> bool:
-    """Return whether the server has said something that nobody has asked for, or has hung up."""
+    """Return whether the server has sent an unrequested message or has hung up."""
     if connection.closed:
         return True
     poller = select.poll()
@@ -198,7 +198,7 @@ def _has_news(connection: WatchedConnection) -> bool:
 
 
 def prober(engine: Engine, statement: str) -> Callable[[], None]:
-    """Return what asks a server something, and raises while it is silent; an error is an answer."""
+    """Return a function that raises while the server does not answer; an error counts as an answer."""
 
     def probe() -> None:
         try:

@@ -1,6 +1,6 @@
-"""The schema of a database: made if there is none, brought up to date if it is older, refused if newer.
+"""The schema of a database: created in an empty one, migrated from an older one, refused if newer.
 
-Alembic is loaded only to bring an older one up to date: that takes longer than to load the rest of the store.
+Alembic is imported only to migrate, because the import takes longer than that of the rest of the store.
 """
 
 from collections.abc import Callable
@@ -29,12 +29,12 @@ from forewarn.store.opening.lock import check_unserved
 if TYPE_CHECKING:
     from alembic.config import Config
 
-# Its own name, so that another program's Alembic in the same database is not mistaken for ours.
+# A name of its own: another program in the database may use Alembic too.
 VERSION_TABLE = "forewarn_schema"
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
-_MIGRATION_LOCK = 0x666F7265_77610001  # any constant will do that no other program is likely to use
+_MIGRATION_LOCK = 0x666F7265_77610001  # an arbitrary constant that no other program is likely to use
 
-# As Alembic makes it.
+# As Alembic creates it.
 _version = Table(
     VERSION_TABLE,
     MetaData(),
@@ -44,7 +44,7 @@ _version = Table(
 
 
 def migrate(connection: Connection, *, name: str) -> None:
-    """Bring the schema up to date, within the connection's transaction."""
+    """Migrate to the current schema, in the transaction of the connection."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
     current, known = revision(connection), revisions()
@@ -52,7 +52,7 @@ def migrate(connection: Connection, *, name: str) -> None:
         return
     if current is None:
         if found := inspect(connection).get_table_names():
-            raise Invalid(f"{name} holds something else (table {min(found)}): use another --database")
+            raise Invalid(f"{name} belongs to another program (table {min(found)}): use another --database")
         _make(connection)
         return
     if current not in known:
@@ -63,7 +63,7 @@ def migrate(connection: Connection, *, name: str) -> None:
 
 
 def make_schema(connection: Connection, schema: str) -> None:
-    """Make in an empty database the tables of a schema, this forewarn's or an older one."""
+    """Create the tables of the current schema or of an older one in an empty database."""
     if schema == revisions()[-1]:
         _make(connection)
         return
@@ -73,10 +73,10 @@ def make_schema(connection: Connection, schema: str) -> None:
 
 
 def known_schema(connection: Connection, *, name: str) -> str:
-    """Return which schema a store has; Conflict if there is no store, or it is a newer forewarn's."""
+    """Return the schema of a store; Conflict if there is no store, or if the schema is newer."""
     found = revision(connection)
     if found is None:
-        raise Conflict(f"{name} has schema none: there is no store in it")
+        raise Conflict(f"{name} has no schema: there is no store in it")
     if found not in revisions():
         raise _newer(name, found)
     return found
@@ -90,30 +90,30 @@ def _newer(name: str, found: str) -> Conflict:
 
 
 def check_schema(connection: Connection, *, name: str) -> None:
-    """Refuse a schema that is not this forewarn's, where it may not be changed."""
+    """Refuse every schema but the current one; for programs that must not migrate."""
     found, expected = revision(connection), revisions()[-1]
     if found != expected:
         raise Conflict(
-            f"{name} has schema {found or 'none'}, this forewarn knows {expected}: "
-            f"use the forewarn that serves it"
+            f"{name} has schema {found or 'none'}, but this version of forewarn needs {expected}: "
+            "use the version of the server"
         )
 
 
 def revisions() -> list[str]:
-    """Return the names of all schemas that this forewarn knows, the newest last: files are named by them."""
+    """Return the names of all known schemas, newest last, from the names of the migration files."""
     files = (MIGRATIONS / "versions").glob("[0-9]*.py")
     return sorted(file.name.partition("_")[0] for file in files)
 
 
 def revision(connection: Connection) -> str | None:
-    """Return the name of the schema that a database has; None if it has none yet."""
+    """Return the name of the schema of a database; None if it has none."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.execute(_version.select()).scalar()
 
 
 def alembic_config(connection: Connection) -> "Config":
-    """Return where the migrations are, and on which connection they run."""
+    """Return the configuration of Alembic for a connection."""
     from alembic.config import Config
 
     config = Config()
@@ -123,13 +123,13 @@ def alembic_config(connection: Connection) -> "Config":
 
 
 def _make(connection: Connection) -> None:
-    """Make in an empty database what all migrations would lead to."""
+    """Create the current schema in an empty database, without the migrations."""
     tables.metadata.create_all(connection, checkfirst=False)
     _version.create(connection)
     connection.execute(_version.insert(), {"version_num": revisions()[-1]})
 
 
-# What a database holds, whatever its schema; nothing is made and nothing changed
+# Checks that work with any schema and change nothing
 
 
 def is_store(url: str) -> bool:
@@ -138,15 +138,13 @@ def is_store(url: str) -> bool:
 
 
 def any_token(url: str) -> bool:
-    """Return whether a token was ever made in a database."""
-    return _probe(url, _has_token)
-
-
-def _has_token(connection: Connection) -> bool:
-    known = inspect(connection).has_table(tables.tokens.name)
-    return (
-        known
-        and connection.execute(select(literal(1)).select_from(tables.tokens).limit(1)).first() is not None
+    """Return whether a database has ever had a token."""
+    first = select(literal(1)).select_from(tables.tokens).limit(1)
+    return _probe(
+        url,
+        lambda connection: (
+            inspect(connection).has_table(tables.tokens.name) and connection.scalar(first) is not None
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""The files of an SQLite database: private, whole when they appear, and beside another's log never opened."""
+"""The files of an SQLite database: private, written atomically, and never opened with another store's log."""
 
 import logging
 import os
@@ -19,23 +19,23 @@ log = logging.getLogger(__name__)
 PRIVATE = 0o600
 _OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
-# What SQLite keeps beside the file of a database.
+# The files that SQLite keeps beside a database.
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
 def create_private(file: Path) -> None:
-    """Make an empty file, which SQLite takes for a database without tables; one that is there stays.
+    """Create an empty file with private permissions, unless the file exists.
 
-    SQLite gives the files beside it the same permissions.
+    For SQLite it is a database without tables. SQLite gives the files beside it the same permissions.
     """
-    # Where it cannot be made, SQLite says why when it is opened.
+    # If this fails, SQLite reports why when it opens the file.
     with suppress(OSError):
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, PRIVATE))
 
 
 def keep_private(file: Path) -> None:
-    """Take from others what they may do with a database's file, and with those beside it."""
-    real = file.resolve()  # where SQLite puts the others too
+    """Remove the permissions of other users on a database file and the files beside it."""
+    real = file.resolve()  # SQLite keeps the other files there
     for each in (real, *(real.with_name(real.name + suffix) for suffix in SIDE_FILES)):
         _take_from_others(each)
 
@@ -45,26 +45,28 @@ def _take_from_others(file: Path) -> None:
         mode = stat.S_IMODE(file.stat().st_mode)
         if mode & _OF_OTHERS:
             file.chmod(mode & PRIVATE)
-            log.info("%s can be read by its owner alone from now on", file)
+            log.info("removed the permissions of other users on %s", file)
     except FileNotFoundError:
         return
     except OSError as error:
         log.warning(
-            "others may read %s, which holds secrets: %s; let its owner `chmod 600` it", file, error.strerror
+            "other users may read %s, which holds secrets: %s; its owner should run `chmod 600`",
+            file,
+            error.strerror,
         )
 
 
-# Files that are made
+# New files
 
-# What SQLite would take for changes of the file that it stands beside, whatever file that is.
+# SQLite applies the changes in these to whatever database is beside them.
 UNFINISHED_CHANGES = ("-wal", "-journal")
 
 
 @contextmanager
 def appearing(target: Path) -> Iterator[Path]:
-    """Give a name to write to; the file appears under its own name when it is whole and on the disk.
+    """Yield a temporary path to write to, and rename it to the target once it is complete and on the disk.
 
-    Conflict if there is something under that name already; an empty file is nothing.
+    Conflict if the target exists and is not an empty file.
     """
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
     _check_free(target)
@@ -78,7 +80,7 @@ def appearing(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise Unavailable(f"{target} cannot be written: {error.strerror}") from error
     except sqlite3.Error as error:
-        raise Unavailable(f"the copy to {target} has failed: {error}") from error
+        raise Unavailable(f"the copy to {target} failed: {error}") from error
     finally:
         for suffix in ("", "-journal", "-wal", "-shm"):
             Path(f"{unfinished}{suffix}").unlink(missing_ok=True)
@@ -91,7 +93,7 @@ def _check_free(target: Path) -> None:
         left = Path(f"{target}{suffix}")
         if left.exists() and left.stat().st_size:
             raise Conflict(
-                f"{left} is left of another store, and would spoil this one: remove it, or give another name"
+                f"{left} belongs to another store and would damage this one: remove it, or give another name"
             )
 
 
@@ -103,7 +105,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-# Logs that another database has left
+# Write-ahead logs of another database
 
 # https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 _WAL_HEADER = 32
@@ -117,29 +119,29 @@ _Meta: TypeAlias = tuple[str, int]
 
 
 def check_leftovers(database: Database) -> None:
-    """Refuse a database beside which another one's changes lie; nothing is changed.
+    """Refuse a database that has the write-ahead log of another one beside it; this changes no file.
 
     Call it only while no other process writes to the database.
     """
     if database.file is None:
         return
-    file = database.file.resolve()  # beside which SQLite keeps the log
+    file = database.file.resolve()  # SQLite keeps the log beside the real file
     log = Path(f"{file}-wal")
     if not file.exists() or not log.exists() or log.stat().st_size <= _WAL_HEADER:
         return
     if not _belong_together(file):
         raise Conflict(
-            f"{log} was not left by the store in {database.name}: SQLite would mix the two and destroy both. "
-            f"To serve {database.name} as it is, move {log} and {file}-shm away; "
-            "to serve the store that was there before, put its file back"
+            f"{log} does not belong to the store in {database.name}: SQLite would mix and destroy both. "
+            f"To use {database.name} as it is, move {log} and {file}-shm away; "
+            "to use the store that was there before, restore its file"
         )
 
 
 def _belong_together(file: Path) -> bool:
-    """Compare the file by itself with the file and its log together.
+    """Compare the state of the file alone with the state of the file and the log.
 
     Each transaction writes the row of `meta`, so the log has it. A copy of the same store from another time
-    has the same lineage; its tables and indexes then contradict each other.
+    has the same lineage, but with the log its tables and indexes are inconsistent.
     """
     if not file.stat().st_size:
         return False  # SQLite would delete the log
@@ -148,26 +150,26 @@ def _belong_together(file: Path) -> bool:
             together = _meta(connection)
             return _may_precede(file, together) and connection.execute(_CHECK).fetchone() == ("ok",)
     except sqlite3.OperationalError:
-        return True  # the file cannot be read: opening it says why
+        return True  # the file cannot be read: opening it reports why
     except sqlite3.DatabaseError:
         return False
 
 
 def _may_precede(file: Path, together: _Meta | None) -> bool:
-    """Return whether the file by itself may be an earlier state of a store."""
+    """Return whether the file alone may be an earlier state of the store."""
     try:
         with closing(_open(file, "immutable=1")) as connection:
             alone = _meta(connection)
-            if alone is None:  # the log has all of a young store; another program's file has tables
+            if alone is None:  # a new store may be in the log only; a file of another program has tables
                 return connection.execute(_FOREIGN_TABLE).fetchone() is None
     except sqlite3.DatabaseError:
-        return True  # a checkpoint may have been cut off: the log then has all of its pages
+        return True  # a checkpoint was interrupted: the log still has all of its pages
     lineage, number = alone
     return together is not None and together[0] == lineage and together[1] >= number
 
 
 def _meta(connection: sqlite3.Connection) -> _Meta | None:
-    """Read which store it is and the number it has reached; None if there is no store."""
+    """Read the lineage of a store and the number it has reached; None if there is no store."""
     if connection.execute(_META_TABLE).fetchone() is None:
         return None
     found: _Meta | None = connection.execute(_META).fetchone()

@@ -1,1 +1,1 @@
-"""What a snapshot or a transaction is made of: a part for each reader, with what that reader may change."""
+"""The parts of snapshots and transactions: queries, and the changes that go with them."""

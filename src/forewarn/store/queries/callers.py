@@ -1,7 +1,7 @@
-"""Who calls, who is called, and what they were answered: tokens, sessions, answers, webhooks, rehearsals."""
+"""Tokens, browser sessions, saved answers, webhooks and rehearsals."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,12 +9,12 @@ from sqlalchemy import Select, bindparam, delete, literal, or_, select
 
 from forewarn.core.access import Token
 from forewarn.core.basic_types import ProjectName
-from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.session_cookies import BrowserSession
+from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.store import tables
-from forewarn.store.reads.loading import SELECT_ANSWERS
-from forewarn.store.reads.reader import Reader
+from forewarn.store.reads.open_transaction import Queries
+from forewarn.store.reads.prefetching import SELECT_ANSWERS
 from forewarn.store.rows.mapping import Row, micros, moment
 from forewarn.store.rows.stored import REHEARSALS, SESSIONS, TOKENS, WEBHOOKS
 from forewarn.store.writes.writer import delete_rows, put, put_rows
@@ -24,29 +24,29 @@ _R = tables.rehearsals.c
 _BY_CREATION = (_T.number, _T.digest)
 
 
-class TokenQueries(Reader):
-    """What can be asked about tokens."""
+class TokenQueries(Queries):
+    """Queries for tokens."""
 
     def page(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
-        """List tokens, the oldest first, revoked ones too."""
-        return self._page(TOKENS.read, TOKENS.select(), _BY_CREATION, after=after, limit=limit)
+        """List tokens, revoked ones too, oldest first."""
+        return self._tx.page(TOKENS.read, TOKENS.select(), _BY_CREATION, after=after, limit=limit)
 
     def in_force(self) -> Sequence[Token]:
-        """List the tokens that were not revoked, the oldest first; some may have expired."""
+        """List the tokens that were not revoked, oldest first; some may have expired."""
         query = TOKENS.select().where(_T.revoked_at.is_(None))
-        return self._list(TOKENS.read, query.order_by(*_BY_CREATION))
+        return self._tx.read_all(TOKENS.read, query.order_by(*_BY_CREATION))
 
     def any(self) -> bool:
-        """Return whether a token was ever made."""
-        return bool(self._all(select(literal(1)).select_from(tables.tokens).limit(1)))
+        """Return whether a token was ever created."""
+        return bool(self._tx.rows(select(literal(1)).select_from(tables.tokens).limit(1)))
 
 
 class TokenChanges(TokenQueries):
-    """The same, and what can be changed."""
+    """Queries and changes of tokens."""
 
     def save(self, token: Token) -> None:
         """Save a token; one with the same digest is replaced."""
-        put(self._connection, TOKENS, [token])
+        put(self._tx, TOKENS, [token])
 
 
 _IN_FORCE = select(_T.digest).where(_T.revoked_at.is_(None))
@@ -55,48 +55,48 @@ _REMOVE_ENDED = delete(tables.sessions).where(
 )
 
 
-class SessionQueries(Reader):
-    """What can be asked about sessions of browsers."""
+class SessionQueries(Queries):
+    """Queries for browser sessions."""
 
     def all(self) -> Sequence[BrowserSession]:
-        """List all sessions, also of tokens that were revoked; some may be over."""
-        return self._list(SESSIONS.read, SESSIONS.select())
+        """List all sessions, including expired ones and those of revoked tokens."""
+        return self._tx.read_all(SESSIONS.read, SESSIONS.select())
 
     def find(self, digest: str) -> BrowserSession | None:
-        """Find a session by its digest; it may be over."""
-        return self._find(SESSIONS.read, SESSIONS.select().where(_S.digest == digest))
+        """Find a session by its digest; it may have expired."""
+        return self._tx.find(SESSIONS.read, SESSIONS.select().where(_S.digest == digest))
 
     def of_token(self, token: str) -> Sequence[BrowserSession]:
-        """List the sessions of a token, by its digest, the oldest first."""
+        """List the sessions of a token, by the digest of the token, oldest first."""
         mine = SESSIONS.select().where(_S.token == token)
-        return self._list(SESSIONS.read, mine.order_by(_S.created_at, _S.digest))
+        return self._tx.read_all(SESSIONS.read, mine.order_by(_S.created_at, _S.digest))
 
     def changes(self) -> int:
-        """Return how often sessions have changed."""
-        return self._meta.session_changes
+        """Return a counter of the changes of sessions."""
+        return self._tx.meta.session_changes
 
 
 class SessionChanges(SessionQueries):
-    """The same, and what can be changed."""
+    """Queries and changes of browser sessions."""
 
     def save(self, session: BrowserSession) -> None:
         """Save a session."""
-        put(self._connection, SESSIONS, [session])
+        put(self._tx, SESSIONS, [session])
         self._count_change()
 
     def remove(self, digests: Sequence[str]) -> None:
         """Remove sessions, by their digests."""
         if digests:
-            delete_rows(self._connection, _S.digest, digests)
+            delete_rows(self._tx, _S.digest, digests)
             self._count_change()
 
     def remove_ended(self, real_now: datetime) -> None:
-        """Remove sessions that are over, and those of tokens that were revoked."""
-        if self._connection.execute(_REMOVE_ENDED, {"real_now": micros(real_now)}).rowcount:
+        """Remove expired sessions and the sessions of revoked tokens."""
+        if self._tx.connection.execute(_REMOVE_ENDED, {"real_now": micros(real_now)}).rowcount:
             self._count_change()
 
     def _count_change(self) -> None:
-        self._transaction.keep(replace(self._meta, session_changes=self._meta.session_changes + 1))
+        self._tx.update_meta(session_changes=self._tx.meta.session_changes + 1)
 
 
 _KEYS = select(_A.caller, _A.key)
@@ -105,54 +105,54 @@ _REMOVE = delete(tables.answers).where(_A.caller == bindparam("of"), _A.key == b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedAnswer:
-    """What a call was answered, as it is kept."""
+    """The saved answer to a call that had an idempotency key."""
 
     caller: str
     key: str  # a digest
-    request: str  # a digest of what was asked for
+    request: str  # a digest of the request
     status: int
     salt: str
-    body: bytes | None  # sealed; None: it was too large to be kept
+    body: bytes | None  # sealed; None: it was too large to save
     saved_at: datetime  # in real time
 
 
-class AnswerQueries(Reader):
-    """What can be asked about saved answers."""
+class AnswerQueries(Queries):
+    """Queries for saved answers."""
 
     def find(self, caller: str, key: str) -> SavedAnswer | None:
-        """Find what a call was answered."""
-        loaded = self._transaction.loaded.answers
-        if (caller, key) in loaded:
-            return next(map(_answer, loaded[caller, key]), None)
-        return self._find(_answer, SELECT_ANSWERS.where(_A.caller == caller, _A.key == key))
+        """Find the answer to a call."""
+        prefetched = self._tx.batch.prefetched.answers
+        if (caller, key) in prefetched:
+            return next(map(_answer, prefetched[caller, key]), None)
+        return self._tx.find(_answer, SELECT_ANSWERS.where(_A.caller == caller, _A.key == key))
 
     def old(self, before: datetime, *, limit: int) -> Sequence[tuple[str, str]]:
-        """List callers and keys of answers saved before a moment, the oldest first."""
+        """List callers and keys of answers saved before a moment, oldest first."""
         return self._keys(_KEYS.where(_A.saved_at < micros(before)).order_by(_A.saved_at).limit(limit))
 
     def surplus(self, caller: str, *, keep: int, limit: int) -> Sequence[tuple[str, str]]:
-        """List a caller's answers but for the newest; each with its caller and key."""
+        """List caller and key of all answers of a caller except the newest ones."""
         newest_first = _KEYS.where(_A.caller == caller).order_by(_A.saved_at.desc(), _A.key.desc())
         return self._keys(newest_first.offset(keep).limit(limit))
 
     def _keys(self, query: Select[Any]) -> Sequence[tuple[str, str]]:
-        return [(row[0], row[1]) for row in self._all(query)]
+        return [(row[0], row[1]) for row in self._tx.rows(query)]
 
 
 class AnswerChanges(AnswerQueries):
-    """The same, and what can be changed."""
+    """Queries and changes of saved answers."""
 
     def save(self, answer: SavedAnswer) -> None:
-        """Save what a call was answered; an older answer to the same key is replaced."""
+        """Save an answer, or replace the answer with the same key."""
         row = asdict(answer) | {"saved_at": micros(answer.saved_at)}
-        self._transaction.loaded.answers.pop((answer.caller, answer.key), None)
-        put_rows(self._connection, tables.answers, [row])
+        self._tx.batch.prefetched.answers.pop((answer.caller, answer.key), None)
+        put_rows(self._tx, tables.answers, [row])
 
     def remove(self, answers: Sequence[tuple[str, str]]) -> None:
         """Remove answers, by caller and key."""
         if answers:
             rows = [{"of": caller, "for": key} for caller, key in answers]
-            self._connection.execute(_REMOVE, rows)
+            self._tx.connection.execute(_REMOVE, rows)
 
 
 def _answer(row: Row) -> SavedAnswer:
@@ -160,39 +160,39 @@ def _answer(row: Row) -> SavedAnswer:
     return SavedAnswer(**written | {"saved_at": moment(written["saved_at"])})
 
 
-class WebhookQueries(Reader):
-    """What can be asked about webhooks."""
+class WebhookQueries(Queries):
+    """Queries for webhooks."""
 
     def find(self, webhook: WebhookId) -> Webhook | None:
-        """Find a webhook; ids in any case."""
+        """Find a webhook; the case of the id does not matter."""
         query = WEBHOOKS.select().where(_W.id == webhook.upper())
-        return self._find(WEBHOOKS.read, self._mine(query, _W.owner))
+        return self._tx.find(WEBHOOKS.read, self._tx.in_scope(query, _W.owner))
 
     def page(
         self, *, project: ProjectName | None, after: str | None, limit: int
     ) -> tuple[Sequence[Webhook], str | None]:
-        """List webhooks, oldest first; None lists those of all projects and of none."""
-        query = self._mine(WEBHOOKS.select(), _W.owner)
+        """List webhooks, oldest first; project None lists all of them."""
+        query = self._tx.in_scope(WEBHOOKS.select(), _W.owner)
         if project is not None:
             query = query.where(_W.project == project)
-        return self._page(WEBHOOKS.read, query, (_W.number, _W.id), after=after, limit=limit)
+        return self._tx.page(WEBHOOKS.read, query, (_W.number, _W.id), after=after, limit=limit)
 
     def count(self, *, owner: ProjectName | None = None) -> int:
-        """Count a project's own webhooks; None counts all there are."""
+        """Count the webhooks that a project owns; None counts all."""
         query = WEBHOOKS.select()
-        return self._count(query if owner is None else query.where(_W.owner == owner))
+        return self._tx.count(query if owner is None else query.where(_W.owner == owner))
 
 
 class WebhookChanges(WebhookQueries):
-    """The same, and what can be changed."""
+    """Queries and changes of webhooks."""
 
     def save(self, webhook: Webhook) -> None:
-        """Save a webhook, new or known."""
-        put(self._connection, WEBHOOKS, [webhook])
+        """Save a webhook."""
+        put(self._tx, WEBHOOKS, [webhook])
 
     def remove(self, webhook: WebhookId) -> None:
         """Remove a webhook."""
-        delete_rows(self._connection, _W.id, [webhook.upper()])
+        delete_rows(self._tx, _W.id, [webhook.upper()])
 
 
 _OLDEST_FIRST = REHEARSALS.select().order_by(_R.renewed_at, _R.project, _R.id)
@@ -204,33 +204,29 @@ _REMOVE_ENDED_REHEARSALS = delete(tables.rehearsals).where(
 )
 
 
-class RehearsalQueries(Reader):
-    """What can be asked about rehearsals."""
+class RehearsalQueries(Queries):
+    """Queries for rehearsals."""
 
     def all(self) -> Sequence[KeptRehearsal]:
-        """List all rehearsals that go on, and those that were ended for good, the latest last."""
-        return self._list(REHEARSALS.read, _OLDEST_FIRST)
+        """List all rehearsals, running and permanently ended ones, latest last."""
+        return self._tx.read_all(REHEARSALS.read, _OLDEST_FIRST)
 
 
-class RehearsalSaving(Reader):
-    """What can be changed for a project: its own rehearsal is known to who has it."""
+class RehearsalSaving(Queries):
+    """The change of rehearsals that a project may make."""
 
     def save(self, rehearsal: KeptRehearsal) -> None:
-        """Save a rehearsal, new or known."""
-        put(self._connection, REHEARSALS, [rehearsal])
+        """Save a rehearsal."""
+        put(self._tx, REHEARSALS, [rehearsal])
 
 
 class RehearsalChanges(RehearsalQueries, RehearsalSaving):
-    """All rehearsals, and what can be changed of them."""
-
-    def save(self, rehearsal: KeptRehearsal) -> None:
-        """Save a rehearsal, new or known."""
-        put(self._connection, REHEARSALS, [rehearsal])
+    """Queries and changes of all rehearsals."""
 
     def remove(self, project: ProjectName, rehearsal: str) -> None:
-        """Forget a rehearsal."""
-        self._connection.execute(_REMOVE_REHEARSAL, {"of": project, "which": rehearsal})
+        """Remove a rehearsal."""
+        self._tx.connection.execute(_REMOVE_REHEARSAL, {"of": project, "which": rehearsal})
 
     def remove_ended(self, before: datetime) -> None:
-        """Forget those that were ended for good and last asked for before a moment of real time."""
-        self._connection.execute(_REMOVE_ENDED_REHEARSALS, {"before": micros(before)})
+        """Remove permanently ended rehearsals that were last renewed before a moment of real time."""
+        self._tx.connection.execute(_REMOVE_ENDED_REHEARSALS, {"before": micros(before)})

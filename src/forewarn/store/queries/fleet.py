@@ -1,7 +1,6 @@
-"""The declared fleet as a scope sees it: lists, page by page, single things, and which words are names."""
+"""The declared fleet in a scope: machines, groups, hosts, projects, and the names in a text."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -30,9 +29,10 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
 from forewarn.core.text_formats import MOST_SLIPS
 from forewarn.store import tables
-from forewarn.store.key_lists import key_list, one_of
-from forewarn.store.queries.metrics import SummaryReads
-from forewarn.store.reads.reader import MACHINES_WITH_HOSTS, SELECT_GROUPS, Reader, among, chunks
+from forewarn.store.key_lists import chunks, for_keys, key_list, one_of
+from forewarn.store.queries.metrics import fleet_summary
+from forewarn.store.reads.open_transaction import Queries
+from forewarn.store.reads.statements import MACHINES_WITH_HOSTS, SELECT_GROUPS
 from forewarn.store.rows.mapping import Row, moment
 from forewarn.store.rows.stored import HOSTS, MACHINES, PROJECTS, name_key
 from forewarn.store.writes.fleet_writes import REMOVED_HOSTS
@@ -41,7 +41,7 @@ _H, _T, _M, _G = tables.hosts.c, tables.tokens.c, tables.machines.c, tables.grou
 _E, _P, _GONE, _A = tables.events.c, tables.projects.c, tables.tombstones.c, tables.machine_activity.c
 _WORDS, _KEYS = key_list("words"), key_list("keys")
 _PROJECT: BindParameter[Any] = bindparam("project", type_=Text)
-# Whoever writes a reason may write names in any case.
+# A person who writes a reason may write names in any case.
 _HOST, _REMOVED, _PERSON = func.lower(_H.name), func.lower(_GONE.key), func.lower(_T.name)
 
 
@@ -69,33 +69,28 @@ _NAMES = union_all(
 )
 
 
-class NameReads(Reader):
-    """What words mean."""
-
-    def among(self, words: Collection[str], *, project: ProjectName) -> Names:
-        """Return which of some words are names, as a project would tell them apart."""
-        found: dict[str, set[str]] = {}
-        for chunk in chunks(sorted(words)):
-            keys = sorted({name_key(word) for word in chunk})
-            for kind, name in self._all(_NAMES, {"words": chunk, "keys": keys, "project": project}):
-                found.setdefault(kind, set()).add(name)
-        return Names(**{kind: frozenset(names) for kind, names in found.items()})
-
-
-_LAST_SEEN = among(select(_M.id, _A.last_seen).join(tables.machine_activity, _A.machine_id == _M.id), _M.id)
-_STOPPED = among(select(_M.id).where(_M.state == MachineState.STOPPED), _M.id)
-# Asked with most orders, and so put together once.
+_LAST_SEEN = for_keys(
+    select(_M.id, _A.last_seen).join(tables.machine_activity, _A.machine_id == _M.id), _M.id
+)
+_STOPPED = for_keys(select(_M.id).where(_M.state == MachineState.STOPPED), _M.id)
+# Built once: most orders run it.
 _MACHINE = MACHINES_WITH_HOSTS.where(_M.key == bindparam("name_key")).order_by(_M.project)
-# Comes after everything that a name may have in it.
+# Sorts after every character of a name.
 _LAST = "\U0010ffff"
 
 
-class FleetQueries(Reader):
-    """Machines, groups, hosts and projects."""
+class FleetQueries(Queries):
+    """Queries for machines, groups, hosts and projects."""
 
     def machine(self, name: str, *, project: ProjectName | None = None) -> Machine:
-        """Find a machine by its name, any case; NotFound, or Conflict if several projects have it."""
-        found = [self._transaction.read_machine(row) for row in self._called(name_key(name), project)]
+        """Find a machine by name, in any case; NotFound, or Conflict if several projects have that name."""
+        key = name_key(name)
+        prefetched = self._tx.batch.prefetched.machines
+        rows: Sequence[Row] | None = None if project else prefetched.get((self._tx.project, key))
+        if rows is None:
+            query = _MACHINE if project is None else _MACHINE.where(_M.project == project)
+            rows = self._tx.rows(self._tx.in_scope(query, _M.project), {"name_key": key})
+        found = [self._tx.read_machine(row) for row in rows]
         if not found:
             raise NotFound(f'machine "{name}" does not exist')
         if len(found) > 1:
@@ -103,136 +98,145 @@ class FleetQueries(Reader):
             raise Conflict(f'machine "{name}" is in several projects ({projects}): say which')
         return found[0]
 
-    def _called(self, key: str, project: ProjectName | None) -> Sequence[Row]:
-        loaded = self._transaction.loaded.machines
-        if project is None and (self._project, key) in loaded:
-            return loaded[self._project, key]
-        query = _MACHINE if project is None else _MACHINE.where(_M.project == project)
-        return self._all(self._mine(query, _M.project), {"name_key": key})
-
     def machines(
         self, wanted: MachineFilter = ANY_MACHINE, *, after: str | None, limit: int
     ) -> tuple[Sequence[Machine], str | None]:
         """List machines by project and name."""
-        query = self._mine(MACHINES.select().where(*_machines_wanted(wanted)), _M.project)
-        return self._page(MACHINES.read, query, (_M.project, _M.key), after=after, limit=limit)
+        query = self._tx.in_scope(MACHINES.select().where(*_machine_conditions(wanted)), _M.project)
+        return self._tx.page(MACHINES.read, query, (_M.project, _M.key), after=after, limit=limit)
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
-        """List groups by name, standalone machines left out."""
-        query = self._mine(SELECT_GROUPS.where(tables.LISTED_GROUP), _G.project)
-        return self._page(self._transaction.read_group, query, (_G.name,), after=after, limit=limit)
+        """List groups by name, without the groups of standalone machines."""
+        query = self._tx.in_scope(SELECT_GROUPS.where(tables.LISTED_GROUP), _G.project)
+        return self._tx.page(self._tx.read_group, query, (_G.name,), after=after, limit=limit)
 
     def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
-        """List hosts by name; for a project, those that carry a machine of it."""
-        return self._page(HOSTS.read, self._my_hosts(), (_H.name,), after=after, limit=limit)
+        """List hosts by name; a project sees the hosts that carry its machines."""
+        return self._tx.page(
+            HOSTS.read,
+            HOSTS.select().where(*self._tx.host_conditions()),
+            (_H.name,),
+            after=after,
+            limit=limit,
+        )
 
     def unreachable_hosts(self) -> Sequence[Host]:
-        """List the hosts that cannot be reached, by name."""
-        return self._list(HOSTS.read, self._my_hosts().where(tables.UNREACHABLE).order_by(_H.name))
+        """List unreachable hosts by name."""
+        return self._tx.read_all(
+            HOSTS.read,
+            HOSTS.select().where(*self._tx.host_conditions()).where(tables.UNREACHABLE).order_by(_H.name),
+        )
 
     def projects(self) -> Sequence[Project]:
         """List all projects by name."""
-        return self._list(PROJECTS.read, self._mine(PROJECTS.select(), _P.name).order_by(_P.name))
+        return self._tx.read_all(
+            PROJECTS.read, self._tx.in_scope(PROJECTS.select(), _P.name).order_by(_P.name)
+        )
 
     def project(self, name: ProjectName) -> Project | None:
-        """Find a project that is declared."""
-        return self._find(PROJECTS.read, self._mine(PROJECTS.select(), _P.name).where(_P.name == name))
+        """Find a project."""
+        return self._tx.find(
+            PROJECTS.read, self._tx.in_scope(PROJECTS.select(), _P.name).where(_P.name == name)
+        )
 
     def names_like(self, kind: NameKind, name: str, *, limit: int) -> Sequence[str]:
-        """List those of the first names of a kind that are about as long as this one."""
+        """List names of a kind that are about as long as this one, out of the first ones."""
         first = self._names(kind).limit(limit).subquery().c.name
         alike = func.length(first).between(len(name) - MOST_SLIPS, len(name) + MOST_SLIPS)
-        return [row[0] for row in self._all(select(first).where(alike))]
+        return [row[0] for row in self._tx.rows(select(first).where(alike))]
 
     def _names(self, kind: NameKind) -> Select[Any]:
         """Select the names of a kind, in the order of an index."""
         match kind:
             case NameKind.MACHINE:
-                return self._mine(select(_M.name), _M.project).order_by(_M.project, _M.key)
+                return self._tx.in_scope(select(_M.name), _M.project).order_by(_M.project, _M.key)
             case NameKind.GROUP:
-                return self._mine(select(_G.name).where(tables.LISTED_GROUP), _G.project).order_by(_G.name)
+                return self._tx.in_scope(select(_G.name).where(tables.LISTED_GROUP), _G.project).order_by(
+                    _G.name
+                )
             case NameKind.HOST:
-                return select(_H.name).where(*self._only_my_hosts()).order_by(_H.name)
+                return select(_H.name).where(*self._tx.host_conditions()).order_by(_H.name)
             case NameKind.PROJECT:
-                return self._mine(select(_P.name), _P.name).order_by(_P.name)
+                return self._tx.in_scope(select(_P.name), _P.name).order_by(_P.name)
 
     def page_of_projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
-        """List projects by name, and give the cursor of the next page."""
-        query = self._mine(PROJECTS.select(), _P.name)
-        return self._page(PROJECTS.read, query, (_P.name,), after=after, limit=limit)
+        """List projects by name, page by page."""
+        query = self._tx.in_scope(PROJECTS.select(), _P.name)
+        return self._tx.page(PROJECTS.read, query, (_P.name,), after=after, limit=limit)
 
     def group(self, name: GroupName) -> Group | None:
-        """Find a group, a standalone machine's own included."""
-        return self._find(
-            self._transaction.read_group, self._mine(SELECT_GROUPS.where(_G.name == name), _G.project)
+        """Find a group, including the group of a standalone machine."""
+        return self._tx.find(
+            self._tx.read_group, self._tx.in_scope(SELECT_GROUPS.where(_G.name == name), _G.project)
         )
 
     def host(self, name: HostName) -> Host | None:
-        """Find a host; for a project, if it carries a machine of it."""
-        return self._find(HOSTS.read, self._my_hosts().where(tables.hosts.c.name == name))
+        """Find a host; a project finds the hosts that carry its machines."""
+        return self._tx.find(
+            HOSTS.read, HOSTS.select().where(*self._tx.host_conditions()).where(tables.hosts.c.name == name)
+        )
 
     def stopped(self, machines: Sequence[MachineId]) -> frozenset[MachineId]:
-        """Return which of these machines are stopped."""
+        """Return the machines that are stopped, out of these."""
         ids = {machine.lower() for machine in machines}
-        return frozenset(id_ for (id_,) in self._among(self._mine(_STOPPED, _M.project), ids))
+        return frozenset(id_ for (id_,) in self._tx.rows_for(self._tx.in_scope(_STOPPED, _M.project), ids))
 
     def last_seen(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
-        """Return when each of these machines was last seen, as far as that is saved."""
+        """Return when these machines last polled, as far as that is saved."""
         ids = {machine.lower() for machine in machines}
-        query = self._mine(_LAST_SEEN, _M.project)
-        return {machine: moment(seen) for machine, seen in self._among(query, ids)}
+        query = self._tx.in_scope(_LAST_SEEN, _M.project)
+        return {machine: moment(seen) for machine, seen in self._tx.rows_for(query, ids)}
 
     def names_among(self, words: Collection[str], *, project: ProjectName) -> Names:
-        """Return which of some words are names, as a project would tell them apart."""
-        return NameReads(self._transaction).among(words, project=project)
+        """Return the words that are names, by what they mean to a project."""
+        found: dict[str, set[str]] = {}
+        for chunk in chunks(sorted(words)):
+            keys = sorted({name_key(word) for word in chunk})
+            for kind, name in self._tx.rows(_NAMES, {"words": chunk, "keys": keys, "project": project}):
+                found.setdefault(kind, set()).add(name)
+        return Names(**{kind: frozenset(names) for kind, names in found.items()})
 
     def summary(self) -> FleetSummary:
-        """Count what there is; its cost grows with the machines, but none of them is read."""
-        return SummaryReads(self._transaction).summary()
+        """Count the fleet; the cost grows with the number of machines, but no machine is loaded."""
+        return fleet_summary(self._tx)
 
 
-def _machines_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
-    if wanted.project is not None:
-        yield _M.project == wanted.project
-    if wanted.group is not None:
-        yield _M.group_name == wanted.group
-    if wanted.host is not None:
-        yield _M.host == wanted.host
+def _machine_conditions(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
+    equal = (
+        (_M.project, wanted.project),
+        (_M.group_name, wanted.group),
+        (_M.host, wanted.host),
+        (_M.bound_for, wanted.bound_for),
+        (_M.place, wanted.bound_for),  # unlike `bound_for`, it has an index
+    )
+    for column, value in equal:
+        if value is not None:
+            yield column == value
     if wanted.places:
         yield _M.place.in_(sorted(wanted.places))
-    if wanted.bound_for is not None:
-        yield _M.place == wanted.bound_for  # which has an index
-        yield _M.bound_for == wanted.bound_for
-    yield from _names_wanted(wanted)
-
-
-def _names_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.names:
         yield _M.key.in_(sorted(map(name_key, wanted.names)))
     if wanted.begins:
         first = name_key(wanted.begins)
-        yield and_(_M.key >= first, _M.key <= first + _LAST)  # which an index answers, and LIKE would not
+        yield and_(_M.key >= first, _M.key <= first + _LAST)  # unlike LIKE, this uses the index
     if wanted.contains:
-        yield _has(name_key(wanted.contains))
+        # In the name, the address or the vm-id. The database reads every machine.
+        text = name_key(wanted.contains)
+        columns = (_M.key, _M.address, _M.id) if len(text) >= LEAST_OF_ID else (_M.key, _M.address)
+        yield or_(*(column.contains(text, autoescape=True) for column in columns))
 
 
-def _has(part: str) -> ColumnElement[bool]:
-    """Match a part of the name, the address or the vm-id. Every machine is read."""
-    columns = (_M.key, _M.address, _M.id) if len(part) >= LEAST_OF_ID else (_M.key, _M.address)
-    return or_(*(column.contains(part, autoescape=True) for column in columns))
-
-
-class FleetFileQueries(Reader):
-    """What is known of the fleet file."""
+class FleetFileQueries(Queries):
+    """Queries for the fleet file."""
 
     def applied(self) -> str | None:
-        """Return the digest of the one last applied."""
-        return self._meta.applied_fleet
+        """Return the digest of the fleet file that was last applied."""
+        return self._tx.meta.applied_fleet
 
 
 class FleetFileChanges(FleetFileQueries):
-    """The same, and what can be changed."""
+    """Queries and changes of the fleet file."""
 
     def set_applied(self, digest: str | None) -> None:
-        """Save the digest of the one that is applied whole; None: one was begun."""
-        self._transaction.keep(replace(self._meta, applied_fleet=digest))
+        """Save the digest of the fleet file that was applied; None while one is being applied."""
+        self._tx.update_meta(applied_fleet=digest)

@@ -1,1 +1,1 @@
-"""Reading in one transaction: queries, and what parts of a snapshot share or are put together from."""
+"""Reads that several parts of a snapshot share."""

@@ -1,1 +1,1 @@
-"""Values of core as rows of the tables, and back."""
+"""Values of `core` as rows of tables."""

@@ -1,4 +1,4 @@
-"""How a class and a table belong together: a column for each field, and columns that follow from them."""
+"""Mapping between classes and tables: a column for each field, and derived columns."""
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,11 +20,11 @@ Columns = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapped(Generic[Value]):
-    """A class of values as rows: the columns that are read, and how rows are read and written."""
+    """How the values of a class are read from rows and written to them."""
 
     table: Table
     columns: tuple[Column[Any], ...]
-    read: Callable[[Row], Value]  # of these columns; any that follow are passed over
+    read: Callable[[Row], Value]  # ignores further columns
     write: Callable[[Value], Columns]
 
     def select(self) -> Select[Any]:
@@ -42,12 +42,12 @@ def mapped(
 ) -> Mapped[Value]:
     """Map the fields of a class to the columns that have their keys.
 
-    `derived` are columns that follow from a value, or are not written as the field is. Where a whole fleet is
-    held in memory, `distinct` names the texts that each value has for itself, and all others are interned.
+    `derived` computes columns from a value. `distinct` names the text fields that differ in every value; all
+    other texts are interned, which saves memory for a whole fleet. None interns no text.
     """
     names = [field.name for field in _fields(kind)]
     width = len(names)
-    # Only of columns that do not simply hold what the field holds: a whole fleet is read at every start.
+    # Only fields whose column holds another type have a reader: every start reads the whole fleet.
     readers = [
         (place, reader)
         for place, field in enumerate(_fields(kind))
@@ -95,7 +95,7 @@ def _reader(field: Field[Any], codec: Codec, *, intern: bool) -> Callable[[Any],
 
 
 _AS_THEY_ARE = {str, int, bool, NoneType}
-# Most are empty, and a whole fleet has many: those are one and the same.
+# Most are empty, and a fleet has many, so the empty ones share one object.
 _MAPPINGS = {Mapping[str, str], Mapping[str, float]}
 _EMPTY: Mapping[str, Any] = {}
 
@@ -108,28 +108,28 @@ def _interned(text: str | None) -> str | None:
     return None if text is None else sys.intern(text)
 
 
-# Moments are stored as whole microseconds since 1970: exact in both databases.
+# Times are stored as microseconds since 1970, which both databases store exactly.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def micros(at: datetime) -> int:
-    """Return the microseconds of a moment; ValueError if it has no time zone."""
+    """Return the microseconds of a time; ValueError if it has no time zone."""
     if at.tzinfo is None:
         raise ValueError(f"{at!r} has no time zone")
     return (at - _EPOCH) // _MICROSECOND
 
 
 def moment(count: int) -> datetime:
-    """Return the moment of microseconds."""
+    """Return the time of microseconds."""
     return _EPOCH + timedelta(microseconds=count)
 
 
 def micros_or_none(at: datetime | None) -> int | None:
-    """Return the microseconds of a moment, if there is one."""
+    """Return the microseconds of a time, or None."""
     return None if at is None else micros(at)
 
 
 def moment_or_none(count: int | None) -> datetime | None:
-    """Return the moment of microseconds, if there are any."""
+    """Return the time of microseconds, or None."""
     return None if count is None else moment(count)

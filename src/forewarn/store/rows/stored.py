@@ -1,4 +1,4 @@
-"""Which class is kept in which table, and where a column or a key is not simply the field of its name."""
+"""The mappings of all stored classes, and the fields whose column or key has another name or form."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -19,10 +19,10 @@ from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms, Wave
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.rehearsal_rules import KeptRehearsal
 from forewarn.core.retention import Pruning
 from forewarn.core.session_cookies import BrowserSession
+from forewarn.core.webhook_rules import Webhook
 from forewarn.store import tables
 from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped, micros, micros_or_none, moment
 from forewarn.wire.codec import Codec, Shape
@@ -89,12 +89,12 @@ STORED = Codec({datetime: _TIME, timedelta: _SECONDS}, shapes=_SHAPES)
 _ROLLOUT = Codec(
     {datetime: _TIME, timedelta: _MICROS, NoticeSummary: (_write_notice, _read_notice)}, shapes=_SHAPES
 )
-# What has no column of its own is kept with the terms.
+# Fields without a column of their own are stored with the terms.
 _KEPT_IN_TERMS = ("drivers", "alike", "excused", "version", "last_change")
 
 
 def name_key(name: str) -> str:
-    """Return the form in which names are compared: case does not count."""
+    """Return the case-folded name: names are compared without regard to case."""
     return name.casefold()
 
 
@@ -130,22 +130,24 @@ _WORK, _STAGES = (STORED.keys(Order).index(key) for key in ("work", "stages"))
 
 
 def _read_order(row: Row) -> Order:
-    """Read an order; what is done to a machine is written only where it is not what the order says."""
-    mine, columns = _of_order(row[_WORK]), list(row)
-    columns[_STAGES] = [stage | {"steps": [mine | step for step in stage["steps"]]} for stage in row[_STAGES]]
+    """Read an order; a step has its own work only if it differs from that of the order."""
+    defaults, columns = _step_defaults(row[_WORK]), list(row)
+    columns[_STAGES] = [
+        stage | {"steps": [defaults | step for step in stage["steps"]]} for stage in row[_STAGES]
+    ]
     return _ORDERS.read(columns)
 
 
 def _write_order(order: Order) -> Columns:
     row = _ORDERS.write(order)
-    mine = _of_order(row["work"])
+    defaults = _step_defaults(row["work"])
     for step in (step for stage in row["stages"] for step in stage["steps"]):
-        if {"work": step["work"], "moves": step["moves"]} == mine:
+        if {"work": step["work"], "moves": step["moves"]} == defaults:
             del step["work"], step["moves"]
     return row
 
 
-def _of_order(work: str | None) -> dict[str, Any]:
+def _step_defaults(work: str | None) -> dict[str, Any]:
     return {} if work is None else {"work": work, "moves": WORKS[Work(work)].moves}
 
 
@@ -201,7 +203,7 @@ WEBHOOKS = mapped(Webhook, tables.webhooks, STORED, derived={"id": lambda webhoo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meta:
-    """The row; see the table."""
+    """The row of the store as a whole; see the table."""
 
     number: int
     reached: datetime | None
@@ -234,14 +236,14 @@ class Meta:
 
     @property
     def slew(self) -> Slew | None:
-        """How service time and the system's go on, if it is ahead."""
+        """How far service time is ahead of the system clock, if it is."""
         if self.present_at is None or self.system_at is None:
             return None
         return Slew(at=self.present_at, system=self.system_at)
 
     @property
     def pruning(self) -> Pruning:
-        """How far old records have been removed."""
+        """How far old records are pruned."""
         return Pruning(up_to=self.pruned, unreported=self.pruned_unsaid, next_at=self.prune_at)
 
 

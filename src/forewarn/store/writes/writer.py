@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Column, Connection, Table, delete
 
 from forewarn.core.errors import Conflict
-from forewarn.store.key_lists import one_of
-from forewarn.store.reads.reader import chunks
+from forewarn.store.key_lists import chunks, one_of
+from forewarn.store.reads.open_transaction import OpenTransaction
 from forewarn.store.round_trips import write_at_once
 from forewarn.store.rows.mapping import Columns, Mapped
 
@@ -18,41 +18,43 @@ Value = TypeVar("Value")
 
 
 def put(
-    connection: Connection, mapped: Mapped[Value], values: Iterable[Value], *, keep: tuple[str, ...] = ()
+    tx: OpenTransaction, mapped: Mapped[Value], values: Iterable[Value], *, keep: tuple[str, ...] = ()
 ) -> None:
     """Insert values or replace them; see `put_rows`."""
-    put_rows(connection, mapped.table, [mapped.write(value) for value in values], keep=keep)
+    put_rows(tx, mapped.table, [mapped.write(value) for value in values], keep=keep)
 
 
 def put_rows(
-    connection: Connection, table: Table, rows: Sequence[Columns], *, keep: tuple[str, ...] = ()
+    tx: OpenTransaction, table: Table, rows: Sequence[Columns], *, keep: tuple[str, ...] = ()
 ) -> None:
-    """Insert rows by primary key or replace them, but keep what known ones have in some columns."""
+    """Insert rows by primary key or replace them; existing rows keep the columns named in `keep`."""
     if rows:
-        write_rows(connection, _upsert(connection.dialect.name, table, keep=keep), rows)
+        write_rows(tx, _upsert(tx.connection.dialect.name, table, keep=keep), rows)
 
 
-def add_rows(connection: Connection, table: Table, rows: Sequence[Columns]) -> None:
-    """Insert rows by primary key, or add their numbers to what known ones have."""
+def add_rows(tx: OpenTransaction, table: Table, rows: Sequence[Columns]) -> None:
+    """Insert rows by primary key, or add their numbers to existing rows."""
     if rows:
-        write_rows(connection, _adding(connection.dialect.name, table), rows)
+        write_rows(tx, _adding(tx.connection.dialect.name, table), rows)
 
 
-def write_rows(connection: Connection, statement: Any, rows: Sequence[Columns]) -> None:
-    """Write rows, perhaps later: before the database is asked anything else."""
-    if not postponed(connection, statement, rows):
-        connection.execute(statement, rows)
+def write_rows(tx: OpenTransaction, statement: Any, rows: Sequence[Columns]) -> None:
+    """Write rows now, or before the next statement if the batch postpones writes."""
+    if tx.batch.postpone is not None:
+        tx.batch.postpone(statement, rows)
+    else:
+        tx.connection.execute(statement, rows)
 
 
-def delete_rows(connection: Connection, column: Column[Any], keys: Iterable[str | int]) -> None:
-    """Delete the rows with some keys in a column; no keys, no statement."""
+def delete_rows(tx: OpenTransaction, column: Column[Any], keys: Iterable[str | int]) -> None:
+    """Delete the rows that have one of these keys in a column; without keys no statement runs."""
     for chunk in chunks(keys):
-        connection.execute(delete(column.table).where(one_of(column, chunk)))
+        tx.connection.execute(delete(column.table).where(one_of(column, chunk)))
 
 
 def insertion(dialect: str, table: Table) -> Any:
-    """Insert into a table, by a statement that can do something else where a row is there already."""
-    # SQLAlchemy loads the dialect that is used; the other would only be waited for.
+    """Return an INSERT of the dialect, which supports ON CONFLICT."""
+    # SQLAlchemy has loaded the dialect in use; importing the other one as well would slow the start.
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)
 
 
@@ -78,36 +80,13 @@ def _adding(dialect: str, table: Table) -> Any:
 
 
 def _columns(table: Table) -> tuple[list[str], list[str]]:
-    """Name the columns of the primary key, and the others."""
+    """Return the names of the columns of the primary key, and of the others."""
     keys = [column.name for column in table.primary_key]
     return keys, [column.name for column in table.columns if column.name not in keys]
 
 
-# Jobs that are saved together write to the same tables, and many rows of a table cost little more than one.
-# So a write whose result is not needed is kept until the database is asked something.
-
-OPEN = "forewarn.batch"  # in the `info` of a connection: what it is used for
-
-
-class Postponing(Protocol):
-    """What a connection is used for, if it postpones writes."""
-
-    postpones: bool
-
-    def postpone(self, statement: Any, rows: Sequence[Columns], *, changing: bool) -> None:
-        """Have rows written before the database is asked anything else, or when all is saved."""
-        ...
-
-
-def postponed(
-    connection: Connection, statement: Any, rows: Sequence[Columns], *, changing: bool = False
-) -> bool:
-    """Postpone the writing of rows where that is done; return whether it is."""
-    using: Postponing | None = connection.info.get(OPEN)
-    if using is None or not using.postpones:
-        return False
-    using.postpone(statement, rows, changing=changing)
-    return True
+# Jobs of a batch write to the same tables, and many rows of one table cost little more than one row. So a
+# prefetching batch postpones each write whose result no job needs until the next statement.
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +94,13 @@ class _Rows:
     statement: Any
     keys: frozenset[str]
     rows: list[Columns]
-    changing: bool  # whether each row must change one
 
 
 @dataclass(slots=True)
-class Postponed:
-    """Rows to be written: those of one statement in their order, statements in that of their first rows.
+class PostponedWrites:
+    """Rows to write, grouped by statement; the statements are in the order of their first rows.
 
-    So it takes only statements whose rows can come together: none that deletes is among them.
+    Never add a DELETE: the grouping changes the order of writes.
     """
 
     _all: list[_Rows] = field(default_factory=list)
@@ -130,25 +108,28 @@ class Postponed:
     def __bool__(self) -> bool:
         return bool(self._all)
 
-    def add(self, statement: Any, rows: Sequence[Columns], *, changing: bool = False) -> None:
-        """Add rows of a statement; those of an update must each change a row, or all is a Conflict."""
+    def add(self, statement: Any, rows: Sequence[Columns]) -> None:
+        """Add rows of a statement."""
         keys = frozenset(rows[0])
         last = next((each for each in reversed(self._all) if each.statement is statement), None)
         if last is None or last.keys != keys:
-            last = _Rows(statement, keys, [], changing)
+            last = _Rows(statement, keys, [])
             self._all.append(last)
         last.rows.extend(rows)
 
-    def add_all(self, others: "Postponed") -> None:
-        """Add what comes after this."""
+    def add_all(self, others: "PostponedWrites") -> None:
+        """Add later writes."""
         for each in others._all:
-            self.add(each.statement, each.rows, changing=each.changing)
+            self.add(each.statement, each.rows)
 
     def write(self, connection: Connection) -> None:
-        """Write all of it, which is then not postponed any more."""
+        """Write all rows; Conflict if a compare-and-set (`must_match`) matched fewer rows than it has."""
         postponed, self._all = self._all, []
         counts = write_at_once(connection, [(each.statement, each.rows) for each in postponed])
-        if any(
-            each.changing and count != len(each.rows) for each, count in zip(postponed, counts, strict=True)
-        ):
-            raise Conflict("a group was changed by somebody else: try again")
+        for each, count in zip(postponed, counts, strict=True):
+            if count != len(each.rows) and each.statement.get_execution_options().get(MUST_MATCH):
+                raise Conflict("another call changed a group: try again")
+
+
+# An execution option of compare-and-set statements: each row must change a row of the table.
+MUST_MATCH = "forewarn.must_match"

@@ -1,5 +1,6 @@
-"""What the operator API answers with, as values: each field is a key of the JSON, in the order of sending.
+"""The answers of the operator API as dataclasses: each field is a JSON key, in the order of sending.
 
-The server makes them of values of core and writes them (`coding.write_body`); the client reads them
-(`coding.read_body`); `/openapi.json` is generated from them. A module for each noun.
+The server builds answers from values of `core` and writes them with `coding.write_body`. The client reads
+them with `coding.read_body`. `/openapi.json` is generated from the classes: it takes the description of a
+field from the comment that starts with `#:`.
 """

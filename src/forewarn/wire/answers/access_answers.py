@@ -1,4 +1,4 @@
-"""Tokens and sessions of browsers, without their secrets but for a new one's."""
+"""Answers about tokens, callers and browser sessions. Only a new token shows its secret."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,29 +10,29 @@ from forewarn.wire.answers.answer import ApiAnswer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenAnswer(ApiAnswer):
-    """A token, without its secret."""
+    """A token without its secret. The server stores only a digest of the secret."""
 
     NOUN: ClassVar = "token"
 
-    name: str
-    role: Role
-    project: str | None
-    created_at: datetime
-    created_by: str
-    expires_at: datetime | None
-    revoked_at: datetime | None
+    name: str  #: Unique name of the token. Records show it in `by`.
+    role: Role  #: Role of the token: `operator`, `user` or `viewer`.
+    project: str | None  #: The only project that the token can access. Null: the whole fleet.
+    created_at: datetime  #: When the token was created, in service time.
+    created_by: str  #: Name of the caller that created the token.
+    expires_at: datetime | None  #: When the token expires, in service time. Null: it does not expire.
+    revoked_at: datetime | None  #: When the token was revoked. Null: it was not revoked.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerAnswer(ApiAnswer):
-    """Whom a token belongs to, and what that allows."""
+    """The caller that a token or session identifies, and its rights."""
 
     NOUN: ClassVar = "caller"
 
-    name: str
-    role: Role
-    project: str | None
-    rights: tuple[Right, ...]
+    name: str  #: Name of the token.
+    role: Role  #: Role of the token.
+    project: str | None  #: The only project that the caller can access. Null: the whole fleet.
+    rights: tuple[Right, ...]  #: Operations that the caller may perform.
 
     @classmethod
     def of(cls, caller: Caller) -> Self:
@@ -42,29 +42,31 @@ class CallerAnswer(ApiAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokedTokenAnswer(ApiAnswer):
-    """A token that is no longer good, and what that leaves behind."""
+    """A token that was revoked."""
 
-    token: TokenAnswer
+    token: TokenAnswer  #: The revoked token.
+    #: Consequences to act on: no operator token is left, or webhooks that this token added stay active.
     warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTokenAnswer(ApiAnswer):
-    """A token, and its secret, which is shown this once."""
+    """A new token with its secret."""
 
-    token: TokenAnswer
-    secret: str
+    token: TokenAnswer  #: The new token.
+    secret: str  #: The secret to send in the Authorization header. It is shown only in this answer.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAnswer(ApiAnswer):
-    """Who is signed in; without a session, which a call with a token has none of, who asks."""
+    """A browser session, or the caller of a request without a session."""
 
     NOUN: ClassVar = "session"
 
-    caller: CallerAnswer
-    csrf: str | None  # what calls that change something must send; null: nothing
-    expires_at: datetime | None  # in real time
+    caller: CallerAnswer  #: The signed-in caller.
+    #: Value of the `X-Forewarn-CSRF` header for requests that change something. Null: no session.
+    csrf: str | None
+    expires_at: datetime | None  #: When the session ends, in real time. Null: no session.
 
     @classmethod
     def of(cls, caller: Caller, *, csrf: str | None, expires_at: datetime | None) -> Self:
@@ -73,8 +75,8 @@ class SessionAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BegunSessionAnswer(ApiAnswer):
-    """A session that was begun, and its secret, which is sent as a cookie alone."""
+class NewSessionAnswer(ApiAnswer):
+    """A new session with its secret. The server sends the secret only as a cookie."""
 
-    session: SessionAnswer
-    secret: str
+    session: SessionAnswer  #: The new session.
+    secret: str  #: The value of the session cookie.

@@ -1,4 +1,4 @@
-"""The codec of answers, as they stand in a body."""
+"""Write answers to JSON bodies and read them back."""
 
 import json
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from forewarn.wire.texts import read_time, write_time
 A = TypeVar("A", bound=ApiAnswer)
 
 ANSWER_CODEC = Codec(
-    # Whoever may read an operator's words reads them without their marks.
+    # Texts that operators wrote carry marks for redaction. Answers show them without the marks.
     {str: (unmarked, str), datetime: (write_time, read_time), date: (date.isoformat, date.fromisoformat)},
-    # A server of a later version may say more than this one knows.
+    # A server of a later version may send enum values that this client does not have.
     keeps_unknown=True,
 )
 
 
 def write_body(answer: ApiAnswer | Page[ApiAnswer]) -> dict[str, Any]:
-    """Return the whole body that sends an answer."""
+    """Return the JSON body of an answer."""
     if isinstance(answer, Page):
         items = [ANSWER_CODEC.write(item) for item in answer.items]
         return {key_of_page(answer.kind): items, "next": answer.next}
@@ -33,9 +33,9 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 def write_json(body: Mapping[str, Any]) -> bytes:
-    """Write a body as JSON, each item of its lists by itself.
+    """Encode a body as JSON, and each item of its lists by a separate call.
 
-    One call of the encoder keeps all other threads waiting until it returns: 5 ms for 1,000 machines.
+    One call of the encoder blocks all other threads until it returns: 5 ms for 1,000 machines.
     """
     fields = (f"{_ENCODER.encode(key)}:{_json_of(value)}" for key, value in body.items())
     return f"{{{','.join(fields)}}}".encode()
@@ -48,12 +48,12 @@ def _json_of(value: Any) -> str:
 
 
 def read_body(kind: type[A], body: Mapping[str, Any]) -> A:
-    """Return the answer that a body is; KeyError, TypeError or ValueError if it is not of this kind."""
+    """Return the answer in a body; KeyError, TypeError or ValueError if it is not of this class."""
     return ANSWER_CODEC.read(kind, body if kind.NOUN is None else body[kind.NOUN])
 
 
 def read_page(kind: type[A], body: Mapping[str, Any]) -> Page[A]:
-    """Return the page that a body is, of answers of a kind."""
+    """Return the page of answers in a body."""
     items = [ANSWER_CODEC.read(kind, item) for item in body[key_of_page(kind)]]
     return Page(kind=kind, items=items, next=body["next"])
 

@@ -1,4 +1,4 @@
-"""Machines, groups, hosts, projects, and the fleet as it is declared."""
+"""Answers about machines, groups, hosts, projects, drivers and the declared fleet."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ from forewarn.wire.projects import PROJECT
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineAnswer(MachineTraits, ApiAnswer):
-    """A machine, and what its guests have made known."""
+    """A virtual machine: its declaration and its state."""
 
     NOUN: ClassVar = "machine"
 
-    vm_id: str
-    name: str
-    project: str
-    group: str | None  # null: standalone
-    host: str | None
-    state: MachineState
-    enabled: bool
-    last_seen: datetime | None
-    source: str  # who speaks for it: people, or the driver that it was imported by
-    bound_for: str | None  # the host that it moves to, or that is kept for it
+    vm_id: str  #: Permanent id of the machine: the UUID from its hypervisor, or one that forewarn made.
+    name: str  #: Name of the machine, unique in its project.
+    project: str  #: Project of the machine.
+    group: str | None  #: Group of the machine. Null: the machine is standalone.
+    host: str | None  #: Host that carries the machine. Null: the machine was evicted.
+    state: MachineState  #: State of the machine, such as `running` or `moving`.
+    enabled: bool  #: Whether the guests of its group poll for events.
+    last_seen: datetime | None  #: Last poll of the machine, in service time. Null: never.
+    source: str  #: `declared` or `put` by people, or the driver that imports the machine.
+    bound_for: str | None  #: Host that the machine is moving to, or that has room reserved for it.
 
     @classmethod
     def of(cls, machine: Machine, group: Group, *, last_seen: datetime | None) -> Self:
@@ -46,71 +46,71 @@ class MachineAnswer(MachineTraits, ApiAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAnswer(ApiAnswer):
-    """A group of machines, which events are delivered to."""
+    """A group of machines: the audience of an event."""
 
     NOUN: ClassVar = "group"
 
-    name: str
-    project: str
-    kind: GroupKind
-    update_domains: int
-    incarnation: int
-    enabled: bool
-    enabled_at: datetime | None
-    policy: Mapping[str, Any]
-    source: str  # who speaks for it: people, or the driver that it was imported by
+    name: str  #: Name of the group, unique in the fleet.
+    project: str  #: Project of the group.
+    kind: GroupKind  #: `cloud-service`, `availability-set` or `scale-set`.
+    update_domains: int  #: Number of update domains.
+    incarnation: int  #: Version of the group's document. It increases by one when an event changes.
+    enabled: bool  #: Whether the guests of the group poll for events.
+    enabled_at: datetime | None  #: When a guest first polled, in service time. Null: never.
+    policy: Mapping[str, Any]  #: The declared policy. Keys with their default are left out.
+    source: str  #: `declared` or `put` by people, or the driver that imports the group.
 
     @classmethod
     def of(cls, group: Group) -> Self:
-        """Show a group, with its policy as it is declared."""
+        """Show a group."""
         return cls.like(group, policy=write_policy(group.policy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostAnswer(ApiAnswer):
-    """What carries machines."""
+    """A physical node that runs machines."""
 
     NOUN: ClassVar = "host"
 
-    name: str
-    state: HostState
-    driver: str  # who does the work on it: its own, or that of the fleet
-    uri: str | None  # where its driver reaches it
-    at_once: int | None  # how many calls its driver may make there together; null: as the driver says
-    resources: Mapping[str, HostResource]  # what machines take of it
-    labels: Mapping[str, str]
-    bare_metal: bool  # it is itself the one machine that it carries
-    cordoned_for: str | None  # the order that has cordoned it; null: nobody, or a person
-    source: str  # who speaks for it: people, or the driver that it was imported by
-    reachable: bool | None  # whether its driver reaches it; null: it was not asked, or cannot tell
-    reached_at: datetime | None  # when its driver last reached it, in service time
-    unreachable_since: datetime | None
-    unreachable_because: str | None
+    name: str  #: Name of the host.
+    state: HostState  #: `ok`, `cordoned`, `degraded`, `failed` or `lost`.
+    driver: str  #: Driver that does the work on its machines: its own, or the default of the fleet.
+    uri: str | None  #: Where the driver connects to the host.
+    at_once: int | None  #: Maximum number of concurrent driver calls. Null: the driver's default.
+    resources: Mapping[str, HostResource]  #: Capacity for machines, by resource name.
+    labels: Mapping[str, str]  #: Labels that machines can require.
+    bare_metal: bool  #: Whether the host is itself its only machine.
+    cordoned_for: str | None  #: Order that cordoned the host. Null: not cordoned, or cordoned by a person.
+    source: str  #: `declared` or `put` by people, or the driver that imports the host.
+    reachable: bool | None  #: Whether the driver reaches the host. Null: not known.
+    reached_at: datetime | None  #: When the driver last reached the host, in service time.
+    unreachable_since: datetime | None  #: Since when the driver cannot reach the host. Null: it can.
+    unreachable_because: str | None  #: Error of the driver. Null: the driver reaches the host.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedHostAnswer(HostAnswer):
-    """A host, how many machines are on it, and what is free for more."""
+    """A host in a list, with its load."""
 
-    carried: int  # how many machines
-    free: Mapping[str, float]  # what is left of each of its `resources`
+    carried: int  #: Number of machines on the host.
+    free: Mapping[str, float]  #: Free capacity, by resource name. Machines on their way already count.
 
     @classmethod
     def of(cls, host: Host, load: HostLoad, drivers: HostDrivers, **reached: Any) -> Self:
-        """Show a host, who does the work on it, and whether they reach it."""
+        """Show a host, its load, its driver and whether the driver reaches it."""
         return cls.like(host, load, driver=drivers.of(host.name), **reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostWithMachinesAnswer(HostAnswer):
-    """A host, the names of the machines it carries, and of the projects that those belong to."""
+    """A host with its machines."""
 
-    machines: tuple[str, ...]
-    projects: tuple[str, ...]
+    machines: tuple[str, ...]  #: Names of the machines on the host.
+    projects: tuple[str, ...]  #: Projects of these machines.
 
     @classmethod
     def of(cls, host: Host, machines: Iterable[Machine], drivers: HostDrivers, **reached: Any) -> Self:
-        """Show a host and the machines it carries."""
+        """Show a host and its machines."""
         names = tuple(machine.name for machine in machines)
         projects = sorted({machine.project for machine in machines})
         return cls.like(host, machines=names, projects=projects, driver=drivers.of(host.name), **reached)
@@ -118,43 +118,43 @@ class HostWithMachinesAnswer(HostAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverAnswer(ApiAnswer):
-    """Who can do work."""
+    """A driver, installed or named by a host."""
 
     NOUN: ClassVar = "driver"
 
-    name: str
-    kind: str | None  # null: it is not installed
-    hosts: int  # how many it works on
-    installed: bool  # and can be used; else what it has to do waits
-    why: str | None  # it cannot be used
+    name: str  #: Name of the driver.
+    kind: str | None  #: Type of the driver, such as `libvirt` or `command`. Null: not installed.
+    hosts: int  #: Number of hosts that use the driver.
+    installed: bool  #: Whether the driver can be used. If not, its work waits.
+    why: str | None  #: Why the driver cannot be used. Null: it can, or the reason is not known.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAnswer(ApiAnswer):
-    """When maintenance may disturb a project."""
+    """A maintenance window of a project."""
 
-    days: tuple[str, ...]
-    start: str
-    length: float
+    days: tuple[str, ...]  #: Weekdays on which the window opens, such as `sat`.
+    start: str  #: Time of day when the window opens, such as `22:00`, in the project's time zone.
+    length: float  #: Length in seconds.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectAnswer(ApiAnswer):
-    """A tenant, and what it has declared."""
+    """A project: a tenant with its groups, machines and tokens."""
 
     NOUN: ClassVar = "project"
 
-    name: str
-    time_zone: str
-    windows: tuple[WindowAnswer, ...]
-    blackout: tuple[date, ...]
-    rehearsal: bool
-    sees_hosts: bool
-    source: str  # who speaks for it: people, or the driver that it was imported by
+    name: str  #: Name of the project.
+    time_zone: str  #: IANA time zone of the windows and blackout days.
+    windows: tuple[WindowAnswer, ...]  #: When maintenance may happen. Empty: at any time.
+    blackout: tuple[date, ...]  #: Days without maintenance.
+    rehearsal: bool  #: Whether scenarios may run on the machines of the project.
+    sees_hosts: bool  #: Whether the project's users see the names of hosts and operators.
+    source: str  #: `declared` or `put` by people, or the driver that imports the project.
 
     @classmethod
     def of(cls, project: Project) -> Self:
-        """Show a project, with what it leaves to its default."""
+        """Show a project, with defaults filled in."""
         calendar = project.calendar
         return cls.like(
             project,
@@ -166,44 +166,44 @@ class ProjectAnswer(ApiAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryAnswer(FleetSummary, ApiAnswer):
-    """What there is, counted; null what the caller does not see."""
+    """Counts of the fleet. A count is null if the caller may not see it."""
 
     NOUN: ClassVar = "summary"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetAnswer(ApiAnswer):
-    """A fleet, as it would be declared."""
+    """The fleet as a declaration."""
 
-    fleet: Mapping[str, Any]
+    fleet: Mapping[str, Any]  #: The declaration, with the keys of the fleet file.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedFleetAnswer(FleetAnswer):
-    """A fleet, as it would be declared, and what was changed to get there."""
+    """The fleet after a declaration was applied."""
 
-    changes: tuple[str, ...]
+    changes: tuple[str, ...]  #: One line for each change, such as `+ machine web-0`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedDomainsAnswer(ApiAnswer):
-    """What changes so that update domains follow the hosts, and how many waves a rollout then has."""
+    """Changes that align update domains with hosts."""
 
-    waves_before: int
-    waves_after: int
-    changes: tuple[str, ...]
+    waves_before: int  #: Number of waves that a rollout over all hosts has now.
+    waves_after: int  #: Number of waves after the changes.
+    changes: tuple[str, ...]  #: One line for each machine that gets another update domain.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportAnswer(ApiAnswer):
-    """What an import changes, and what it leaves alone."""
+    """The result of an import."""
 
-    source: str  # the driver that was asked
-    changes: tuple[str, ...]
-    conflicts: tuple[str, ...]  # where the source and people differ: theirs stays
-    notes: tuple[str, ...]  # what was found and not taken, or could not be looked at
-    removes: int  # machines that are gone
-    of: int  # how many the source had imported
-    removes_half: bool  # then it wants to be told that this is meant
-    digest: str  # of this difference
-    applied: bool
+    source: str  #: Driver that listed the machines.
+    changes: tuple[str, ...]  #: One line for each change of the fleet.
+    conflicts: tuple[str, ...]  #: Declared values that the driver reports differently. They stay.
+    notes: tuple[str, ...]  #: Machines that were found and not imported, and hosts that did not answer.
+    removes: int  #: Number of machines that the import removes.
+    of: int  #: Number of machines that this driver had imported before.
+    removes_half: bool  #: Whether half of them would be removed, so that the request needs `yes`.
+    digest: str  #: Digest of the difference. Send it to apply exactly this difference.
+    applied: bool  #: Whether the changes were made.

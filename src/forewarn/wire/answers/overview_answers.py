@@ -1,4 +1,4 @@
-"""All that is current, in one answer."""
+"""The answer that shows everything current at once."""
 
 from dataclasses import dataclass
 
@@ -19,16 +19,16 @@ from forewarn.wire.answers.service_answers import ClockAnswer, HoldAnswer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewAnswer(ApiAnswer):
-    """All that is current. A list is null if one answer cannot hold it, or the caller may not see it."""
+    """Everything current. A list is null if it has over 1,000 items or the caller may not see it."""
 
-    clock: ClockAnswer
-    summary: SummaryAnswer
-    machines: tuple[MachineAnswer, ...] | None
-    groups: tuple[GroupAnswer, ...] | None
-    projects: tuple[ProjectAnswer, ...] | None
-    events: tuple[ListedEventAnswer, ...] | None
-    orders: tuple[OrderAnswer, ...] | None  # open ones
-    hosts: tuple[ListedHostAnswer, ...] | None
-    rollouts: tuple[RolloutAnswer, ...] | None  # open ones
-    holds: tuple[HoldAnswer, ...] | None
-    drivers: tuple[DriverAnswer, ...] | None
+    clock: ClockAnswer  #: Service time.
+    summary: SummaryAnswer  #: Counts of the fleet.
+    machines: tuple[MachineAnswer, ...] | None  #: Machines.
+    groups: tuple[GroupAnswer, ...] | None  #: Groups.
+    projects: tuple[ProjectAnswer, ...] | None  #: Projects.
+    events: tuple[ListedEventAnswer, ...] | None  #: Events that guests see now.
+    orders: tuple[OrderAnswer, ...] | None  #: Open orders.
+    hosts: tuple[ListedHostAnswer, ...] | None  #: Hosts.
+    rollouts: tuple[RolloutAnswer, ...] | None  #: Open rollouts.
+    holds: tuple[HoldAnswer, ...] | None  #: Holds.
+    drivers: tuple[DriverAnswer, ...] | None  #: Drivers.

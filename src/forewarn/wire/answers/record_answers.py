@@ -1,4 +1,4 @@
-"""The history: its records, the webhooks that they are pushed to, and what became of promises of notice."""
+"""Answers about records, webhooks and promises of notice."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,28 +6,28 @@ from typing import ClassVar, Self
 
 from forewarn.core.basic_types import Kind
 from forewarn.core.model.record import Record
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.topics import Topic, topics_of
+from forewarn.core.webhook_rules import Webhook
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import listed_group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordAnswer(ApiAnswer):
-    """A line of the history."""
+    """A numbered entry of the history."""
 
-    number: int
-    at: datetime
-    kind: str
-    project: str | None
-    group: str | None
-    host: str | None
-    machine: str | None
-    event: str | None
-    order: str | None
-    by: str | None
-    reason: str | None
-    topics: tuple[Topic, ...]  # the lists that have changed with it
+    number: int  #: Number of the record. Later records have higher numbers.
+    at: datetime  #: When it happened, in service time.
+    kind: str  #: Kind of record, such as `order-placed`.
+    project: str | None  #: Project that the record concerns.
+    group: str | None  #: Group that the record concerns.
+    host: str | None  #: Host that the record concerns.
+    machine: str | None  #: Machine that the record concerns.
+    event: str | None  #: Id of the event that the record concerns.
+    order: str | None  #: Id of the order that the record concerns.
+    by: str | None  #: Person, guest or component that acted.
+    reason: str | None  #: Reason or details.
+    topics: tuple[Topic, ...]  #: Lists to reload, because the record changes them.
 
     @classmethod
     def of(cls, record: Record) -> Self:
@@ -42,39 +42,36 @@ class RecordAnswer(ApiAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsAnswer(ApiAnswer):
-    """Records, newest first.
+    """A page of records."""
 
-    `missing_up_to` is the number up to which records after `above` may have been removed; null if none were.
-    """
-
-    records: tuple[RecordAnswer, ...]
-    next: str | None
-    missing_up_to: int | None
+    records: tuple[RecordAnswer, ...]  #: Newest first. With `above`: oldest first.
+    next: str | None  #: Cursor of the next page. Null: there is none.
+    missing_up_to: int | None  #: Records after `above` and up to this number may be deleted. Null: none are.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookAnswer(ApiAnswer):
-    """An address that records are pushed to, and how that goes."""
+    """A webhook and the state of its deliveries."""
 
     NOUN: ClassVar = "webhook"
 
-    id: str
-    url: str
-    project: str | None
-    owner: str | None
-    kinds: tuple[Kind, ...]
-    by: str
-    created_at: datetime
-    delivered: int
-    behind: int
-    failures: int
-    failing_since: datetime | None
-    error: str | None
-    next_try_seconds: float | None
+    id: str  #: GUID of the webhook, in upper case.
+    url: str  #: URL that receives the records.
+    project: str | None  #: The webhook gets only records of this project. Null: all that its owner may see.
+    owner: str | None  #: Project whose users manage the webhook. Null: operators manage it.
+    kinds: tuple[Kind, ...]  #: The webhook gets only records of these kinds. Empty: all kinds.
+    by: str  #: Name of the caller that added the webhook.
+    created_at: datetime  #: When the webhook was added, in service time.
+    delivered: int  #: All records up to this number were delivered.
+    behind: int  #: Number of records that wait for delivery.
+    failures: int  #: Failed attempts since the last delivery.
+    failing_since: datetime | None  #: Time of the first of these attempts. Null: deliveries succeed.
+    error: str | None  #: Error of the last attempt. Null: deliveries succeed.
+    next_try_seconds: float | None  #: Real time until the next attempt. Null: deliveries succeed.
 
     @classmethod
     def of(cls, webhook: Webhook, *, behind: int, next_try: float | None) -> Self:
-        """Show a webhook without its secret; the next try is in so many real seconds."""
+        """Show a webhook without its secret."""
         return cls.like(
             webhook,
             kinds=tuple(sorted(webhook.kinds)),
@@ -85,32 +82,32 @@ class WebhookAnswer(ApiAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewWebhookAnswer(ApiAnswer):
-    """A webhook, and the secret that is shown once."""
+    """A new webhook with its secret."""
 
-    webhook: WebhookAnswer
-    secret: str
+    webhook: WebhookAnswer  #: The new webhook.
+    secret: str  #: The secret that signs deliveries. It is shown only in this answer.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookTestAnswer(ApiAnswer):
-    """What came of a call."""
+    """The result of a test delivery."""
 
-    delivered: bool
-    error: str | None
+    delivered: bool  #: Whether the URL accepted the test event.
+    error: str | None  #: Error of the delivery. Null: it succeeded.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseAnswer(ApiAnswer):
-    """What became of a project's promises in a month; `judged` is the sum of the first three counts."""
+    """Kept and broken promises of notice of a project in one month."""
 
     NOUN: ClassVar = "promise"
 
-    project: str
-    month: str
-    simulated: bool
-    kept: int
-    late: int
-    never: int
-    judged: int
-    broken: int
-    unannounced: int  # times that something outside forewarn changed a machine
+    project: str  #: Name of the project.
+    month: str  #: Month in UTC, such as `2026-11`.
+    simulated: bool  #: Whether the counts are of simulated work.
+    kept: int  #: Machines that got their notice in time.
+    late: int  #: Machines that got less notice than promised.
+    never: int  #: Machines that were never sent the event.
+    judged: int  #: The sum of `kept`, `late` and `never`.
+    broken: int  #: Promises that an operator broke: records of kind `promise-broken`.
+    unannounced: int  #: Changes of machines outside forewarn: records of kind `unannounced-impact`.

@@ -1,4 +1,4 @@
-"""Rehearsals: what is being played, and what guests have done so far."""
+"""Answers about rehearsals."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,23 +10,23 @@ from forewarn.wire.answers.answer import ApiAnswer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultFields(ApiAnswer):
-    """What guests meet instead of the answer that is due, as a rehearsal asks for it."""
+    """A fault of the guest endpoint, as a rehearsal requests it."""
 
-    number: int
-    kind: FaultKind
-    machines: tuple[str, ...]
-    since: datetime | None
-    until: datetime | None
-    calls: int | None
-    delay_seconds: float
-    notice_seconds: float
+    number: int  #: Identifies the fault within the rehearsal.
+    kind: FaultKind  #: Kind of fault.
+    machines: tuple[str, ...]  #: Machines that see the fault. Empty: all machines of the rehearsal.
+    since: datetime | None  #: When the fault begins, in service time. Null: at once.
+    until: datetime | None  #: When the fault ends, in service time. Null: with the rehearsal.
+    calls: int | None  #: Maximum number of affected requests of each machine. Null: no maximum.
+    delay_seconds: float  #: Delay of a slow answer.
+    notice_seconds: float  #: Notice that a short notice shows.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultAnswer(FaultFields):
-    """What guests meet instead of the answer that is due, and whether they do now."""
+    """A fault of a running rehearsal."""
 
-    on: bool
+    on: bool  #: Whether the fault is active now.
 
     @classmethod
     def of(cls, fault: Fault, *, now: datetime) -> Self:
@@ -36,54 +36,54 @@ class FaultAnswer(FaultFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenEventAnswer(ApiAnswer):
-    """When a guest was first sent an event, and what the event was then."""
+    """An event that a guest has seen."""
 
-    event: str
-    at: datetime
-    what: str
+    event: str  #: Id of the event.
+    at: datetime  #: When the guest was first sent the event, in service time.
+    what: str  #: The event at that time, in words.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovedEventAnswer(ApiAnswer):
-    """When a guest approved an event."""
+    """An event that a guest has approved."""
 
-    event: str
-    at: datetime
+    event: str  #: Id of the event.
+    at: datetime  #: When the guest approved the event, in service time.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsingGuestAnswer(ApiAnswer):
-    """What the guest of a machine has done in a rehearsal so far."""
+    """The guest of a machine in a rehearsal."""
 
-    machine: str
-    polls: int
-    spoiled: int  # requests that got no sound answer
-    meets: str  # what is wrong with its answers at present
-    first_poll: datetime | None
-    last_poll: datetime | None
-    last_sound: datetime | None  # answer that was as it should be
-    seen: tuple[SeenEventAnswer, ...]
-    listed: tuple[str, ...]  # the events of the last document it was sent
-    approved: tuple[ApprovedEventAnswer, ...]
+    machine: str  #: Name of the machine.
+    polls: int  #: Number of polls.
+    spoiled: int  #: Number of requests that a fault affected.
+    meets: str  #: Faults that affect the guest now, in words.
+    first_poll: datetime | None  #: First poll, in service time. Null: none.
+    last_poll: datetime | None  #: Last poll, in service time. Null: none.
+    last_sound: datetime | None  #: Last poll without a fault, in service time. Null: none.
+    seen: tuple[SeenEventAnswer, ...]  #: Events that the guest was sent.
+    listed: tuple[str, ...]  #: Ids of the events in the last document that the guest was sent.
+    approved: tuple[ApprovedEventAnswer, ...]  #: Events that the guest approved.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalAnswer(ApiAnswer):
-    """A scenario that is being played in a project."""
+    """A scenario that runs in a project."""
 
     NOUN: ClassVar = "rehearsal"
 
-    id: str
-    scenario: str
-    by: str
-    begun_at: datetime
-    faults: tuple[FaultAnswer, ...]
-    guests: tuple[RehearsingGuestAnswer, ...]
+    id: str  #: Id that the caller chose.
+    scenario: str  #: Name of the scenario.
+    by: str  #: Name of the caller that began the rehearsal.
+    begun_at: datetime  #: When the rehearsal began, in service time.
+    faults: tuple[FaultAnswer, ...]  #: Faults of the guest endpoint.
+    guests: tuple[RehearsingGuestAnswer, ...]  #: Guests that take part.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRehearsalAnswer(ApiAnswer):
-    """What was played, and the orders that were cancelled with it."""
+    """A rehearsal that has ended."""
 
-    rehearsal: RehearsalAnswer
-    called_off: tuple[str, ...]
+    rehearsal: RehearsalAnswer  #: Final state of the rehearsal.
+    called_off: tuple[str, ...]  #: Ids of its orders that were cancelled.

@@ -1,4 +1,4 @@
-"""The service itself: its clock, its probes, its errors, and what is held."""
+"""Answers about the clock, probes, errors and holds."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,76 +16,72 @@ from forewarn.wire.answers.answer import ApiAnswer
 class ClockAnswer(ApiAnswer):
     """Service time."""
 
-    kind: str
-    now: datetime
-    speed: float
+    kind: str  #: Clock of the server: `system`, `manual`, or a factor such as `x60`.
+    now: datetime  #: The current service time.
+    speed: float  #: Seconds of service time per second of real time.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockOffsetAnswer(ApiAnswer):
-    """How far service time is ahead of the system's."""
+    """The difference between service time and system time."""
 
-    offset_seconds: float
+    offset_seconds: float  #: Service time minus system time.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusAnswer(ApiAnswer):
-    """A probe's answer."""
+    """The answer of a successful probe."""
 
-    status: str
+    status: str  #: `ok` or `ready`.
 
 
-# What whoever holds something must know while nothing can be saved.
 IN_MEMORY_ONLY = (
-    "in memory only, and obeyed: nothing can be saved now. "
-    "It is saved before anything else when that is possible again, and lost if the server ends before"
+    "in effect, but only in memory: the database cannot be written. "
+    "The server saves it first when the database is back. It is lost if the server ends before"
 )
-
-
-# Of one that could not be kept.
-NOT_KEPT = "not in force: it could not be kept when it was to be saved"
+NOT_KEPT = "not in effect: the server could not save it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StillRunningAnswer(ApiAnswer):
-    """What still runs though a hold has stopped its order: on a machine, or on a host itself."""
+    """A step that still runs although a hold stopped its order."""
 
-    order: str
-    host: str | None  # of an order on a host
-    machine: str | None
-    task: str | None  # what is done to the host itself
-    too_late: bool  # it can no longer be called off; else its driver is being asked
-    why: str | None  # why its driver cannot tell how it is doing
+    order: str  #: Id of the order.
+    host: str | None  #: Host of the order. Null: an order on a machine.
+    machine: str | None  #: Machine of the step. Null: a step on the host itself.
+    task: str | None  #: Task on the host itself. Null: a step on a machine.
+    too_late: bool  #: Whether the driver can no longer cancel the step.
+    why: str | None  #: Why the driver does not know the state of the step.
 
     @classmethod
     def of(cls, order: Order) -> Iterator[Self]:
-        """Show what still runs of an order."""
+        """Show the running steps of an order."""
         for step in order.driven:
             machine = step.name if isinstance(step, Step) else None
             task = None if isinstance(step, Step) else step.name
-            # Those who work outside are told to stop when they next report.
+            # The answer to the next heartbeat tells an external driver to stop.
             late = step.too_late and order.driver_of(step) != EXTERNAL
             yield cls.like(step, order=order.id, host=order.host, machine=machine, task=task, too_late=late)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldAnswer(ApiAnswer):
-    """Where nothing new is announced or started, and in words what that reaches."""
+    """A hold: new work in its scope is neither announced nor started."""
 
     NOUN: ClassVar = "hold"
 
-    id: str
-    reach: str
-    project: str | None
-    host: str | None
-    reason: str
-    by: str
-    at: datetime
-    abort: bool  # what was under way there is called off
-    still_running: tuple[StillRunningAnswer, ...]  # of what it calls off
-    saved: bool
-    note: str | None  # what becomes of one that is not saved
-    refused: str | None  # why one could not be kept: it holds nothing
+    id: str  #: GUID of the hold, in upper case.
+    reach: str  #: Scope in words.
+    project: str | None  #: The hold applies only to this project.
+    host: str | None  #: The hold applies only to this host.
+    reason: str  #: Why the hold was set.
+    by: str  #: Name of the caller that set the hold.
+    at: datetime  #: When the hold was set, in service time.
+    abort: bool  #: Whether the hold also stops work that has started.
+    still_running: tuple[StillRunningAnswer, ...]  #: Steps that the hold stops and that still run.
+    saved: bool  #: Whether the hold is in the database.
+    note: str | None  #: Consequences if the hold is not saved. Null: it is saved.
+    refused: str | None  #: Why the hold could not be saved. It is not in effect. Null: it is.
 
     @classmethod
     def of(
@@ -96,7 +92,7 @@ class HoldAnswer(ApiAnswer):
         saved: bool = True,
         refused: str | None = None,
     ) -> Self:
-        """Show a hold: saved, in memory alone, or refused when it was to be saved."""
+        """Show a hold: saved, only in memory, or refused when the server tried to save it."""
         note = None if saved else IN_MEMORY_ONLY if refused is None else NOT_KEPT
         running = tuple(step for order in still_running for step in StillRunningAnswer.of(order))
         return cls.like(
@@ -106,9 +102,10 @@ class HoldAnswer(ApiAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorAnswer(ApiAnswer):
-    """What went wrong with a request that was refused."""
+    """The body of every error."""
 
     NOUN: ClassVar = "error"
 
-    code: str
+    code: str  #: Kind of error for programs, such as `Invalid` or `NotFound`.
+    #: Explanation for people. An error about a field begins with its path: `windows[0].start: expected …`.
     message: str

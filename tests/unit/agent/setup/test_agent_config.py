@@ -165,7 +165,7 @@ HANDLER = '\n[[handlers]]\nname = "a"\nkind = "log"\n\n[[handlers]]\nname = "b"\
         ),
         (HANDLER + 'kind = "notify"', 'handlers[1] "b": expected either to (mail addresses) or url'),
         (HANDLER + 'kind = "process"', 'handlers[1] "b": expected either unit or pid-file'),
-        ("handlers = 3", "line 1: handlers: expected a list, as [[handlers]] before each handler, got 3"),
+        ("handlers = 3", "line 1: handlers: expected a list such as [[handlers]] before each handler, got 3"),
     ],
 )
 def test_a_bad_config_names_line_field_and_what_was_expected(text: str, said: str) -> None:
@@ -187,7 +187,9 @@ def test_a_field_of_an_inline_table_has_the_line_of_its_table() -> None:
 
 def test_an_unknown_table_is_refused_with_its_line() -> None:
     assert refusal('[agent]\n\n[[handler]]\nname = "a"').startswith("agent.toml line 3: handler: ")
-    assert "line 1: handlers: expected a list, as [[handlers]] before each handler" in refusal("[handlers]\n")
+    assert "line 1: handlers: expected a list such as [[handlers]] before each handler" in refusal(
+        "[handlers]\n"
+    )
 
 
 def test_the_error_of_a_missing_file_tells_what_to_do(tmp_path: Path) -> None:

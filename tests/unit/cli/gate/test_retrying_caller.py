@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from forewarn.cli.gate import calls
-from forewarn.cli.gate.calls import Interrupts, RetryingCaller
+from forewarn.cli.gate import interrupts as interrupts_module
+from forewarn.cli.gate.interrupts import Interrupts, RetryingCaller
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 
 SILENT = RequestRefused(
@@ -19,8 +19,8 @@ CUT = ServerUnreachable("No server answers at http://here (reset).", may_have_ch
 def three_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each look at the clock take a second, and a pause none."""
     seconds = iter(range(1000))
-    monkeypatch.setattr(calls, "PAUSE", 0.0)
-    monkeypatch.setattr(calls, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(interrupts_module, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(interrupts_module, "monotonic", lambda: float(next(seconds)))
 
 
 def failing(*errors: Exception) -> Callable[[], object]:

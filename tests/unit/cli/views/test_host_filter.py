@@ -124,9 +124,9 @@ def test_differences_are_named_by_machine_and_tap() -> None:
     assert differences(filter_, as_loaded(before)) == [
         f"machine default/web-0: {MAC} with 10.0.0.7 is not loaded",
         f"{MAC} with 10.0.0.8 is loaded, but no machine has it",
-        f"tap vnet0: is not bound to {MAC} (default/web-0)",
-        f"tap vnet1: is not bound to {OTHER} (not of the fleet)",
-        f"tap vnet0: is bound to {OTHER}, which is not there",
+        f"tap vnet0 is not bound to {MAC} (default/web-0)",
+        f"tap vnet1 is not bound to {OTHER} (not of the fleet)",
+        f"tap vnet0 is bound to {OTHER}, which its guest does not have",
     ]
 
 
@@ -134,14 +134,14 @@ def test_a_missing_filter_and_missing_rules_are_differences() -> None:
     filter_ = wanted(machine())
     assert differences(filter_, None) == ["no filter is loaded"]
     without = LoadedFilter(rules=RULES[:-1], sets=filter_.sets)
-    assert differences(filter_, without) == ["rules are missing, or others are loaded"]
+    assert differences(filter_, without) == ["the loaded rules differ"]
 
 
 @pytest.mark.parametrize("name", ["macs", "addresses4", "taps"])
 def test_a_set_that_another_program_emptied_is_a_difference(name: str) -> None:
     filter_ = wanted(machine(), taps=[tap()])
     emptied = LoadedFilter(rules=RULES, sets={**filter_.sets, name: frozenset()})
-    assert differences(filter_, emptied) == ["sets of the filter were changed by another program"]
+    assert differences(filter_, emptied) == ["another program has changed the sets of the filter"]
 
 
 def test_devices_that_nft_names_are_read_by_their_index() -> None:

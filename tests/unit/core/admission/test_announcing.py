@@ -1,4 +1,4 @@
-"""Whether work may be announced: what orders and rollouts are both held against."""
+"""The rules for announcements that orders and rollouts share."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, time, timedelta
@@ -57,11 +57,11 @@ def test_work_waits_while_its_group_has_an_armed_event_of_another_update_domain(
     ]
 
 
-def test_an_event_of_the_same_update_domain_is_not_in_the_way() -> None:
+def test_an_armed_event_of_the_same_update_domain_does_not_block_work() -> None:
     assert reasons(disturbing(web={1: 1}), armed={WEB: armed(1)}) == []
 
 
-def test_events_of_other_groups_are_not_in_the_way() -> None:
+def test_armed_events_of_other_groups_do_not_block_work() -> None:
     assert reasons(disturbing(web={1: 1}), armed={DB: armed(0)}) == []
 
 
@@ -70,14 +70,14 @@ def test_the_lowest_other_update_domain_is_named() -> None:
     assert reasons(disturbing(web={1: 1}), armed=others) == ["web: update domain 1 waits for domain 2"]
 
 
-def test_of_a_host_with_two_update_domains_only_the_lower_is_announced_and_compared() -> None:
+def test_only_the_lowest_update_domain_of_a_host_is_announced_and_compared() -> None:
     assert reasons(disturbing(web={0: 1, 1: 1}), armed={WEB: armed(0)}) == []
     assert reasons(disturbing(web={0: 1, 1: 1}), armed={WEB: armed(1)}) == [
         "web: update domain 0 waits for domain 1"
     ]
 
 
-def test_a_reason_names_the_group_that_must_change_for_it_to_go_away() -> None:
+def test_a_reason_names_the_group_that_causes_it() -> None:
     proposal = proposed(disturbing(web={1: 1}), armed={WEB: armed(0)})
     (wait,) = announcing.why_not(proposal, now=NOON)
     assert (wait.group, wait.stuck) == (WEB, False)
@@ -86,7 +86,7 @@ def test_a_reason_names_the_group_that_must_change_for_it_to_go_away() -> None:
 # Budgets
 
 
-def test_a_group_without_a_budget_spares_everybody() -> None:
+def test_a_group_without_a_budget_can_spare_all_machines() -> None:
     assert reasons(disturbing(web={0: 3}), budgets={}) == []
 
 
@@ -97,27 +97,27 @@ def test_work_waits_for_machines_that_are_down_or_under_an_event() -> None:
     ]
 
 
-def test_a_machine_that_is_down_and_named_in_an_event_is_missing_once() -> None:
+def test_a_machine_that_is_down_and_under_an_event_counts_once() -> None:
     budget = Budget(needs=2, members=3, down=named("db-1"), announced=named("db-1"))
     assert budget.spare == 0
     assert reasons(disturbing(db={0: 1}), budgets={DB: budget}) == ["db: needs 2 healthy, db-1 is down"]
 
 
-def test_as_many_as_can_be_spared_may_be_disturbed() -> None:
+def test_a_group_can_lose_as_many_machines_as_it_can_spare() -> None:
     assert reasons(disturbing(db={0: 2}), budgets={DB: Budget(needs=2, members=4)}) == []
     assert reasons(disturbing(db={0: 2}), budgets={DB: Budget(needs=3, members=4)}) != []
 
 
-def test_machines_that_are_unwell_already_cost_a_budget_nothing() -> None:
+def test_machines_that_are_unhealthy_already_do_not_count_against_a_budget() -> None:
     budget = Budget(needs=2, members=3, down=named("db-1"))
     assert reasons(disturbing({DB: 1}, db={0: 1}), budgets={DB: budget}) == []
 
 
-def test_update_domains_of_a_host_go_one_after_another_so_the_largest_counts() -> None:
+def test_only_the_largest_update_domain_counts_against_a_budget() -> None:
     assert reasons(disturbing(db={0: 1, 1: 2}), budgets={DB: Budget(needs=1, members=3)}) == []
 
 
-def test_more_on_a_host_than_a_group_can_ever_spare_needs_a_person() -> None:
+def test_a_budget_that_can_never_be_met_is_stuck() -> None:
     proposal = proposed(disturbing(db={0: 2}), budgets={DB: Budget(needs=2, members=3)})
     (wait,) = announcing.why_not(proposal, now=NOON)
     assert wait.stuck
@@ -127,7 +127,7 @@ def test_more_on_a_host_than_a_group_can_ever_spare_needs_a_person() -> None:
 # Windows and notice
 
 
-def test_work_is_announced_so_long_before_a_window_as_its_guests_are_promised() -> None:
+def test_work_is_announced_its_notice_before_a_window_opens() -> None:
     opens = NOON.replace(hour=22)
     assert reasons(disturbing(web={0: 1}), timing=at_night()) == [
         "host-1: outside the window of project shop, which opens 2026-01-05 22:00 (UTC)"
@@ -148,23 +148,23 @@ def test_all_reasons_are_given_together() -> None:
     ]
 
 
-# What is refused at once
+# Refusals
 
 
-def test_what_no_window_has_room_for_is_refused() -> None:
+def test_work_that_no_window_has_room_for_is_refused() -> None:
     long = proposed(disturbing(web={0: 1}), timing=at_night(timedelta(hours=2)))
     with refused(Invalid, match="host-1: project shop has no window with room for 2 h of work"):
         announcing.check(long, what="host-1", now=NOON)
 
 
-def test_what_a_group_can_never_spare_is_refused() -> None:
+def test_work_that_a_group_can_never_spare_is_refused() -> None:
     budgets = {DB: Budget(needs=2, members=3)}
     crowded = proposed(disturbing(db={0: 1, 1: 2}), budgets=budgets)
     with pytest.raises(Invalid, match="group db: needs 2 healthy of 3, but host-1 carries 2 of one"):
         announcing.check(crowded, what="host-1", now=NOON)
 
 
-def test_what_only_has_to_wait_is_not_refused() -> None:
+def test_work_that_only_has_to_wait_is_not_refused() -> None:
     budget = Budget(needs=2, members=3, down=named("db-1"))
     patient = proposed(
         disturbing(db={1: 1}),

@@ -1,4 +1,4 @@
-"""Holds: what they say of themselves, whom they reach, and that a thing is held once."""
+"""Holds: their records, their scope, and one hold for each scope."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def fleet() -> Fleet:
         (ON_HOST, "host host-1", (None, "host-1")),
     ],
 )
-def test_a_hold_is_found_among_the_records_of_what_it_holds(
+def test_a_hold_is_listed_among_the_records_of_its_scope(
     hold: Hold, reach: str, about: tuple[str | None, str | None]
 ) -> None:
     made = fleet()
@@ -42,7 +42,7 @@ def test_a_hold_is_found_among_the_records_of_what_it_holds(
     assert changes.wake_all
 
 
-def test_what_was_asked_for_a_while_ago_says_since_when_it_holds() -> None:
+def test_a_hold_that_is_set_late_records_when_it_was_requested() -> None:
     made = fleet()
     made.turn(5 * MINUTE)
     holds.put(made.draft, EVERYWHERE, late=True)
@@ -57,7 +57,7 @@ def test_setting_a_hold_twice_changes_nothing() -> None:
     assert made.draft.changes() == before
 
 
-def test_a_second_hold_on_the_same_thing_is_refused_and_names_the_first() -> None:
+def test_a_second_hold_with_the_same_scope_is_refused_and_names_the_first() -> None:
     made = fleet()
     holds.put(made.draft, ON_HOST)
     with pytest.raises(Conflict, match=r"host host-1 is held already by ops \(hold C\): audit"):
@@ -65,7 +65,7 @@ def test_a_second_hold_on_the_same_thing_is_refused_and_names_the_first() -> Non
     assert holds.put(made.draft, EVERYWHERE) == EVERYWHERE
 
 
-def test_a_hold_is_lifted_once() -> None:
+def test_a_hold_can_be_released_once() -> None:
     made = fleet()
     holds.put(made.draft, ON_HOST)
     assert holds.release(made.draft, "c", by="ops") == ON_HOST
@@ -73,11 +73,9 @@ def test_a_hold_is_lifted_once() -> None:
         holds.release(made.draft, "c", by="ops")
 
 
-def test_a_hold_that_cannot_be_kept_is_recorded_where_it_should_have_held() -> None:
+def test_a_dropped_hold_is_recorded_in_its_scope() -> None:
     made = fleet()
     holds.refuse(made.draft, ON_HOST, "host host-1 does not exist")
     (record,) = made.draft.changes().records
     assert (record.kind, record.host, record.by) == (Kind.HOLD_REFUSED, "host-1", "ops")
-    assert record.reason == (
-        "host host-1: audit; it is not kept, and holds nothing: host host-1 does not exist"
-    )
+    assert record.reason == ("host host-1: audit; it was dropped: host host-1 does not exist")

@@ -1,4 +1,4 @@
-"""Windows: when a project may be disturbed, also on the days on which clocks are changed."""
+"""Windows: when a project may be disturbed, even on days when the clocks change."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
@@ -28,7 +28,7 @@ HOUR = timedelta(hours=1)
 MONDAY = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 EVERY_DAY = frozenset(range(7))
 
-# Half an hour in summer, a summer time that pauses for a month, both hemispheres, offsets of 45 minutes.
+# Summer time of half an hour, a summer time with a pause, both hemispheres, offsets of 45 minutes.
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Chatham")
 
 
@@ -47,7 +47,7 @@ def first_fit(calendars: list[Calendar], *, after: datetime, work: timedelta) ->
 
 
 def is_open(known: Calendar, moment: datetime) -> bool:
-    """Return whether a moment is open, the slow way: look at every window of the last week."""
+    """Return whether a time is open by checking every window of the last week."""
     local = moment.astimezone(known.zone)
     if local.date() in known.blackout:
         return False
@@ -66,7 +66,7 @@ def fits(known: Calendar, start: datetime, work: timedelta) -> bool:
 
 
 def changes(zone: ZoneInfo) -> Iterator[datetime]:
-    """Find every moment of five years at which the clocks of a zone are changed."""
+    """Return every clock change of a zone in five years."""
     moment, last = datetime(2026, 1, 1, tzinfo=UTC), datetime(2031, 1, 1, tzinfo=UTC)
     while moment < last:
         after = moment + HOUR
@@ -76,7 +76,7 @@ def changes(zone: ZoneInfo) -> Iterator[datetime]:
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_windows_hold_over_every_change_of_the_clocks(zone: str) -> None:
+def test_windows_keep_their_local_time_when_the_clocks_change(zone: str) -> None:
     moments = list(changes(ZoneInfo(zone)))
     assert len(moments) >= 10
     for moment in moments:
@@ -90,7 +90,7 @@ def test_windows_hold_over_every_change_of_the_clocks(zone: str) -> None:
                 assert first_fit([known], after=after, work=work) == slow
 
 
-def test_a_window_lasts_as_long_on_the_day_that_has_an_hour_less() -> None:
+def test_a_window_keeps_its_length_on_a_day_with_23_hours() -> None:
     night = calendar(window("01:00", 3), zone="Europe/Berlin")
     [opening] = night.openings(datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 3, 29, 12, tzinfo=UTC))
     assert (opening.opens, opening.closes - opening.opens) == (
@@ -99,13 +99,13 @@ def test_a_window_lasts_as_long_on_the_day_that_has_an_hour_less() -> None:
     )
 
 
-def test_a_time_that_the_clocks_leave_out_is_an_hour_later_on_the_wall() -> None:
+def test_a_skipped_local_time_is_one_hour_later() -> None:
     lost = calendar(window("02:30", 1), zone="Europe/Berlin")
     fit = first_fit([lost], after=datetime(2026, 3, 29, 0, 0, tzinfo=UTC), work=HOUR)
     assert fit == datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 
 
-def test_of_a_time_that_comes_twice_the_first_counts() -> None:
+def test_a_repeated_local_time_means_its_first_occurrence() -> None:
     twice = calendar(window("02:30", 0.5), zone="Europe/Berlin")
     fit = first_fit([twice], after=datetime(2026, 10, 25, 0, 0, tzinfo=UTC), work=QUARTER)
     assert fit == datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
@@ -113,19 +113,19 @@ def test_of_a_time_that_comes_twice_the_first_counts() -> None:
     assert after == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
 
 
-def test_work_must_be_over_when_the_window_closes() -> None:
+def test_work_must_end_before_the_window_closes() -> None:
     noon = calendar(window("11:00", 2))
     assert first_fit([noon], after=MONDAY, work=HOUR) == MONDAY
     assert first_fit([noon], after=MONDAY, work=HOUR + QUARTER) == MONDAY + timedelta(hours=23)
     assert first_fit([noon], after=MONDAY, work=3 * HOUR) is None
 
 
-def test_windows_that_touch_are_one() -> None:
+def test_adjacent_windows_are_one_window() -> None:
     both = calendar(window("11:00", 1), window("12:00", 1))
     assert first_fit([both], after=MONDAY - HOUR / 2, work=HOUR) == MONDAY - HOUR / 2
 
 
-def test_nothing_happens_on_a_blackout_day_not_even_what_began_the_day_before() -> None:
+def test_a_blackout_day_closes_windows_that_began_the_day_before() -> None:
     night = calendar(window("22:00", 4), blackout=("2026-01-06",))
     assert first_fit([night], after=MONDAY, work=2 * HOUR) == MONDAY.replace(hour=22)
     assert first_fit([night], after=MONDAY, work=3 * HOUR) == datetime(2026, 1, 7, 22, tzinfo=UTC)
@@ -137,7 +137,7 @@ def test_without_windows_only_blackout_days_are_closed() -> None:
     assert first_fit([ALWAYS], after=MONDAY, work=HOUR) == MONDAY
 
 
-def test_a_blackout_day_closes_no_other() -> None:
+def test_a_blackout_day_closes_no_other_day() -> None:
     past = calendar(blackout=("2026-01-04", "2028-01-01"))
     assert first_fit([past], after=MONDAY, work=HOUR) == MONDAY
 
@@ -151,7 +151,7 @@ def test_windows_of_several_projects_must_be_open_together() -> None:
     assert first_fit([one, calendar(window("14:00", 2))], after=MONDAY, work=QUARTER) is None
 
 
-def test_work_that_fits_may_be_put_off_until_it_just_still_does() -> None:
+def test_work_may_start_until_it_no_longer_fits_into_the_window() -> None:
     noon = calendar(window("11:00", 3))
     for known, last in ((noon, MONDAY + HOUR), (ALWAYS, FOR_EVER), (calendar(window("00:00", 24)), FOR_EVER)):
         fit = JointCalendar([known]).fit(MONDAY, HOUR)
@@ -163,7 +163,7 @@ def test_work_that_fits_may_be_put_off_until_it_just_still_does() -> None:
     known=st.deferred(lambda: calendars),
     offsets=st.lists(st.integers(0, 4 * 24 * 30), min_size=1, max_size=6),
 )
-def test_what_an_outlook_has_found_out_does_not_mislead_it(known: Calendar, offsets: list[int]) -> None:
+def test_cached_openings_do_not_change_later_answers(known: Calendar, offsets: list[int]) -> None:
     joint = JointCalendar([known])
     for offset in offsets:
         after = MONDAY + offset * QUARTER
@@ -199,7 +199,7 @@ calendars = st.builds(
     offset=st.integers(0, 4 * 24 * 7),
     quarters=st.integers(1, 12),
 )
-def test_the_first_fit_is_the_first_of_all(known: list[Calendar], offset: int, quarters: int) -> None:
+def test_the_first_fit_is_the_earliest(known: list[Calendar], offset: int, quarters: int) -> None:
     after, work = MONDAY + offset * QUARTER, quarters * QUARTER
     fit = first_fit(known, after=after, work=work)
     grid = (after + place * QUARTER for place in range(4 * 24 * 10))
@@ -210,7 +210,7 @@ def test_the_first_fit_is_the_first_of_all(known: list[Calendar], offset: int, q
         assert fit == slow
 
 
-# What that means for work that guests are told of
+# Announced work
 
 
 SLEW = Slew(at=MONDAY + 3 * HOUR, system=MONDAY)  # they meet at 18:00
@@ -219,12 +219,12 @@ SLEW = Slew(at=MONDAY + 3 * HOUR, system=MONDAY)  # they meet at 18:00
 @pytest.mark.parametrize(
     ("opens", "service"),
     [
-        ("14:00", MONDAY + 4 * HOUR),  # not at once, though service time is past it
+        ("14:00", MONDAY + 4 * HOUR),  # not at once, although service time is later
         ("17:00", MONDAY + 5.5 * HOUR),
         ("20:00", MONDAY + 8 * HOUR),
     ],
 )
-def test_windows_open_by_the_systems_clock_while_service_time_is_ahead(opens: str, service: datetime) -> None:
+def test_windows_follow_the_system_clock_while_service_time_is_ahead(opens: str, service: datetime) -> None:
     known = JointCalendar([calendar(window(opens, 4))], slew=SLEW)
     fit = known.fit(SLEW.at, QUARTER)
     assert fit is not None
@@ -245,12 +245,12 @@ def timing(*windows: Window, deadline: datetime | None = None) -> Timing:
     )
 
 
-def test_guests_are_told_so_long_before_the_window_as_they_need() -> None:
+def test_work_is_announced_early_enough_to_start_with_the_window() -> None:
     assert timing(window("14:00", 2)).announce_at(MONDAY) == MONDAY + timedelta(hours=1, minutes=45)
     assert timing(window("11:00", 3)).announce_at(MONDAY) == MONDAY
 
 
-def test_at_the_deadline_windows_give_way_with_full_notice() -> None:
+def test_at_the_deadline_windows_no_longer_apply_but_full_notice_does() -> None:
     bound = timing(window("20:00", 2), deadline=MONDAY + HOUR)
     assert bound.announce_at(MONDAY) == MONDAY + HOUR
     later = MONDAY + 2 * HOUR
@@ -259,7 +259,7 @@ def test_at_the_deadline_windows_give_way_with_full_notice() -> None:
     assert bound.why_not_start("host-1", now=later) == ()
 
 
-def test_a_start_may_be_deferred_until_the_window_or_the_deadline_ends_and_past_neither() -> None:
+def test_a_start_may_be_deferred_until_the_end_of_the_window_or_the_deadline() -> None:
     noon, deadline = window("11:00", 3), MONDAY + HOUR / 2
     assert timing(noon).latest(MONDAY, now=MONDAY) == MONDAY + HOUR - LEEWAY
     assert timing(noon).latest(MONDAY + 2 * HOUR, now=MONDAY) == MONDAY + 2 * HOUR
@@ -269,7 +269,7 @@ def test_a_start_may_be_deferred_until_the_window_or_the_deadline_ends_and_past_
 
 
 @pytest.mark.parametrize("ahead", [timedelta(), -HOUR, LONGEST_DEADLINE])
-def test_a_deadline_lies_in_the_next_ten_years(ahead: timedelta) -> None:
+def test_a_deadline_must_lie_within_the_next_ten_years(ahead: timedelta) -> None:
     with pytest.raises(Invalid, match="deadline: expected a time in the next ten years, got 20"):
         check_deadline(MONDAY + ahead, now=MONDAY)
     check_deadline(MONDAY + HOUR, now=MONDAY)
@@ -282,8 +282,8 @@ def test_a_window_before_the_deadline_is_used() -> None:
 
 
 @pytest.mark.parametrize("late", [timedelta(), timedelta(milliseconds=5), timedelta(seconds=29)])
-def test_work_that_just_fits_does_not_miss_its_window_because_a_tick_is_late(late: timedelta) -> None:
-    bound = timing(window("14:00", 1 + 1 / 60))  # an hour of work, and a minute for both of its ticks
+def test_work_that_just_fits_tolerates_a_late_tick(late: timedelta) -> None:
+    bound = timing(window("14:00", 1 + 1 / 60))  # an hour of work, and a minute of leeway for two late ticks
     told = bound.announce_at(MONDAY)
     assert told is not None
     assert bound.why_not_announce("host-1", now=told + late) == ()
@@ -291,7 +291,7 @@ def test_work_that_just_fits_does_not_miss_its_window_because_a_tick_is_late(lat
     assert bound.why_not_start("host-1", now=start + late) == ()
 
 
-def test_what_can_never_fit_is_refused_unless_there_is_a_deadline() -> None:
+def test_work_that_can_never_fit_is_refused_unless_it_has_a_deadline() -> None:
     bound = timing(window("14:00", 1))
     with refused(Invalid, match="host-1: project shop has no window with room for 1 h of work"):
         bound.check("host-1", now=MONDAY)
@@ -307,17 +307,17 @@ def test_what_can_never_fit_is_refused_unless_there_is_a_deadline() -> None:
         apart.check("host-1", now=MONDAY)
 
 
-def test_what_can_never_fit_waits_for_its_deadline_or_for_a_person() -> None:
+def test_work_that_can_never_fit_waits_for_its_deadline_or_for_a_person() -> None:
     (stuck,) = timing(window("14:00", 1)).why_not_announce("host-1", now=MONDAY)
     assert (stuck.what, stuck.stuck) == ("host-1", True)
-    assert stuck.reason.endswith("change the windows, or give it up and begin anew with a deadline")
+    assert stuck.reason.endswith("change the windows, or abandon it and order it again with a deadline")
     patient = timing(window("14:00", 1), deadline=MONDAY + HOUR)
     (waiting,) = patient.why_not_announce("host-1", now=MONDAY)
     assert not waiting.stuck
     assert waiting.reason.endswith("a minute to spare: it waits for the deadline, 2026-01-05T13:00:00Z")
 
 
-def test_windows_that_open_apart_are_waited_for_until_they_are_open_together() -> None:
+def test_windows_that_open_at_different_times_must_be_open_together() -> None:
     both = Timing(
         work=HOUR,
         calendars={
@@ -332,8 +332,8 @@ def test_windows_that_open_apart_are_waited_for_until_they_are_open_together() -
     )
 
 
-def test_many_windows_are_reckoned_quickly_enough_to_be_asked_in_a_transaction() -> None:
-    """Twelve windows a day for each of two projects, which never meet: the whole horizon is searched once."""
+def test_many_windows_are_evaluated_fast_enough_for_a_transaction() -> None:
+    """Two projects with twelve windows a day never overlap, so the whole horizon is searched once."""
     day = [window(f"{hour:02}:00", 0.5) for hour in range(0, 24, 2)]
     other = [window(f"{hour:02}:30", 0.5) for hour in range(0, 24, 2)]
     assert first_fit([calendar(*day), calendar(*other)], after=MONDAY, work=QUARTER) is None

@@ -1,4 +1,4 @@
-"""How long moves take in a fleet, by those that are over."""
+"""The expected time of moves, from past moves."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -21,23 +21,23 @@ HOUR = 3600.0
         (NO_MOVES, 1.0),
         (MovePace(expected=240, taken=240), 1.0),
         (MovePace(expected=9 * HOUR, taken=18 * HOUR), pytest.approx(2, abs=0.05)),
-        (MovePace(expected=240, taken=480), pytest.approx(1.3, abs=0.05)),  # a few say little
+        (MovePace(expected=240, taken=480), pytest.approx(1.3, abs=0.05)),  # a few moves have little weight
         (MovePace(expected=9 * HOUR, taken=0), LEAST),
         (MovePace(expected=HOUR, taken=100 * HOUR), MOST),
     ],
 )
-def test_what_moves_took_is_what_they_will_take_within_reason(pace: MovePace, factor: float) -> None:
+def test_past_moves_scale_the_expected_time_within_limits(pace: MovePace, factor: float) -> None:
     assert pace.factor == factor
 
 
-def test_old_moves_are_forgotten_by_and_by() -> None:
+def test_old_moves_lose_weight() -> None:
     slow = MovePace(expected=REMEMBERED, taken=2 * REMEMBERED)
     assert slow.plus(MovePace(expected=2, taken=4)) == MovePace(
         expected=REMEMBERED / 2 + 1, taken=REMEMBERED + 2
     )
 
 
-def test_moves_that_are_really_done_are_counted() -> None:
+def test_only_real_moves_are_counted() -> None:
     for driver, counted in (("libvirt", 1), ("simulated", 0), ("external", 0)):
         fleet = Fleet(machine("a-0", resources={"memory": 60}), hosts=("host-2",))
         order = fleet.service(driver=driver)
@@ -48,7 +48,7 @@ def test_moves_that_are_really_done_are_counted() -> None:
         assert moves == MovePace(expected=240 * counted, taken=600 * counted)
 
 
-def test_work_that_moves_nobody_is_not_counted() -> None:
+def test_work_that_moves_no_machine_is_not_counted() -> None:
     fleet = Fleet(machine("a-0"))
     order = fleet.maintain(driver="libvirt")
     fleet.pass_(15 * MINUTE)
@@ -56,7 +56,7 @@ def test_work_that_moves_nobody_is_not_counted() -> None:
     assert fleet.draft.changes().moves == NO_MOVES
 
 
-def test_forecasts_of_hosts_and_machines_go_by_it() -> None:
+def test_forecasts_use_the_pace_of_moves() -> None:
     slow = MovePace(expected=9 * HOUR, taken=90 * HOUR)
     ground = survey(Footprint.of([share(Mobility.COLD)]))
     usual, slower = spans(ground)[0][1], spans(replace(ground, pace=slow))[0][1]
@@ -65,7 +65,7 @@ def test_forecasts_of_hosts_and_machines_go_by_it() -> None:
     assert work_durations.moves_time([None, None], 1, slow) == 2 * MOST * work_durations.MOVE
 
 
-def test_slots_are_foreseen_by_it() -> None:
+def test_slots_use_the_pace_of_moves() -> None:
     def last(pace: MovePace) -> timedelta:
         fleet = Fleet(*(machine(f"m{number}-0") for number in range(4)), hosts=("host-2",))
         fleet.draft.pace = pace

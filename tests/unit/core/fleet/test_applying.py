@@ -1,4 +1,4 @@
-"""A part of a declared fleet: what is refused, what is said of it, and what is there already."""
+"""Applying a part of a declared fleet: errors, descriptions of changes, and repetition."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -53,7 +53,7 @@ def fleet(*specs: MachineSpec, **more: Any) -> FleetSpec:
     return FleetSpec(**{"groups": (group(),), "hosts": (HostSpec(name=HOST),), "machines": specs, **more})
 
 
-# What contradicts itself
+# Contradictions
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def fleet(*specs: MachineSpec, **more: Any) -> FleetSpec:
         (fleet(spec(group=None, project=ProjectName("x"))), 'machines[0] "web-0": project: expected one of'),
         (fleet(spec(host=HostName("x"))), 'machines[0] "web-0": host: expected one of the hosts, got'),
         (fleet(spec(update_domain=5)), 'machines[0] "web-0": update-domain: expected 0 to 4, got 5'),
-        (fleet(spec(), spec("WEB-0")), 'machines[1] "WEB-0": name: expected one of its own, but machines[0]'),
+        (fleet(spec(), spec("WEB-0")), 'machines[1] "WEB-0": name: expected a unique one, but machines[0]'),
         (
             fleet(groups=(group(project=ProjectName("x")),)),
             "groups.web: project: expected one of the projects",
@@ -77,20 +77,20 @@ def fleet(*specs: MachineSpec, **more: Any) -> FleetSpec:
         ),
     ],
 )
-def test_a_contradiction_names_its_field(declared: FleetSpec, said: str) -> None:
+def test_a_contradictory_declaration_names_the_field(declared: FleetSpec, said: str) -> None:
     with pytest.raises(Invalid) as refused:
         applying.validate(declared)
     assert str(refused.value).startswith(said)
 
 
-def test_a_host_may_be_left_out_and_a_budget_be_met() -> None:
+def test_a_machine_without_a_host_and_a_feasible_budget_are_valid() -> None:
     applying.validate(fleet(spec(host=None), spec("web-1"), groups=(group(policy=GroupPolicy(budget=1)),)))
 
 
-# What is said
+# Descriptions of changes
 
 
-def test_what_changes_is_said_in_a_line() -> None:
+def test_each_change_is_described_in_a_line() -> None:
     made = Fleet(machine("web-0"))
     calendar = Calendar(blackout=frozenset({NOON.date()}))
     policy = GroupPolicy(auto_approve=True, notice=timedelta(hours=1))
@@ -110,14 +110,14 @@ def test_what_changes_is_said_in_a_line() -> None:
     assert made.history(Kind.HOST_CHANGED) == ["driver none to external"]
 
 
-def test_a_file_that_no_longer_says_who_does_the_work_is_told_what_that_means() -> None:
+def test_removing_the_default_driver_says_that_work_will_wait() -> None:
     made = Fleet(machine("web-0"))
     made.draft.defaults = FleetDefaults(driver="simulated")
     said = applying.apply(made.draft, FleetChange(defaults=FleetDefaults()), by="test")
     assert said == (f"~ defaults: driver simulated to none: {applying.WORK_WAITS}",)
 
 
-def test_what_is_there_already_changes_nothing() -> None:
+def test_applying_again_changes_nothing() -> None:
     made = Fleet(machine("web-0"))
     part = FleetChange(
         projects=tuple(made.draft.projects.values()),
@@ -134,7 +134,7 @@ def test_what_is_there_already_changes_nothing() -> None:
     assert made.draft.changes().empty
 
 
-# What is refused
+# Conflicts
 
 
 def test_a_group_with_listed_events_keeps_its_kind() -> None:
@@ -146,7 +146,7 @@ def test_a_group_with_listed_events_keeps_its_kind() -> None:
     applying.apply(made.draft, FleetChange(groups=(group(update_domains=6),)), by="test")
 
 
-def test_a_host_that_carries_somebody_or_has_an_order_is_not_removed() -> None:
+def test_a_host_with_machines_or_an_order_is_not_removed() -> None:
     made = Fleet(machine("web-0"), hosts=["host-2", "host-3"])
     with pytest.raises(Conflict, match='hosts: "host-1" still carries "web-0": move it, or keep the host'):
         applying.apply(made.draft, FleetChange(removed_hosts=(HOST,)), by="test")
@@ -176,7 +176,7 @@ def test_a_new_machine_does_not_take_the_id_of_another() -> None:
     with pytest.raises(Conflict) as refused:
         put(made, spec("web-1", vm_id=taken), None)
     assert str(refused.value) == (
-        f'machine "web-1": vm-id: "web-0" has {taken}: give this one its own, or rename that one'
+        f'machine "web-1": vm-id: "web-0" has {taken}: give this machine its own, or rename the other'
     )
 
 
@@ -192,7 +192,7 @@ def test_a_new_machine_needs_a_sound_host() -> None:
             put(made, spec("web-1"), None)
 
 
-def test_a_machine_is_added_changed_and_moved_by_other_hands() -> None:
+def test_a_machine_is_added_changed_and_moved_outside_forewarn() -> None:
     made = Fleet(machine("web-0"), hosts=["host-2"])
     added = put(made, spec("web-1", zone="1"), None)
     assert made.draft.machines[added.id].zone == "1"
@@ -203,9 +203,7 @@ def test_a_machine_is_added_changed_and_moved_by_other_hands() -> None:
 
 
 @pytest.mark.parametrize(("host", "state"), [("host-1", MachineState.STOPPED), (None, MachineState.RUNNING)])
-def test_a_machine_that_was_stopped_for_good_stays_so_where_it_is_moved_to(
-    host: str | None, state: MachineState
-) -> None:
+def test_a_stopped_machine_stays_stopped_when_it_is_moved(host: str | None, state: MachineState) -> None:
     made = Fleet(machine("web-0"), hosts=["host-2"])
     stopped = replace(made.machine("web-0"), state=MachineState.STOPPED, host=host and HostName(host))
     made.draft.put_machine(stopped)
@@ -218,7 +216,9 @@ def test_a_machine_that_is_worked_on_is_not_moved() -> None:
     assert put(made, replace(present(made), host=HostName("host-2"))).host == "host-2"
     made.pass_(20 * MINUTE)
     assert made.running(waiting.id)
-    with pytest.raises(Conflict, match=rf'machine "web-0" is in the hands of order {waiting.id} \(restart\)'):
+    with pytest.raises(
+        Conflict, match=rf'machine "web-0" is in a running step of order {waiting.id} \(restart\)'
+    ):
         put(made, replace(present(made), host=HOST))
 
 
@@ -251,13 +251,13 @@ def bare_metal(*names: str) -> Fleet:
     return made
 
 
-def test_bare_metal_carries_itself_alone() -> None:
+def test_a_bare_metal_host_carries_only_its_own_machine() -> None:
     made = bare_metal("gpu01")
     with pytest.raises(Invalid, match='host: expected another, for "gpu01" is bare metal'):
         put(made, spec("web-9", host=HostName("gpu01"), group=None), None)
 
 
-def test_bare_metal_neither_moves_nor_can() -> None:
+def test_a_bare_metal_machine_cannot_move() -> None:
     made = bare_metal("gpu01", "gpu02")
     with pytest.raises(Invalid, match='host: expected "gpu01"'):
         put(made, replace(present(made, "gpu01"), host=HostName("gpu02")), "gpu01")
@@ -273,14 +273,14 @@ def test_a_host_that_carries_others_is_not_made_bare_metal() -> None:
         applying.apply(made.draft, part, by="test")
 
 
-def test_a_host_that_others_are_bound_for_is_not_made_bare_metal() -> None:
+def test_a_host_that_other_machines_move_to_is_not_made_bare_metal() -> None:
     made = Fleet(machine("web-0", bound_for=HostName("host-2")), hosts=["host-2"])
     part = FleetChange(hosts=(HostSpec(name=HostName("host-2"), bare_metal=True),))
-    with pytest.raises(Conflict, match=r'hosts\.host-2: bare-metal: "web-0" is to come here'):
+    with pytest.raises(Conflict, match=r'hosts\.host-2: bare-metal: "web-0" is moving here'):
         applying.apply(made.draft, part, by="test")
 
 
-def test_a_host_that_carries_its_own_machine_alone_is_made_bare_metal() -> None:
+def test_a_host_that_carries_only_its_own_machine_can_become_bare_metal() -> None:
     gpu = HostName("gpu01")
     made = Fleet(machine("gpu01", gpu, group="train", mobility=Mobility.NONE), machine("web-0"))
     applying.apply(made.draft, FleetChange(hosts=(HostSpec(name=gpu, bare_metal=True),)), by="test")
@@ -302,7 +302,7 @@ ONE, TWO = HostName("host-1"), HostName("host-2")
 
 
 def at_work(driver: str = "libvirt", work: Work = Work.REDEPLOY) -> tuple[Fleet, Order]:
-    """A machine that moves from the first host to the second."""
+    """Order a move of a machine from the first host to the second."""
     fleet = Fleet(machine("web-0"), hosts=[TWO, "host-3"])
     for name, host in list(fleet.draft.hosts.items()):
         fleet.draft.hosts[name] = replace(host, driver=driver, uri=f"qemu+ssh://{name}/system")
@@ -326,19 +326,19 @@ def test_a_uri_does_not_change_while_a_step_runs_there(host: HostName) -> None:
     assert fleet.draft.hosts[host].uri == f"qemu+ssh://{host}/system"
 
 
-def test_all_else_may_change_meanwhile_and_the_uri_afterwards() -> None:
+def test_other_fields_may_change_during_a_step_and_the_uri_afterwards() -> None:
     fleet, order = at_work()
     assert declare(fleet, ONE, at_once=7) == ("~ host host-1: at-once none to 7",)
     fleet.finish(order.id)
     assert declare(fleet, TWO, uri="test://") == ("~ host host-2: uri qemu+ssh://host-2/system to test://",)
 
 
-def test_a_host_that_has_nothing_to_do_with_it_is_declared_as_one_likes() -> None:
+def test_the_uri_of_an_uninvolved_host_may_change() -> None:
     fleet, _ = at_work()
     assert declare(fleet, HostName("host-3"), uri="test://")
 
 
-def test_where_the_driver_cannot_tell_how_it_is_doing_another_uri_may_be_what_it_needs() -> None:
+def test_the_uri_may_change_if_the_driver_cannot_tell_the_state_of_the_step() -> None:
     fleet, order = at_work()
     (step,) = order.running
     reports.step_unknown(fleet.draft, AttemptId(order.id, step.machine, 1), why="no route to host-1")
@@ -346,18 +346,18 @@ def test_where_the_driver_cannot_tell_how_it_is_doing_another_uri_may_be_what_it
 
 
 @pytest.mark.parametrize("driver", [SIMULATED, EXTERNAL])
-def test_who_does_not_go_by_it_is_not_asked(driver: str) -> None:
+def test_the_uri_may_change_if_the_driver_does_not_use_it(driver: str) -> None:
     fleet, _ = at_work(driver)
     assert declare(fleet, ONE, uri="test://")
 
 
-def test_a_step_of_a_machine_that_was_removed_is_nowhere() -> None:
+def test_a_step_of_a_removed_machine_blocks_no_uri() -> None:
     fleet, _ = at_work(work=Work.REBOOT)
     fleet.draft.machines.clear()
     assert declare(fleet, ONE, uri="test://")
 
 
-def test_work_on_the_host_itself_is_work_there() -> None:
+def test_a_step_on_the_host_itself_blocks_its_uri() -> None:
     fleet, _ = at_work(work=Work.REBOOT)
     order = next(iter(fleet.draft.orders.values()))
     working = HostStep(task=HostTask.FENCE, driver="libvirt", state=StepState.RUNNING)

@@ -1,4 +1,4 @@
-"""What the bench says about what it has measured. No timings: those are the bench's own business."""
+"""The report of the bench. Its timings are not tested."""
 
 import io
 import json
@@ -85,7 +85,7 @@ def test_a_hundred_thousand_machines_have_addresses_of_their_own() -> None:
     assert len({fleets.address(number) for number in range(100_000)}) == 100_000
 
 
-def test_the_constant_of_nginx_is_as_long_as_it_should_be() -> None:
+def test_the_constant_answer_of_nginx_has_the_given_length() -> None:
     for size in (170, 207, 1500):
         body = nginx.body_size(size)
         assert len(nginx.HEAD.format(body)) + body == size

@@ -1,4 +1,4 @@
-"""What a declaration changes is cut into parts, each of which leaves a fleet that may be."""
+"""Splitting the changes of a declaration into parts, each of which leaves a valid fleet."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -47,7 +47,7 @@ def spec(*things: GroupSpec | MachineSpec, hosts: Iterable[str] = ("h",), **more
 
 
 class Fleet:
-    """A fleet that declarations are applied to, a part at a time."""
+    """A fleet that applies declarations part by part."""
 
     def __init__(self, declared: FleetSpec | None = None) -> None:
         self.base = Slice(number=0)
@@ -77,7 +77,7 @@ class Fleet:
         return lines
 
     def check(self) -> None:
-        """Assert that everything refers to something, and that nothing is claimed twice."""
+        """Assert that all references exist, and that no property is used twice."""
         machines = self.base.machines.values()
         for each in machines:
             own = self.base.groups[each.group]
@@ -90,18 +90,18 @@ class Fleet:
         assert len(set(addresses)) == len(addresses)
 
 
-def test_what_is_as_declared_has_no_parts() -> None:
+def test_an_unchanged_declaration_has_no_parts() -> None:
     declared = spec(group("g"), machine("a", group="g"), machine("b"))
     assert Fleet(declared).parts(declared, at_once=1) == []
 
 
-def test_few_things_are_one_part() -> None:
+def test_a_small_change_is_one_part() -> None:
     fleet = Fleet()
     declared = spec(group("g"), machine("a", group="g"), machine("b"))
     assert fleet.parts(declared, at_once=100) == [difference(fleet.base, declared)]
 
 
-def test_things_come_before_what_refers_to_them_and_go_after_it() -> None:
+def test_objects_are_added_before_and_removed_after_their_references() -> None:
     fleet = Fleet()
     hosts = ("h", "i")
     declared = spec(group("g"), *(machine(f"m{n}", group="g", host="i") for n in range(3)), hosts=hosts)
@@ -120,13 +120,13 @@ def test_things_come_before_what_refers_to_them_and_go_after_it() -> None:
     ]
 
 
-def test_new_machines_are_parted_by_host() -> None:
+def test_new_machines_are_split_by_host() -> None:
     declared = spec(*(machine(f"m{n}", host=f"h{n % 2}") for n in range(6)), hosts=("h0", "h1"))
     last = Fleet(spec(hosts=("h0", "h1"))).parts(declared, at_once=3)
     assert [{each.spec.host for each in part.machines} for part in last] == [{"h0"}, {"h1"}]
 
 
-def test_a_host_that_is_known_weighs_as_much_as_it_carries() -> None:
+def test_a_known_host_counts_for_its_machines_too() -> None:
     fleet, names = Fleet(spec(hosts=("a", "b"))), ("a", "b", "c", "d")
     declared = replace(
         spec(hosts=names), hosts=tuple(HostSpec(name=HostName(name), driver="external") for name in names)
@@ -160,7 +160,7 @@ def test_machines_that_swap_ports_are_changed_together() -> None:
     assert len(fleet.parts(spec(machine("a", port=8302), machine("b", port=8301)), at_once=1)) == 1
 
 
-def test_an_address_that_becomes_free_is_taken_afterwards() -> None:
+def test_a_freed_address_is_assigned_in_a_later_part() -> None:
     fleet = Fleet(spec(machine("old", address="10.0.0.1"), machine("kept", address="10.0.0.2")))
     after = spec(machine("kept", address="10.0.0.1"), machine("new", address="10.0.0.2"))
     assert [line[:2] for line in fleet.apply(after, at_once=1)] == ["- ", "~ ", "+ "]
@@ -190,7 +190,7 @@ def test_a_group_with_fewer_update_domains_changes_with_its_machines() -> None:
     fleet.apply(after, at_once=1)
 
 
-def test_somebody_else_may_have_done_it_meanwhile() -> None:
+def test_a_change_that_someone_else_made_in_between_is_accepted() -> None:
     fleet = Fleet(spec(group("g"), machine("gone"), machine("away"), hosts=("h", "i")))
     after = spec(machine("new"), machine("away", zone="2"))
     added, *removed = fleet.parts(after, at_once=100), fleet.parts(spec(), at_once=100)
@@ -203,7 +203,7 @@ def test_somebody_else_may_have_done_it_meanwhile() -> None:
     assert [line for parts in removed for part in parts for line in fleet.apply_part(part)] == []
 
 
-def test_a_group_or_project_that_is_used_meanwhile_is_not_removed() -> None:
+def test_a_group_or_project_that_came_into_use_is_not_removed() -> None:
     fleet = Fleet(spec(group("g"), group("i", project=Q)))
     none = replace(spec(), projects=(Project(name=P),))
     groups = FleetChange(removed_groups=(GroupName("g"),))
@@ -217,7 +217,7 @@ def test_a_group_or_project_that_is_used_meanwhile_is_not_removed() -> None:
         fleet.apply_part(FleetChange(removed_projects=(Q,)))
 
 
-# Machines are known by their ids
+# Machines are identified by their ids
 
 
 ONE, TWO = (
@@ -226,7 +226,7 @@ ONE, TWO = (
 )
 
 
-def test_a_machine_has_the_id_that_is_declared() -> None:
+def test_a_new_machine_gets_its_declared_id() -> None:
     fleet = Fleet(spec(machine("a", vm_id=ONE), machine("b")))
     assert {each.name: each.id for each in fleet.base.machines.values()} == {"a": ONE, "b": "id-1"}
     assert fleet.parts(spec(machine("a"), machine("b")), at_once=9) == []
@@ -251,7 +251,7 @@ def test_the_id_of_a_machine_cannot_change() -> None:
     with pytest.raises(Conflict) as refused:
         fleet.apply(spec(machine("a", vm_id=TWO)), at_once=9)
     assert str(refused.value) == (
-        f'machine "a": vm-id: it is {ONE}, and cannot become {TWO}: leave vm-id out, or, if this is another '
+        f'machine "a": vm-id: it is {ONE} and cannot become {TWO}: leave vm-id out, or, if this is another '
         "machine, first remove the one there (forewarn machine delete a)"
     )
 
@@ -260,11 +260,11 @@ def test_two_machines_with_one_id_are_both_named() -> None:
     with pytest.raises(Invalid) as refused:
         applying.validate(spec(machine("a", vm_id=ONE), machine("b", vm_id=ONE)))
     assert str(refused.value) == (
-        'machines[1] "b": vm-id: expected one of its own, but machines[0] "a" has it too'
+        'machines[1] "b": vm-id: expected a unique one, but machines[0] "a" has it too'
     )
 
 
-def test_an_id_that_somebody_gave_meanwhile_is_known() -> None:
+def test_an_id_that_was_assigned_in_between_identifies_the_machine() -> None:
     fleet = Fleet(spec())
     parts = fleet.parts(spec(machine("b", vm_id=ONE)), at_once=9)
     fleet.apply(spec(machine("a", vm_id=ONE)), at_once=9)
@@ -273,7 +273,7 @@ def test_an_id_that_somebody_gave_meanwhile_is_known() -> None:
 
 @st.composite
 def declarations(draw: st.DrawFn) -> FleetSpec:
-    """Draw fleets of few names, so that two of them have much in common."""
+    """Draw fleets with few names, so that two of them overlap."""
     projects = {name: draw(st.sampled_from((P, Q))) for name in ("g", "i")}
     groups = [group(name, project=of, domains=draw(st.integers(1, 3))) for name, of in projects.items()]
     addresses = draw(st.permutations(["10.0.0.1", "10.0.0.2", "10.0.0.3", None, None]))
@@ -289,9 +289,7 @@ def declarations(draw: st.DrawFn) -> FleetSpec:
 
 
 @given(declarations(), declarations(), st.integers(1, 5))
-def test_whatever_the_parts_the_fleet_becomes_what_is_declared(
-    before: FleetSpec, after: FleetSpec, at_once: int
-) -> None:
+def test_every_split_leads_to_the_declared_fleet(before: FleetSpec, after: FleetSpec, at_once: int) -> None:
     fleet = Fleet(before)
     fleet.apply(after, at_once=at_once)
     assert difference(fleet.base, after) == FleetChange()

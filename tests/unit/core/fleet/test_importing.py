@@ -1,4 +1,4 @@
-"""What an import changes: a source's own things follow it, people's stay theirs, and nothing is guessed."""
+"""Imports: imported things follow their source, and declarations of people stay."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.control.fleet.fleet_import import tidied
+from forewarn.control.fleet.fleet_import import normalized
 from forewarn.core.basic_types import (
     DECLARED,
     PUT,
@@ -28,10 +28,10 @@ from forewarn.core.basic_types import (
     StepState,
 )
 from forewarn.core.fleet import applying, importing
+from forewarn.core.fleet.fleet_changes import FleetChange
 from forewarn.core.fleet.found_machines import fit_name, is_unsafe_name
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.importing import ImportPlan
-from forewarn.core.fleet.fleet_changes import FleetChange
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
 from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.order import Order
@@ -61,7 +61,7 @@ def planned(fleet: Fleet, what: FoundFleet, terms: ImportTerms = LIBVIRT) -> Imp
 
 
 def taken(fleet: Fleet, what: FoundFleet, terms: ImportTerms = LIBVIRT) -> tuple[str, ...]:
-    """Import what was found, and return each change as a line."""
+    """Import a fleet, and return each change as a line."""
     part = planned(fleet, what, terms).part
     lines = applying.apply(fleet.draft, part, by="test")
     fleet.turn()
@@ -75,7 +75,7 @@ def imported(*machines: FoundMachine, **more: Any) -> Fleet:
 
 
 def declared(name: str, on: HostName = A, **more: Any) -> Fleet:
-    """A machine that a person declares, on a host that libvirt works on."""
+    """Make a machine that a person declares, on a host with the libvirt driver."""
     fleet = Fleet(machine(name, on, **more), hosts=[A, B])
     for each in (A, B):
         fleet.draft.put_host(Host(name=each, driver="libvirt", uri=f"test://{each}"))
@@ -83,10 +83,10 @@ def declared(name: str, on: HostName = A, **more: Any) -> Fleet:
     return fleet
 
 
-# What is new
+# New things
 
 
-def test_an_empty_fleet_gets_what_was_found() -> None:
+def test_an_empty_fleet_imports_everything() -> None:
     fleet = Fleet()
     lines = taken(
         fleet,
@@ -112,7 +112,7 @@ def test_an_empty_fleet_gets_what_was_found() -> None:
     assert fleet.draft.groups[WEB].update_domains == 2
 
 
-def test_a_fleet_that_never_was_gets_its_default_project() -> None:
+def test_an_import_creates_the_default_project() -> None:
     fleet = Fleet()
     fleet.draft.projects.clear()
     fleet.turn()
@@ -120,7 +120,7 @@ def test_a_fleet_that_never_was_gets_its_default_project() -> None:
     assert fleet.draft.projects[ProjectName("default")].source == DECLARED
 
 
-def test_a_machine_that_is_off_begins_as_stopped() -> None:
+def test_a_machine_that_is_off_is_imported_as_stopped() -> None:
     fleet = Fleet()
     assert "+ machine a, stopped" in taken(fleet, found(vm("a", running=False), vm("b", None, running=False)))
     assert [(fleet.machine(name).host, fleet.machine(name).state) for name in "ab"] == [
@@ -128,20 +128,20 @@ def test_a_machine_that_is_off_begins_as_stopped() -> None:
     ] * 2
 
 
-def test_a_machine_does_not_get_into_a_group_of_another_project() -> None:
+def test_a_machine_does_not_join_another_projects_group() -> None:
     shop, other = ProjectName("shop"), ProjectName("other")
     fleet = imported(vm("a", group=WEB, project=shop))
     joins = found(vm("a", group=WEB, project=shop), vm("b", group=WEB, update_domain=3, project=other))
     plan = planned(fleet, joins)
     assert plan.notes[:-1] == (
-        "machine b: group web is not taken: that is of project shop, and it is of other",
+        "machine b: group web is not imported: it belongs to project shop, the machine to other",
     )
     taken(fleet, joins)
     assert (fleet.machine("b").group != WEB, fleet.machine("b").project) == (True, other)
     assert taken(fleet, joins) == ()
 
 
-def test_a_new_group_is_of_one_project() -> None:
+def test_a_new_group_belongs_to_one_project() -> None:
     shop, other = ProjectName("shop"), ProjectName("other")
     fleet = imported(vm("a", group=WEB, project=other), vm("b", group=WEB, project=shop), vm("c", group=WEB))
     assert (fleet.machine("a").group, fleet.machine("a").project) == (WEB, other)
@@ -149,7 +149,7 @@ def test_a_new_group_is_of_one_project() -> None:
     assert (fleet.machine("c").group, fleet.machine("c").project) == (WEB, other)
 
 
-def test_names_are_made_such_as_can_be_declared_and_told_apart() -> None:
+def test_names_are_made_valid_and_unique() -> None:
     same = [vm(f"{n}2345678-x", name=MachineName("my vm!")) for n in (1, 2)]
     fleet = imported(*same, vm("3", name=MachineName("€")))
     assert sorted(each.name for each in fleet.draft.machines.values()) == [
@@ -160,7 +160,7 @@ def test_names_are_made_such_as_can_be_declared_and_told_apart() -> None:
     assert taken(fleet, found(*reversed(same), vm("3", name=MachineName("€")))) == ()
 
 
-def test_a_machine_that_comes_into_another_project_leaves_the_names_there_alone() -> None:
+def test_a_machine_that_changes_its_project_takes_no_name_there() -> None:
     shop = ProjectName("shop")
     one, two = vm("12345678-x", name=MachineName("a")), vm("22345678-x", name=MachineName("a"))
     fleet = imported(one, replace(two, project=shop))
@@ -169,17 +169,17 @@ def test_a_machine_that_comes_into_another_project_leaves_the_names_there_alone(
     assert names == {one.vm_id: "a-12345678", two.vm_id: "a"}
 
 
-def test_an_address_that_another_has_is_not_taken() -> None:
+def test_a_taken_address_is_not_imported() -> None:
     fleet = declared("web-0", address="10.0.0.1")
     plan = planned(fleet, found(vm("web-0"), vm("b", addresses=("10.0.0.1",))))
-    assert plan.notes == ("machine b: address 10.0.0.1 is not taken: web-0 has it",)
+    assert plan.notes == ("machine b: address 10.0.0.1 is not imported: web-0 has it",)
     assert taken(fleet, found(vm("web-0"), vm("c", addresses=("10.0.0.1", "10.0.0.2")))) == (
         "+ machine c on host-a",
     )
     assert fleet.machine("c").address == "10.0.0.2"
 
 
-def test_an_address_that_another_has_is_taken_in_a_network_of_its_own_if_it_has_one() -> None:
+def test_a_taken_address_is_imported_into_the_machines_own_network() -> None:
     fleet = imported(vm("1", addresses=("10.0.0.4",), own_network="shop.blue"))
     overlapping = vm("2", addresses=("10.0.0.4",), own_network="rival.blue")
     first = vm("1", addresses=("10.0.0.4",), own_network="shop.blue")
@@ -192,7 +192,7 @@ def where(fleet: Fleet) -> dict[str, tuple[str, str | None]]:
     return {each.id: (each.network, each.address) for each in fleet.draft.machines.values()}
 
 
-def test_a_machine_takes_no_address_from_another_by_leaving_its_own_network() -> None:
+def test_leaving_its_own_network_takes_no_address_from_another_machine() -> None:
     fleet = imported(vm("2", addresses=("10.0.0.4",)))
     first = vm("1", addresses=("10.0.0.4",), own_network="shop.blue")
     silent = vm("2")  # its addresses are not known just now
@@ -201,7 +201,7 @@ def test_a_machine_takes_no_address_from_another_by_leaving_its_own_network() ->
         assert where(fleet) == {"1": ("shop.blue", "10.0.0.4"), "2": ("", "10.0.0.4")}
 
 
-def test_a_machine_whose_address_is_anothers_in_its_new_network_takes_its_next_one() -> None:
+def test_a_machine_uses_its_next_address_if_the_first_is_taken() -> None:
     fleet = imported(vm("1", addresses=("10.0.0.4",)))
     first, second = vm("1"), vm("2", addresses=("10.0.0.4",), own_network="shop.blue")
     taken(fleet, found(first, second))
@@ -209,26 +209,26 @@ def test_a_machine_whose_address_is_anothers_in_its_new_network_takes_its_next_o
     assert where(fleet) == {"1": ("", "10.0.0.4"), "2": ("", "10.0.0.5")}
 
 
-def test_the_network_that_a_person_declares_stays_and_then_an_address_may_be_taken() -> None:
+def test_a_declared_network_stays_even_if_the_address_is_taken_there() -> None:
     fleet = declared("web-0", address="10.0.0.4")
     theirs = next(iter(fleet.draft.machines.values()))
     there = vm(theirs.id, name=theirs.name, addresses=("10.0.0.5",), own_network="shop.blue")
     other = vm("2", addresses=("10.0.0.5",), own_network="shop.red")
     taken(fleet, found(other))
     plan = planned(fleet, found(there, other), replace(LIBVIRT, take=frozenset({"address"})))
-    assert any("10.0.0.5 is not taken: 2 has it" in note for note in plan.notes)
+    assert any("10.0.0.5 is not imported: 2 has it" in note for note in plan.notes)
 
 
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        (vm("b", manager="nova"), "nova manages it (--managed imports it all the same)"),
+        (vm("b", manager="nova"), "nova manages it (--managed imports it anyway)"),
         (vm("b", C), "it is on host-c, which the source does not list"),
         (vm("b", B), "host host-b is failed"),
         (vm("b", A), "host host-a is declared as bare metal"),
     ],
 )
-def test_what_cannot_be_taken_is_said(what: FoundMachine, said: str) -> None:
+def test_machines_that_are_not_imported_are_noted(what: FoundMachine, said: str) -> None:
     fleet = Fleet(hosts=[A, B])
     fleet.draft.put_host(Host(name=A, bare_metal=True))
     fleet.draft.put_host(Host(name=B, state=HostState.FAILED))
@@ -237,15 +237,15 @@ def test_what_cannot_be_taken_is_said(what: FoundMachine, said: str) -> None:
     assert plan.part.machines == ()
 
 
-def test_what_another_manager_has_is_taken_if_asked_for() -> None:
+def test_machines_of_another_manager_are_imported_on_request() -> None:
     terms = replace(LIBVIRT, managed=True)
     assert "+ machine a on host-a" in taken(Fleet(), found(vm("a", manager="nova")), terms)
 
 
-# What a source has imported follows it
+# Imported things
 
 
-def test_what_was_imported_follows_its_source() -> None:
+def test_imported_machines_follow_their_source() -> None:
     fleet = imported(vm("a", addresses=("10.0.0.1",), macs=("m1",)), vm("b", addresses=("10.0.0.2",)))
     again = found(
         vm("a", name=MachineName("c"), addresses=("10.0.0.2",), macs=("m2",), network="blue"),
@@ -261,21 +261,21 @@ def test_what_was_imported_follows_its_source() -> None:
     )
 
 
-def test_what_a_source_does_not_say_stays() -> None:
+def test_fields_that_the_source_does_not_report_stay() -> None:
     full = vm("a", addresses=("10.0.0.1",), macs=("m1",), group=WEB, update_domain=2, tags={"a": "b"})
     fleet = imported(full)
     assert taken(fleet, found(vm("a"))) == ()
     assert taken(fleet, found(vm("a", addresses=("10.0.0.9", "10.0.0.1"), macs=("m0", "m1")))) == ()
 
 
-def test_a_machine_that_gets_another_group_begins_in_its_first_update_domain() -> None:
+def test_a_machine_that_changes_its_group_starts_in_update_domain_0() -> None:
     fleet = imported(vm("a", group=WEB, update_domain=2))
     taken(fleet, found(vm("a", group=GroupName("db"))))
     assert (fleet.machine("a").group, fleet.machine("a").update_domain) == ("db", 0)
     assert WEB not in fleet.draft.groups  # nothing is left in it
 
 
-def test_a_machine_that_an_event_names_keeps_what_its_guests_know() -> None:
+def test_a_machine_named_in_an_event_keeps_its_name_and_group() -> None:
     fleet = imported(vm("a", group=WEB))
     fleet.draft.put_group(replace(fleet.draft.groups[WEB], enabled_at=fleet.now, heard=True))
     fleet.turn()
@@ -288,7 +288,7 @@ def test_a_machine_that_an_event_names_keeps_what_its_guests_know() -> None:
     }
 
 
-def test_groups_that_a_source_lists_have_its_kind_and_domains() -> None:
+def test_listed_groups_have_the_kind_and_domains_of_the_source() -> None:
     listed = FoundGroup(name=WEB, kind=GroupKind.SCALE_SET, update_domains=3, project=ProjectName("shop"))
     fleet = imported(vm("a", group=WEB), groups=(listed,))
     group = fleet.draft.groups[WEB]
@@ -306,10 +306,10 @@ def test_groups_that_a_source_lists_have_its_kind_and_domains() -> None:
     )
 
 
-# What people declare stays theirs
+# Declared things
 
 
-def test_what_a_person_declared_is_shown_as_a_conflict_and_stays() -> None:
+def test_a_declared_field_stays_and_is_shown_as_a_conflict() -> None:
     fleet = declared("web-0", address="10.0.0.1", tags={"a": "b"})
     source = vm(
         "web-0",
@@ -332,7 +332,7 @@ def test_what_a_person_declared_is_shown_as_a_conflict_and_stays() -> None:
     )
 
 
-def test_the_word_of_a_source_is_taken_field_by_field() -> None:
+def test_take_allows_the_source_to_change_single_fields() -> None:
     fleet = declared("web-0", address="10.0.0.1", mac="m1")
     terms = replace(LIBVIRT, take=frozenset({"address", "uri"}))
     what = replace(
@@ -363,7 +363,7 @@ def test_a_declared_group_without_the_update_domain_of_a_machine_refuses_it() ->
     assert lines == ("~ group web: update-domains 5 to 8", "+ machine b on host-a")
 
 
-def test_a_machine_that_its_declared_host_does_not_have_is_named() -> None:
+def test_a_machine_that_its_declared_host_does_not_define_is_reported() -> None:
     fleet = declared("web-0")
     assert planned(fleet, found()).conflicts == (
         "machine web-0 is declared on host-a, which has no web-0: remove it (forewarn machine delete "
@@ -376,10 +376,10 @@ def test_a_machine_that_its_declared_host_does_not_have_is_named() -> None:
     assert [each for each in planned(fleet, found()).conflicts if "machine" in each] == []
 
 
-# What they take of their hosts
+# Resources
 
 
-def test_machines_and_hosts_come_with_their_resources() -> None:
+def test_resources_of_machines_and_hosts_are_imported() -> None:
     has = {"memory": HostResource(amount=64.0), "vcpus": HostResource(amount=16.0, ratio=16.0)}
     there = FoundFleet(
         machines=(vm("a", resources={"memory": 2.0, "vcpus": 1.0}),), hosts=(host(A, resources=has),)
@@ -400,7 +400,7 @@ def test_machines_and_hosts_come_with_their_resources() -> None:
     )
 
 
-def test_resources_of_other_names_and_ratios_stay() -> None:
+def test_other_resources_and_ratios_stay() -> None:
     fleet = imported(vm("a", resources={"memory": 2.0}))
     fleet.draft.put_machine(replace(fleet.machine("a"), resources={"memory": 2.0, "gpus": 1.0}))
     own = {"memory": HostResource(amount=8.0, ratio=1.5), "gpus": HostResource(amount=2.0)}
@@ -413,7 +413,7 @@ def test_resources_of_other_names_and_ratios_stay() -> None:
     assert fleet.draft.hosts[A].resources == now
 
 
-def test_resources_that_people_declare_stay_theirs() -> None:
+def test_declared_resources_stay() -> None:
     fleet = declared("a", resources={"memory": 1.0})
     seen = FoundFleet(
         machines=(vm("a", resources={"memory": 2.0}),),
@@ -429,10 +429,10 @@ def test_resources_that_people_declare_stay_theirs() -> None:
     assert fleet.machine("a").resources == {"memory": 2.0}
 
 
-# What it warns of
+# Warnings
 
 
-def test_machines_without_an_address_are_said() -> None:
+def test_machines_without_an_address_are_noted() -> None:
     there = [vm("bare"), vm("off", running=False), vm("told", addresses=("10.0.0.9",))]
     fleet = Fleet()
     way = "(forewarn machine put NAME --address ADDRESS)"
@@ -449,64 +449,64 @@ def test_machines_without_an_address_are_said() -> None:
         assert planned(fleet, found(*there)).notes == ()
 
 
-# Where machines are
+# Hosts of machines
 
 
-def test_a_machine_that_others_moved_is_followed_and_recorded() -> None:
+def test_a_move_outside_forewarn_is_followed_and_recorded() -> None:
     fleet = imported(vm("a"))
-    assert taken(fleet, found(vm("a", B))) == ("~ machine a: moved from host-a to host-b by other hands",)
+    assert taken(fleet, found(vm("a", B))) == ("~ machine a: moved from host-a to host-b outside forewarn",)
     assert (fleet.machine("a").host, fleet.machine("a").state) == (B, MachineState.RUNNING)
-    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == ["moved from host-a to host-b by other hands"]
+    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == ["moved from host-a to host-b outside forewarn"]
     assert fleet.history(Kind.MACHINE_MOVED) == ["host-a to host-b"]
 
 
-def test_a_machine_that_others_stopped_and_started_is_followed() -> None:
+def test_stops_and_starts_outside_forewarn_are_followed() -> None:
     fleet = imported(vm("a"))
-    assert taken(fleet, found(vm("a", running=False))) == ("~ machine a: stopped on host-a by other hands",)
+    assert taken(fleet, found(vm("a", running=False))) == ("~ machine a: stopped on host-a outside forewarn",)
     assert (fleet.machine("a").host, fleet.machine("a").state) == (None, MachineState.STOPPED)
     assert taken(fleet, found(vm("a", running=False))) == ()
-    assert taken(fleet, found(vm("a", B))) == ("~ machine a: started on host-b by other hands",)
+    assert taken(fleet, found(vm("a", B))) == ("~ machine a: started on host-b outside forewarn",)
     assert (fleet.machine("a").host, fleet.machine("a").state) == (B, MachineState.RUNNING)
     assert fleet.history(Kind.UNANNOUNCED_IMPACT) == [
-        "stopped on host-a by other hands",
-        "started on host-b by other hands",
+        "stopped on host-a outside forewarn",
+        "started on host-b outside forewarn",
     ]
 
 
-def test_a_machine_that_others_destroyed_leaves_the_fleet() -> None:
+def test_a_machine_destroyed_outside_forewarn_leaves_the_fleet() -> None:
     fleet = imported(vm("a"), vm("b"))
     plan = planned(fleet, found(vm("b")))
     assert (plan.removes, plan.of) == (1, 2)
-    assert taken(fleet, found(vm("b"))) == ("- machine a: destroyed by other hands",)
-    assert fleet.history(Kind.MACHINE_REMOVED) == ["destroyed by other hands"]
-    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == ["destroyed by other hands"]
+    assert taken(fleet, found(vm("b"))) == ("- machine a: destroyed outside forewarn",)
+    assert fleet.history(Kind.MACHINE_REMOVED) == ["destroyed outside forewarn"]
+    assert fleet.history(Kind.UNANNOUNCED_IMPACT) == ["destroyed outside forewarn"]
 
 
-def test_one_that_was_made_anew_takes_the_name_of_the_other() -> None:
+def test_a_recreated_machine_takes_the_name_of_the_destroyed_one() -> None:
     fleet = imported(vm("1", name=MachineName("a"), addresses=("10.0.0.1",)))
     anew = vm("2", name=MachineName("a"), addresses=("10.0.0.1",))
-    assert taken(fleet, found(anew)) == ("- machine a: destroyed by other hands", "+ machine a on host-a")
+    assert taken(fleet, found(anew)) == ("- machine a: destroyed outside forewarn", "+ machine a on host-a")
 
 
-def test_what_an_event_told_of_is_no_unannounced_impact() -> None:
+def test_a_change_that_an_event_announced_is_not_an_unannounced_impact() -> None:
     fleet = imported(vm("web-0", group=WEB))
     fleet.draft.put_group(replace(fleet.draft.groups[WEB], enabled_at=fleet.now, heard=True))
     fleet.turn()
     fleet.maintain(A, driver="external")
     assert taken(fleet, found(vm("web-0", B))) == (
-        "~ machine web-0: moved from host-a to host-b by other hands",
+        "~ machine web-0: moved from host-a to host-b outside forewarn",
     )
     assert len(fleet.history(Kind.UNANNOUNCED_IMPACT)) == 1  # before its time
     assert not fleet.draft.events_of(next(iter(fleet.draft.orders)))
     fleet.order("web-0", Action.REDEPLOY, scheduled=0, driver="external")
-    fleet.turn(20 * MINUTE)  # past NotBefore, and nobody has begun
+    fleet.turn(20 * MINUTE)  # past NotBefore, and the work has not begun
     assert taken(fleet, found(vm("web-0", A))) != ()
     assert len(fleet.history(Kind.UNANNOUNCED_IMPACT)) == 1
 
 
-def test_what_forewarn_itself_does_is_not_other_hands() -> None:
+def test_a_change_by_forewarn_is_not_an_outside_change() -> None:
     fleet = imported(vm("web-0", group=WEB))
-    order = fleet.order("web-0", Action.REDEPLOY, driver="external")  # nobody listens: it begins at once
+    order = fleet.order("web-0", Action.REDEPLOY, driver="external")  # no guest listens, so it begins at once
     assert order.steps[0].begun_at is not None
     assert taken(fleet, found(vm("web-0", B))) == ()
     assert taken(fleet, found(vm("web-0", running=False))) == ()
@@ -515,7 +515,7 @@ def test_what_forewarn_itself_does_is_not_other_hands() -> None:
 
 
 def failed(fleet: Fleet, action: Action, name: str = "web-0", **terms: Any) -> Order:
-    """An order on a machine of a group that does not listen, whose step has failed."""
+    """Place an order for a group that does not listen, and let its step fail."""
     order = fleet.order(name, action, **terms)
     fleet.fail(order.id)
     fleet.turn()
@@ -537,7 +537,7 @@ def test_a_failed_order_does_not_hide_where_its_machine_is() -> None:
         "retry it from where the machine is now, or abandon it",
     )
     moved = taken(fleet, found(vm("web-0", target, group=WEB), hosts=[A, B, C]))
-    assert moved == (f"~ machine web-0: moved from host-a to {target} by other hands",)
+    assert moved == (f"~ machine web-0: moved from host-a to {target} outside forewarn",)
     assert (fleet.machine("web-0").host, fleet.machine("web-0").state) == (target, MachineState.RUNNING)
     assert fleet.draft.orders[order.id].state is OrderState.FAILED
     (step,) = retried(fleet, order).steps
@@ -547,7 +547,7 @@ def test_a_failed_order_does_not_hide_where_its_machine_is() -> None:
     assert fleet.draft.orders[order.id].steps[0].state is StepState.DONE
 
 
-def test_a_retried_move_is_done_if_its_machine_is_where_it_was_to_go() -> None:
+def test_a_retried_move_is_done_if_the_machine_is_on_its_target() -> None:
     fleet = imported(vm("web-0", group=WEB))
     order = failed(fleet, Action.REDEPLOY)
     assert order.steps[0].target == B
@@ -559,7 +559,7 @@ def test_a_retried_move_is_done_if_its_machine_is_where_it_was_to_go() -> None:
     assert fleet.history(Kind.STEP_DONE) == ["redeploy to host-b, simulated; done already, outside forewarn"]
 
 
-def test_a_machine_that_others_move_leaves_the_failed_work_on_its_host() -> None:
+def test_a_machine_moved_outside_forewarn_leaves_a_failed_order_on_its_host() -> None:
     fleet = imported(vm("web-0", group=WEB))
     order = fleet.maintain(A, driver="simulated")
     fleet.pass_(15 * MINUTE)
@@ -571,7 +571,7 @@ def test_a_machine_that_others_move_leaves_the_failed_work_on_its_host() -> None
     assert not fleet.draft.orders[order.id].open
 
 
-def test_a_machine_that_others_recover_leaves_the_failure_of_its_host() -> None:
+def test_a_machine_recovered_outside_forewarn_leaves_the_failure_of_its_host() -> None:
     fleet = imported(vm("web-0", group=WEB))
     order = fleet.maintain(A, Action.FAIL, fenced="it is off", driver="simulated")
     fleet.fail(order.id)
@@ -582,7 +582,7 @@ def test_a_machine_that_others_recover_leaves_the_failure_of_its_host() -> None:
     assert not fleet.draft.orders[order.id].open
 
 
-def test_a_machine_that_a_failed_step_may_have_left_down_is_said_and_kept() -> None:
+def test_a_machine_down_after_a_failed_step_is_noted_and_kept() -> None:
     web, other = vm("web-0", group=WEB, addresses=("10.0.0.1",)), vm("other", addresses=("10.0.0.2",))
     fleet = imported(web, other)
     order = failed(fleet, Action.REDEPLOY)
@@ -595,10 +595,10 @@ def test_a_machine_that_a_failed_step_may_have_left_down_is_said_and_kept() -> N
         )
     assert planned(fleet, found(other, web)).notes == ()
     interventions.abandon(fleet.draft, order.id, by="ops")
-    assert taken(fleet, found(other))[0] == "- machine web-0: destroyed by other hands"
+    assert taken(fleet, found(other))[0] == "- machine web-0: destroyed outside forewarn"
 
 
-def test_what_is_ordered_for_a_machine_that_others_stop_fails_and_says_so() -> None:
+def test_an_order_for_a_machine_stopped_outside_forewarn_fails_with_a_reason() -> None:
     fleet = imported(vm("web-0", group=WEB))
     fleet.draft.put_group(replace(fleet.draft.groups[WEB], enabled_at=fleet.now, heard=True))
     fleet.turn()
@@ -616,7 +616,7 @@ def test_what_is_ordered_for_a_machine_that_others_stop_fails_and_says_so() -> N
     assert retried(fleet, order).steps[0].state is StepState.RUNNING
 
 
-def test_an_eviction_is_done_if_others_stop_its_machine() -> None:
+def test_an_eviction_is_done_if_its_machine_is_stopped_outside_forewarn() -> None:
     fleet = imported(vm("web-0", group=WEB))
     fleet.draft.put_machine(replace(fleet.machine("web-0"), priority=Priority.SPOT))
     fleet.turn()
@@ -626,7 +626,7 @@ def test_an_eviction_is_done_if_others_stop_its_machine() -> None:
     assert fleet.draft.orders[order.id].steps[0].state is StepState.DONE
 
 
-def test_a_retried_start_is_done_if_others_started_its_machine() -> None:
+def test_a_retried_start_is_done_if_the_machine_was_started_outside_forewarn() -> None:
     """A second start could run it on two hosts."""
     fleet = imported(vm("web-0", group=WEB))
     taken(fleet, found(vm("web-0", running=False, group=WEB)))
@@ -637,7 +637,7 @@ def test_a_retried_start_is_done_if_others_started_its_machine() -> None:
     assert (step.state, fleet.machine("web-0").host) == (StepState.DONE, other)
 
 
-def test_what_was_seen_before_forewarn_did_something_is_too_old() -> None:
+def test_a_report_from_before_a_change_by_forewarn_is_stale() -> None:
     fleet = imported(vm("web-0", group=WEB))
     moved, off = (planned(fleet, found(each)) for each in (vm("web-0", B), vm("web-0", running=False)))
     fleet.order("web-0", Action.RESTART, driver="external")
@@ -649,7 +649,7 @@ def test_what_was_seen_before_forewarn_did_something_is_too_old() -> None:
     assert applying.apply(fleet.draft, moved.part, by="test") == ()
 
 
-def test_what_people_declare_while_a_source_is_asked_counts() -> None:
+def test_declarations_made_while_the_source_is_asked_count() -> None:
     fleet = imported(vm("a", mobility=Mobility.NONE))
     before = fleet.draft
     fleet.turn()
@@ -660,7 +660,7 @@ def test_what_people_declare_while_a_source_is_asked_counts() -> None:
     assert plan.conflicts == ("machine a: mobility is cold, libvirt has live (--take mobility)",)
 
 
-def test_what_was_moved_or_added_while_a_source_is_asked_is_not_taken_for_other_hands() -> None:
+def test_moves_and_additions_while_the_source_is_asked_are_not_outside_changes() -> None:
     fleet = imported(vm("a"), vm("b"))
     before = fleet.draft
     fleet.turn()
@@ -671,19 +671,19 @@ def test_what_was_moved_or_added_while_a_source_is_asked_is_not_taken_for_other_
     assert (plan.part.seen, plan.removes) == ((), 0)
 
 
-def test_a_machine_is_not_believed_to_be_on_a_host_that_failed() -> None:
+def test_a_machine_is_not_followed_to_a_failed_host() -> None:
     fleet = imported(vm("a"))
     fleet.draft.put_host(replace(fleet.draft.hosts[B], state=HostState.FAILED))
     assert taken(fleet, found(vm("a", B))) == ()
 
 
-def test_a_place_that_is_kept_for_a_machine_is_no_move() -> None:
+def test_a_machine_on_its_reserved_host_was_not_moved() -> None:
     fleet = imported(vm("a"))
     fleet.draft.put_machine(replace(fleet.machine("a"), bound_for=B))
     assert taken(fleet, found(vm("a", B))) == ()
 
 
-def test_a_machine_on_its_way_is_neither_a_duplicate_nor_moved() -> None:
+def test_a_migrating_machine_is_neither_a_duplicate_nor_moved() -> None:
     fleet = imported(vm("a"))
     sides = found(vm("a", moving=True), vm("a", B, running=False, moving=True))
     plan = planned(fleet, sides)
@@ -692,23 +692,23 @@ def test_a_machine_on_its_way_is_neither_a_duplicate_nor_moved() -> None:
     assert (new.part.machines, new.notes) == ((), ("machine a is being moved: left as it is",))
 
 
-def test_a_machine_that_runs_twice_is_said_and_left() -> None:
+def test_a_machine_that_runs_twice_is_noted_and_not_changed() -> None:
     fleet = imported(vm("a"))
     plan = planned(fleet, found(vm("a"), vm("a", B)))
     assert plan.part == FleetChange()
     assert plan.notes == ("machine a (a) runs on host-a and host-b at once: left as it is; stop one of them",)
 
 
-def test_a_machine_is_where_it_runs_though_another_host_knows_it() -> None:
+def test_a_machine_is_on_the_host_that_runs_it() -> None:
     fleet = imported(vm("a", B), vm("a", running=False))
     assert fleet.machine("a").host == B
     assert taken(fleet, found(vm("a", A, running=False), vm("a", B))) == ()
     assert taken(fleet, found(vm("a", A, running=False), vm("a", B, running=False))) == (
-        "~ machine a: stopped on host-b by other hands",
+        "~ machine a: stopped on host-b outside forewarn",
     )
 
 
-def test_a_machine_that_is_off_and_that_two_hosts_know_differently_stays_as_it_was() -> None:
+def test_a_stopped_machine_that_two_hosts_define_is_not_changed() -> None:
     fleet = imported(vm("1", B, name=MachineName("b")))
     both = found(
         vm("1", A, name=MachineName("a"), running=False), vm("1", B, name=MachineName("b"), running=False)
@@ -718,7 +718,7 @@ def test_a_machine_that_is_off_and_that_two_hosts_know_differently_stays_as_it_w
     assert taken(fleet, both) == ()
 
 
-def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said() -> None:
+def test_an_unreachable_host_removes_nothing_and_is_noted() -> None:
     fleet = imported(vm("a"), vm("b", B), vm("c", running=False))
     plan = planned(fleet, found(hosts=[A], unreachable={B: "no route"}))
     assert plan.part == FleetChange()
@@ -728,18 +728,18 @@ def test_a_host_that_cannot_be_reached_removes_nothing_and_is_said() -> None:
     )
 
 
-def test_only_a_source_that_tells_of_everything_removes_hosts_and_what_they_carried() -> None:
+def test_only_a_complete_report_removes_hosts_and_their_machines() -> None:
     fleet = imported(vm("a", group=WEB), vm("b", B))
     assert taken(fleet, found(vm("b", B), hosts=[B])) == ()
     whole = replace(LIBVIRT, whole=True)
     assert taken(fleet, found(vm("b", B), hosts=[B]), whole) == (
-        "- machine a: destroyed by other hands",
+        "- machine a: destroyed outside forewarn",
         "- group web",
         "- host host-a",
     )
 
 
-def test_another_source_is_left_alone() -> None:
+def test_things_of_another_source_are_not_changed() -> None:
     fleet = imported(vm("a"))
     other = replace(LIBVIRT, source="cloud", whole=True)
     plan = planned(fleet, found(hosts=[]), other)
@@ -749,7 +749,7 @@ def test_another_source_is_left_alone() -> None:
     )
 
 
-# Whatever is found
+# Properties
 
 IDS = st.sampled_from(["1", "2", "3", "4"])
 MACHINES = st.builds(
@@ -799,9 +799,7 @@ TERMS = st.builds(
 
 @settings(max_examples=40)
 @given(FOUND, FOUND, TERMS)
-def test_importing_twice_changes_nothing_the_second_time(
-    first: FoundFleet, then: FoundFleet, terms: ImportTerms
-) -> None:
+def test_importing_again_changes_nothing(first: FoundFleet, then: FoundFleet, terms: ImportTerms) -> None:
     fleet = declared("1", address="10.0.0.2", source=PUT)
     taken(fleet, first, terms)
     taken(fleet, then, terms)
@@ -817,7 +815,7 @@ def test_importing_twice_changes_nothing_the_second_time(
         assert own.kind is GroupKind.STANDALONE or each.update_domain < own.update_domains
 
 
-def test_two_hosts_that_disagree_about_the_group_of_a_machine_rename_none() -> None:
+def test_hosts_that_disagree_about_a_group_rename_none() -> None:
     off = FoundMachine(vm_id=MachineId("2"), name="a", host=A, running=False, group=WEB)
     found = FoundFleet(
         machines=(off, replace(off, host=B, group=_CALLED_WEB[1].name)),
@@ -832,7 +830,7 @@ def test_two_hosts_that_disagree_about_the_group_of_a_machine_rename_none() -> N
 
 @settings(max_examples=40)
 @given(FOUND, FOUND)
-def test_declared_fields_survive_whatever_is_found(first: FoundFleet, then: FoundFleet) -> None:
+def test_declared_fields_survive_every_import(first: FoundFleet, then: FoundFleet) -> None:
     fleet = declared("1", address="10.0.0.2", mac="mine", tags={"kept": "yes"})
     before = fleet.machine("1")
     for each in (first, then):
@@ -842,7 +840,7 @@ def test_declared_fields_survive_whatever_is_found(first: FoundFleet, then: Foun
     assert replace(after, **place) == before  # type: ignore[arg-type]
 
 
-def test_where_no_host_can_be_reached_nothing_is_made() -> None:
+def test_an_import_without_reachable_hosts_creates_nothing() -> None:
     plan = importing.plan(Fleet().draft, FoundFleet(unreachable={A: "no route to host"}), LIBVIRT)
     assert (plan.part, plan.notes) == (FleetChange(), ("host host-a cannot be reached: no route to host",))
 
@@ -850,20 +848,20 @@ def test_where_no_host_can_be_reached_nothing_is_made() -> None:
 @pytest.mark.parametrize(
     ("called", "name"), [(".", "unnamed"), ("..", "unnamed"), ("-.-", "unnamed"), ("-x", "x"), ("...", "...")]
 )
-def test_no_machine_is_imported_by_a_name_that_paths_drop(called: str, name: str) -> None:
+def test_no_machine_is_imported_with_a_name_that_paths_drop(called: str, name: str) -> None:
     assert fit_name(called) == name
 
 
-def test_what_paths_and_commands_would_misread_is_awkward() -> None:
+def test_names_that_paths_or_commands_misread_are_awkward() -> None:
     awkward = [each for each in ("", ".", "..", "-x", "x-", "a.b", "...") if is_unsafe_name(each)]
     assert awkward == ["", ".", "..", "-x"]
 
 
 @pytest.mark.parametrize(("called", "name"), [("..", "unnamed"), ("-x", "x")])
-def test_an_import_warns_of_a_name_that_it_changes(called: str, name: str) -> None:
+def test_an_import_notes_a_name_that_it_changes(called: str, name: str) -> None:
     machine = FoundMachine(
         vm_id=MachineId("0" * 8 + "-0000-0000-0000-" + "0" * 12), name=called, host=A, running=True
     )
-    assert tidied(FoundFleet(machines=(machine,))).notes == (
-        f'machine "{called}" cannot be called so: it is imported as {name}',
+    assert normalized(FoundFleet(machines=(machine,))).notes == (
+        f'machine "{called}" has an invalid name: it is imported as {name}',
     )

@@ -1,4 +1,4 @@
-"""One host, group or project at a time: who speaks for it then, and what is refused."""
+"""Putting one host, group or project: its source afterwards, and errors."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,8 +18,7 @@ from forewarn.core.basic_types import (
     ProjectName,
 )
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import fleet_changes
-from forewarn.core.fleet import applying
+from forewarn.core.fleet import applying, fleet_changes
 from forewarn.core.model.declaration import GroupSpec, HostSpec
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine, confirmed, together
 from forewarn.core.model.group import GroupPolicy
@@ -43,11 +42,13 @@ def put_group(fleet: Fleet, wanted: GroupSpec, *, new: bool = False) -> tuple[st
     return applying.apply(fleet.draft, part, by="test")
 
 
-def test_what_is_new_is_its_putters() -> None:
+def test_a_new_object_has_the_source_put() -> None:
     fleet = made()
     new = HostName("gpu")
     assert fleet_changes.host_part(None, HostSpec(name=new)).machines == ()
-    lines = applying.apply(fleet.draft, fleet_changes.host_part(None, HostSpec(name=new, bare_metal=True)), by="test")
+    lines = applying.apply(
+        fleet.draft, fleet_changes.host_part(None, HostSpec(name=new, bare_metal=True)), by="test"
+    )
     assert lines == ("+ host gpu", "+ machine gpu on gpu")
     own = next(each for each in fleet.draft.machines.values() if each.name == "gpu")
     assert (fleet.draft.hosts[new].source, own.source, own.mobility) == (PUT, PUT, Mobility.NONE)
@@ -57,7 +58,7 @@ def test_what_is_new_is_its_putters() -> None:
 
 
 @pytest.mark.parametrize(("source", "then"), [(DECLARED, DECLARED), (PUT, PUT), ("libvirt", PUT)])
-def test_who_changes_what_a_source_says_speaks_for_it(source: str, then: str) -> None:
+def test_putting_a_change_makes_put_the_source(source: str, then: str) -> None:
     fleet = made()
     host = replace(fleet.draft.hosts[HOST], source=source)
     same = HostSpec(name=HOST, source=source)
@@ -87,7 +88,7 @@ def test_a_group_takes_its_machines_to_another_project() -> None:
         (group(policy=GroupPolicy(budget=2)), Conflict, "policy.budget: expected fewer than its 2 machines"),
     ],
 )
-def test_a_group_that_cannot_be_so_is_refused(wanted: GroupSpec, kind: type[Exception], said: str) -> None:
+def test_an_invalid_group_is_refused(wanted: GroupSpec, kind: type[Exception], said: str) -> None:
     with pytest.raises(kind) as refused:
         put_group(made(), wanted)
     assert str(refused.value).startswith(f'group "web": {said}')
@@ -100,21 +101,21 @@ def test_a_project_with_a_group_is_not_dropped() -> None:
         applying.apply(fleet.draft, fleet_changes.FleetChange(removed_projects=(DEFAULT_PROJECT,)), by="test")
 
 
-# What several hosts say
+# Inventories of several hosts
 
 
 def vm(id_: str) -> FoundMachine:
     return FoundMachine(vm_id=MachineId(id_), name=MachineName(id_), host=HOST, running=True)
 
 
-def test_the_answers_of_hosts_are_put_together() -> None:
+def test_the_inventories_of_hosts_are_merged() -> None:
     silent = FoundFleet(unreachable={HostName("b"): "no route"}, notes=("odd",))
     whole = together([FoundFleet(machines=(vm("1"),), groups=(FoundGroup(name=WEB),)), silent])
     assert (len(whole.machines), len(whole.groups), whole.notes) == (1, 1, ("odd",))
     assert whole.unreachable == {"b": "no route"}
 
 
-def test_what_a_second_look_finds_was_on_its_way() -> None:
+def test_machines_found_in_a_second_look_were_moving() -> None:
     first, second = FoundFleet(machines=(vm("1"),)), FoundFleet(machines=(vm("1"), vm("2")))
     seen = confirmed(first, replace(second, unreachable={HOST: "gone"}))
     assert [(each.vm_id, each.moving) for each in seen.machines] == [("1", False), ("2", True)]

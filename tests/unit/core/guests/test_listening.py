@@ -19,7 +19,7 @@ DAY = POLICY.idle_after + POLICY.save_activity_every
 
 
 def away(begins: timedelta, ends: timedelta) -> Absence:
-    """An absence that began and ended so long after noon."""
+    """Make an absence; both times are counted from noon."""
     return Absence(since=NOON + begins, until=NOON + ends)
 
 
@@ -32,7 +32,7 @@ def test_the_first_poll_enables_a_group_and_the_next_changes_nothing() -> None:
     assert fleet.history(Kind.GROUP_ENABLED) == [""]
 
 
-def test_a_group_that_is_disabled_is_enabled_by_its_next_poll() -> None:
+def test_the_next_poll_enables_a_disabled_group() -> None:
     fleet = Fleet(machine("web-0"))
     silent = listening.disable(fleet.draft, fleet.draft.groups[WEB], policy=POLICY)
     assert (silent.enabled, silent.ready_at) == (False, None)
@@ -40,7 +40,7 @@ def test_a_group_that_is_disabled_is_enabled_by_its_next_poll() -> None:
     assert listening.enable(fleet.draft, silent, policy=POLICY).enabled
 
 
-def test_without_absences_a_day_passes_as_it_is() -> None:
+def test_without_absences_a_group_is_idle_after_a_day() -> None:
     assert listening.idle_at(NOON, (), policy=POLICY) == NOON + DAY
     assert listening.idle_cutoff(NOON + DAY, (), policy=POLICY) == NOON
 
@@ -56,11 +56,11 @@ def test_without_absences_a_day_passes_as_it_is() -> None:
     ],
     ids=["long", "several", "begun before", "over before", "afterwards"],
 )
-def test_an_absence_does_not_count(absences: list[Absence], later: timedelta) -> None:
+def test_an_absence_does_not_count_as_idle_time(absences: list[Absence], later: timedelta) -> None:
     assert listening.idle_at(NOON, absences, policy=POLICY) == NOON + DAY + later
 
 
-def test_who_is_silent_after_an_absence_was_last_active_so_much_earlier() -> None:
+def test_an_absence_moves_the_required_last_activity_back() -> None:
     absences = [away(HOUR, 3 * HOUR), away(5 * HOUR, 29 * HOUR)]
     assert listening.idle_cutoff(NOON + DAY + 26 * HOUR, absences, policy=POLICY) == NOON
     long_ago = [away(-2 * HOUR, -HOUR)]
@@ -72,7 +72,7 @@ spans = st.integers(1, 40 * 3600).map(lambda seconds: timedelta(seconds=seconds)
 
 @st.composite
 def stretches(draw: st.DrawFn) -> list[Absence]:
-    """Absences one after another, that began at noon at the earliest."""
+    """Draw consecutive absences, none of which began before noon."""
     moment, found = timedelta(), []
     for present, absent in draw(st.lists(st.tuples(spans, spans), max_size=5)):
         found.append(away(moment + present, moment + present + absent))
@@ -81,7 +81,7 @@ def stretches(draw: st.DrawFn) -> list[Absence]:
 
 
 @given(stretches(), spans, spans)
-def test_a_group_is_silent_exactly_from_the_moment_that_is_forecast(
+def test_a_group_becomes_idle_exactly_at_the_forecast_time(
     absences: list[Absence], active: timedelta, passed: timedelta
 ) -> None:
     last_active = NOON + active
@@ -98,7 +98,7 @@ def kept(absences: list[Absence]) -> tuple[Absence, ...]:
 
 
 @given(stretches())
-def test_what_is_kept_forecasts_as_everything_would(absences: list[Absence]) -> None:
+def test_the_kept_absences_give_the_same_forecast_as_all(absences: list[Absence]) -> None:
     if not absences:
         return
     now, far_apart = (
@@ -115,16 +115,16 @@ def test_what_is_kept_forecasts_as_everything_would(absences: list[Absence]) -> 
         )
 
 
-def test_absences_that_no_silence_reaches_back_to_are_forgotten() -> None:
+def test_absences_older_than_the_idle_time_are_dropped() -> None:
     assert kept([away(HOUR, 2 * HOUR), away(40 * HOUR, 41 * HOUR)]) == (away(40 * HOUR, 41 * HOUR),)
 
 
-def test_a_service_that_comes_and_goes_is_away_all_the_time() -> None:
+def test_brief_presences_merge_the_absences_around_them() -> None:
     flapping = [away(number * 2 * MINUTE, number * 2 * MINUTE + 90 * SECOND) for number in range(10)]
     assert kept(flapping) == (away(timedelta(), 18 * MINUTE + 90 * SECOND),)
 
 
-def test_a_bounded_number_is_kept_and_none_of_them_counts() -> None:
+def test_at_most_a_fixed_number_of_absences_is_kept() -> None:
     often = [away(number * 10 * MINUTE, number * 10 * MINUTE + 2 * MINUTE) for number in range(130)]
     found = kept(often)
     assert len(found) == MOST_ABSENCES
@@ -134,7 +134,7 @@ def test_a_bounded_number_is_kept_and_none_of_them_counts() -> None:
     )
 
 
-def test_brief_absences_are_kept_as_they_were_and_are_no_silence() -> None:
+def test_brief_absences_are_not_merged_and_count_as_idle_time() -> None:
     brief = [away(number * MINUTE, number * MINUTE + 20 * SECOND) for number in range(3)]
     long = away(3 * MINUTE, 5 * MINUTE)
     found = kept([*brief, long, away(5 * MINUTE + SECOND, 5 * MINUTE + 4 * SECOND)])

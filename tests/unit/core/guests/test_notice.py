@@ -1,4 +1,4 @@
-"""What counts as told in time, what as late, what as never; and how long the impact was."""
+"""Notice that is kept, late or never received, and the impact of work."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ def event(
     started: timedelta | None = 15 * MINUTE,
     approved: bool = False,
 ) -> Event:
-    """Make an event that was announced at noon."""
+    """Make an event that is announced at noon."""
     return Event(
         id=EventId("E"),
         number=1,
@@ -60,19 +60,19 @@ def event(
 
 
 def one(shown: Event, after: timedelta | None, *absences: Absence) -> MachineNotice:
-    """Return the notice of the only machine, which was sent the event so long after noon."""
+    """Return the notice of the only machine; the time when it received the event is counted from noon."""
     sent = {} if after is None else {MachineId("id of a"): NOON + after}
     (only,) = by_machine(shown, sent, absences=absences)
     return only
 
 
 def away(since: timedelta, until: timedelta) -> Absence:
-    """Make a stretch in which guests could not see events, counted from noon."""
+    """Make an absence of the server; both times are counted from noon."""
     return Absence(since=NOON + since, until=NOON + until)
 
 
 @pytest.mark.parametrize("after", [timedelta(), 10 * MINUTE, 15 * MINUTE, 16 * MINUTE])
-def test_a_machine_that_polls_late_was_not_told_late(after: timedelta) -> None:
+def test_a_machine_that_polls_late_did_not_get_late_notice(after: timedelta) -> None:
     got = one(event(), after)
     assert (got.notice, got.late, got.never) == (max(15 * MINUTE - after, timedelta()), False, False)
 
@@ -93,7 +93,7 @@ def test_a_machine_that_polls_late_was_not_told_late(after: timedelta) -> None:
         (timedelta(days=7), away(timedelta(), timedelta(days=7) - 59 * MINUTE), True),
     ],
 )
-def test_notice_is_late_if_the_service_was_away_for_more_than_a_tolerance(
+def test_notice_is_late_if_the_server_was_away_longer_than_the_tolerance(
     notice: timedelta, absence: Absence, late: bool
 ) -> None:
     shown = event(notice=notice, started=notice)
@@ -103,7 +103,7 @@ def test_notice_is_late_if_the_service_was_away_for_more_than_a_tolerance(
     assert (got.late, got.never) == (late, not late)
 
 
-def test_a_machine_that_was_told_in_time_was_so_though_the_service_was_away_later() -> None:
+def test_a_later_absence_does_not_make_notice_late() -> None:
     got = one(event(), 30 * SECOND, away(MINUTE, 14 * MINUTE))
     assert (got.notice, got.late) == (14 * MINUTE + 30 * SECOND, False)
 
@@ -114,25 +114,25 @@ def test_absences_add_up() -> None:
     assert one(event(), None, short, away(3 * MINUTE, 3 * MINUTE + 15 * SECOND)).late
 
 
-def test_an_approval_gives_up_the_rest_of_the_notice() -> None:
+def test_an_approval_waives_the_rest_of_the_notice() -> None:
     early = event(started=2 * SECOND, approved=True)
     assert one(early, SECOND) == MachineNotice(
         machine=MachineName("a"), sent_at=NOON + SECOND, notice=SECOND, late=False
     )
 
 
-def test_a_peers_approval_before_the_machine_polled_is_no_lateness() -> None:
+def test_an_approval_of_a_peer_before_the_machine_polled_is_not_late_notice() -> None:
     early = event(started=2 * SECOND, approved=True)
     got = one(early, 3 * SECOND, away(timedelta(), SECOND))
     assert (got.notice, got.late) == (timedelta(), False)
 
 
-def test_an_event_that_began_early_was_approved_though_the_machine_that_did_so_has_left() -> None:
+def test_an_early_start_counts_as_approved_after_the_approver_left() -> None:
     early = event("a", started=2 * SECOND)
     assert (early.approved, one(early, SECOND, away(timedelta(), SECOND)).late) == (False, False)
 
 
-def test_once_an_event_is_judged_what_was_judged_stays() -> None:
+def test_a_judged_event_is_not_judged_again() -> None:
     judged = replace(event(), judged=True)
     assert not one(judged, None, away(timedelta(), 14 * MINUTE)).late
     (resource,) = judged.resources
@@ -145,7 +145,7 @@ def test_a_late_start_adds_to_the_notice() -> None:
     )
 
 
-def test_before_the_start_nobody_is_late() -> None:
+def test_notice_is_not_late_before_the_start() -> None:
     got = one(event(started=None), 14 * MINUTE)
     assert got == MachineNotice(machine=MachineName("a"), sent_at=NOON + 14 * MINUTE)
 
@@ -156,7 +156,7 @@ def test_an_event_that_is_born_started_promised_nothing() -> None:
     assert summary([(born, by_machine(born, {}))]) == NoticeSummary()
 
 
-def test_an_event_that_was_approved_when_it_was_announced_promised_nothing() -> None:
+def test_an_event_that_starts_when_it_is_announced_promised_nothing() -> None:
     at_once = event(started=timedelta(), approved=True)
     assert one(at_once, SECOND).late is False
     assert summary([(at_once, by_machine(at_once, {}))]) == NoticeSummary()
@@ -166,7 +166,7 @@ def test_machines_are_named_in_the_order_of_the_document() -> None:
     assert [each.machine for each in by_machine(event("b", "A", "c"), {})] == ["A", "b", "c"]
 
 
-def test_the_sum_has_the_least_notice_and_counts_who_was_late_or_never_told() -> None:
+def test_a_summary_has_the_least_notice_and_counts_late_and_never() -> None:
     first, second = event("a", "b", "c"), event("d", started=None)
     sent = {MachineId("id of a"): NOON + 22 * SECOND, MachineId("id of b"): NOON + 10 * MINUTE}
     summed = summary([(first, by_machine(first, sent)), (second, by_machine(second, {}))])
@@ -175,7 +175,7 @@ def test_the_sum_has_the_least_notice_and_counts_who_was_late_or_never_told() ->
     assert summary([(first, told)]) == NoticeSummary(least=5 * MINUTE, late=2, never=0, so_far=True)
 
 
-def test_what_is_summed_of_events_that_are_listed_is_so_only_until_they_are_judged() -> None:
+def test_the_summary_of_a_listed_event_is_preliminary_until_it_is_judged() -> None:
     shown = event()
     for changed, so_far in ((shown, True), (replace(shown, judged=True), False), (over(shown), False)):
         summed = summary([(changed, by_machine(changed, {}))])
@@ -186,19 +186,19 @@ def over(shown: Event) -> Event:
     return replace(shown, ended_at=NOON + 30 * MINUTE)
 
 
-def test_an_event_by_itself_has_a_sum_once_a_promise_of_it_fell_due() -> None:
+def test_one_event_has_a_summary_once_its_promise_fell_due() -> None:
     shown = event()
     assert summary_of(shown, by_machine(shown, {})) == NoticeSummary(never=1, so_far=True)
     coming = event(started=None)
     assert summary_of(coming, by_machine(coming, {})) is None
 
 
-def test_a_recommendation_disturbs_nobody() -> None:
+def test_a_recommendation_has_no_impact() -> None:
     hint = replace(event(), type=EventType.SPOT_REBALANCE_RECOMMENDATION)
     assert impact(order(step("a", 0, 4)), hint) is None
 
 
-def test_nothing_is_summed_of_events_that_never_started() -> None:
+def test_events_that_never_started_have_no_summary() -> None:
     gone = replace(event(started=None), ended_at=NOON + MINUTE)
     assert summary([(gone, by_machine(gone, {}))]) == NoticeSummary()
 
@@ -233,28 +233,28 @@ def order(*steps: Step) -> Order:
     )
 
 
-def test_the_impact_is_that_of_the_machine_disturbed_for_longest() -> None:
+def test_the_impact_is_the_longest_of_all_machines() -> None:
     worked = order(step("a", 0, 4), step("b", 2, 9), step("other", 0, 60))
     assert impact(worked, event("a", "b")) == 7 * SECOND
 
 
-def test_the_impact_is_not_known_while_a_step_runs() -> None:
+def test_the_impact_is_unknown_while_a_step_runs() -> None:
     worked = order(step("a", 0, 4), step("b", 2, None, StepState.RUNNING))
     assert impact(worked, event("a", "b")) is None
 
 
-def test_a_step_that_never_began_disturbed_nobody() -> None:
+def test_a_step_that_never_began_has_no_impact() -> None:
     worked = order(step("a", 0, 4), step("b", None, 5, StepState.MOOT))
     assert impact(worked, event("a", "b")) == 4 * SECOND
     assert impact(worked, event("b")) is None
 
 
-def test_of_an_event_that_is_forgotten_nobody_counts_as_not_told() -> None:
+def test_a_forgotten_event_counts_no_machine_as_never_notified() -> None:
     assert len(by_machine(event("web-0"), {})) == 1
     assert by_machine(replace(event("web-0"), forgotten=True), {}) == ()
 
 
-def test_where_a_driver_has_measured_the_time_away_that_is_the_impact() -> None:
+def test_the_impact_measured_by_a_driver_wins() -> None:
     worked = order(replace(step("a", 0, 40), impact=0.3), step("b", 0, 2))
     assert impact(worked, event("a")) == 0.3 * SECOND
     assert [each.away for each in by_machine(event("a", "b"), {}, worked)] == [0.3 * SECOND, None]

@@ -1,4 +1,4 @@
-"""The kind of time that a store lives in."""
+"""The clock of a store, and the slew of service time."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -32,7 +32,7 @@ SYSTEM, TURNED = TimeKind.SYSTEM, TimeKind.TURNED
         (TURNED, -DAY, TURNED),
     ],
 )
-def test_a_store_is_what_it_says_and_an_older_one_was_turned_if_it_is_ahead(
+def test_a_store_without_a_clock_kind_was_advanced_if_it_is_ahead(
     saved: TimeKind | None, ahead: timedelta, kind: TimeKind
 ) -> None:
     assert clock_kind(saved, ahead=ahead) is kind
@@ -48,7 +48,7 @@ def test_a_store_is_what_it_says_and_an_older_one_was_turned_if_it_is_ahead(
         (SYSTEM, DAY, True),
     ],
 )
-def test_turned_time_that_is_ahead_cannot_become_the_systems(
+def test_a_store_with_an_advanced_clock_cannot_switch_to_the_system_clock(
     kind: TimeKind, ahead: timedelta, can: bool
 ) -> None:
     assert can_use_system_clock(kind, ahead=ahead) is can
@@ -69,14 +69,14 @@ SLEW = Slew(at=NOON + 3 * HOUR, system=NOON)
         (9 * HOUR, 9 * HOUR),
     ],
 )
-def test_service_time_that_is_ahead_goes_on_at_half_speed_until_it_meets_the_systems(
+def test_service_time_that_is_ahead_runs_at_half_speed_until_it_meets_the_system_clock(
     system: timedelta, service: timedelta
 ) -> None:
     assert SLEW.to_service(NOON + system) == NOON + service
     assert SLEW.to_system(NOON + service) == NOON + system
 
 
-def test_service_time_that_is_too_far_ahead_stays_so() -> None:
+def test_service_time_that_is_too_far_ahead_runs_at_full_speed() -> None:
     far = Slew(at=NOON + LARGEST_SLEW + SECOND, system=NOON)
     assert far.to_service(NOON + DAY) == far.at + DAY
     assert far.to_system(far.at + 100 * DAY) == NOON + 100 * DAY
@@ -91,7 +91,7 @@ def test_service_time_slows_down_while_it_is_ahead_but_not_for_weeks(ahead: time
 
 
 @given(ahead=st.integers(0, 10**13), moments=st.lists(st.integers(-(10**13), 10**13), min_size=2, max_size=2))
-def test_both_times_go_on_and_each_tells_the_other(ahead: int, moments: list[int]) -> None:
+def test_converting_between_the_clocks_is_monotonic_and_reversible(ahead: int, moments: list[int]) -> None:
     slew = Slew(at=NOON + timedelta(microseconds=ahead), system=NOON)
     first, last = (NOON + timedelta(microseconds=each) for each in sorted(moments))
     assert slew.to_service(first) <= slew.to_service(last)

@@ -1,4 +1,4 @@
-"""Groups that a source calls the same: each keeps the name that it has, whatever others are called."""
+"""Groups of the same name in a source: each keeps its present name in forewarn."""
 
 from forewarn.core.basic_types import GroupName, HostName, MachineId, MachineName, ProjectName
 from forewarn.core.fleet import applying, importing
@@ -29,7 +29,7 @@ def vm(name: str, of: FoundGroup | None, project: str = "shop") -> FoundMachine:
 
 
 def imported(fleet: Fleet, *machines: FoundMachine, groups: tuple[FoundGroup, ...]) -> dict[str, str]:
-    """Import what was found; return the groups that machines are in then."""
+    """Import a fleet; return the group of each machine afterwards."""
     found = FoundFleet(machines=machines, groups=groups, hosts=(FoundHost(name=HOST),))
     fleet.turn()
     part = importing.plan(fleet.draft, found, ImportTerms(source="openstack")).part
@@ -42,44 +42,44 @@ MY_GROUP, THEIR_GROUP = group(MINE), group(OTHERS, "rival")
 WEB, THEIRS = vm("web", MY_GROUP), vm("theirs", THEIR_GROUP, "rival")
 
 
-def test_a_group_is_called_as_its_source_calls_it() -> None:
+def test_a_group_gets_its_name_in_the_source() -> None:
     assert imported(Fleet(), WEB, groups=(MY_GROUP,)) == {"web": "db"}
 
 
-def test_groups_of_one_name_that_are_new_are_told_apart() -> None:
+def test_new_groups_of_the_same_name_get_unique_names() -> None:
     both = imported(Fleet(), WEB, THEIRS, groups=(MY_GROUP, THEIR_GROUP))
     assert both == {"web": "db-1", "theirs": "db-2"}
 
 
-def test_nobody_renames_anothers_group_by_making_one_of_the_same_name() -> None:
+def test_creating_a_group_of_the_same_name_renames_no_other_group() -> None:
     fleet = Fleet()
     imported(fleet, WEB, groups=(MY_GROUP,))
     both = imported(fleet, WEB, THEIRS, groups=(MY_GROUP, THEIR_GROUP))
     assert both == {"web": "db", "theirs": "db-2"}
 
 
-def test_nobody_renames_anothers_group_by_removing_one_of_the_same_name() -> None:
+def test_removing_a_group_of_the_same_name_renames_no_other_group() -> None:
     fleet = Fleet()
     imported(fleet, WEB, THEIRS, groups=(MY_GROUP, THEIR_GROUP))
     assert imported(fleet, WEB, groups=(MY_GROUP,)) == {"web": "db-1"}
 
 
-def test_of_two_groups_in_one_project_the_one_whose_machines_are_there_keeps_the_name() -> None:
+def test_among_groups_of_one_project_the_one_with_known_machines_keeps_the_name() -> None:
     fleet, second = Fleet(), group(OTHERS)
     imported(fleet, WEB, groups=(MY_GROUP,))
     more = vm("more", second)
     assert imported(fleet, more, WEB, groups=(second, MY_GROUP)) == {"web": "db", "more": "db-2"}
 
 
-def test_a_group_whose_servers_are_all_new_is_called_as_before_in_its_project() -> None:
+def test_a_group_with_new_servers_only_keeps_its_name_in_its_project() -> None:
     fleet, second = Fleet(), group(OTHERS)
     imported(fleet, WEB, groups=(MY_GROUP,))
     new = vm("new", second)
-    after = imported(fleet, new, groups=(second,))  # all servers of the group were made anew
+    after = imported(fleet, new, groups=(second,))  # all servers of the group were recreated
     assert after["new"] == "db"
 
 
-def test_servers_do_not_get_into_a_group_of_another_project_that_is_called_so() -> None:
+def test_servers_do_not_join_another_projects_group_of_the_same_name() -> None:
     fleet = Fleet()
     named_so = FoundGroup(name=GroupName("db"), project=ProjectName("rival"))
     imported(fleet, vm("theirs", named_so, "rival"), groups=(named_so,))
@@ -87,7 +87,7 @@ def test_servers_do_not_get_into_a_group_of_another_project_that_is_called_so() 
     assert after == {"theirs": "db", "web": "db-1"}
 
 
-def test_a_name_that_machines_alone_use_does_not_make_a_group_of_another_project() -> None:
+def test_a_group_that_only_machines_name_is_not_created_for_another_project() -> None:
     named_so = FoundGroup(name=GroupName("db"), project=ProjectName("rival"))
     fleet = Fleet()
     after = imported(
@@ -98,7 +98,7 @@ def test_a_name_that_machines_alone_use_does_not_make_a_group_of_another_project
     assert fleet.draft.groups[GroupName("db")].project == "shop"
 
 
-def test_importing_twice_changes_no_name() -> None:
+def test_importing_again_changes_no_name() -> None:
     fleet = Fleet()
     first = imported(fleet, WEB, THEIRS, groups=(MY_GROUP, THEIR_GROUP))
     assert imported(fleet, WEB, THEIRS, groups=(MY_GROUP, THEIR_GROUP)) == first

@@ -1,4 +1,4 @@
-"""The planner of rollouts: pure, over fleets that tests and Hypothesis make up."""
+"""The planner of rollouts, over fleets from tests and Hypothesis."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -53,7 +53,7 @@ def carries(**groups: Mapping[int, int]) -> Footprint:
 
 
 def survey(*footprints: Footprint, **more: object) -> HostSurvey:
-    """Hosts `host-1` to `host-N` that carry these."""
+    """Make hosts `host-1` to `host-N` that carry these machines."""
     names = [host(number) for number in range(1, len(footprints) + 1)]
     return HostSurvey(
         hosts={name: Host(name=name) for name in names},
@@ -90,7 +90,7 @@ def said(plan: Rollout) -> list[str]:
     return [f"{wait.what}: {wait.reason}" for wait in plan.waiting]
 
 
-# Cutting
+# Waves
 
 
 def test_two_update_domains_of_a_group_are_never_in_one_wave() -> None:
@@ -103,18 +103,18 @@ def test_a_host_with_two_domains_of_a_group_shares_its_wave_with_no_other_of_tha
     assert hosts_of(over(ground)) == [["host-1", "host-3"], ["host-2"]]
 
 
-def test_a_wave_has_no_more_hosts_than_may_be_done_at_once() -> None:
+def test_a_wave_has_at_most_hosts_at_once_hosts() -> None:
     ground = survey(*(carries(web={0: 1}) for _ in range(5)))
     assert hosts_of(over(ground, at_once=2)) == [["host-1", "host-2"], ["host-3", "host-4"], ["host-5"]]
 
 
-def test_a_wave_leaves_a_group_the_healthy_machines_it_needs() -> None:
+def test_a_wave_respects_the_budget_of_a_group() -> None:
     budgets = {DB: Budget(needs=2, members=4)}
     ground = survey(*(carries(db={0: 1}) for _ in range(4)), budgets=budgets)
     assert hosts_of(over(ground)) == [["host-1", "host-2"], ["host-3", "host-4"]]
 
 
-def test_what_is_planned_is_cut_anew_only_when_it_no_longer_holds_good() -> None:
+def test_waves_are_planned_again_only_if_the_plan_is_no_longer_valid() -> None:
     before = survey(carries(web={0: 1}), carries(web={0: 1}))
     plan = over(before)
     assert planning.replan(plan, before) is plan
@@ -128,7 +128,7 @@ def test_a_budget_that_no_wave_can_meet_is_refused() -> None:
         Candidates(over(ground), ground, Policy()).check(now=NOW)
 
 
-def test_hosts_that_only_wait_for_now_are_not_refused() -> None:
+def test_a_plan_accepts_hosts_that_are_blocked_temporarily() -> None:
     budgets = {DB: Budget(needs=2, members=3, down={MachineId("2"): MachineName("db-2")})}
     ground = survey(carries(db={0: 1}), carries(web={1: 1}), budgets=budgets, armed={WEB: {0: ONE}})
     candidates = Candidates(over(ground), ground, Policy())
@@ -143,7 +143,7 @@ def crowded(*footprints: Footprint) -> HostSurvey:
     return survey(*footprints, budgets={DB: Budget(needs=2, members=3)})
 
 
-def test_a_rollout_is_at_a_dead_end_when_each_of_its_hosts_needs_a_person() -> None:
+def test_a_rollout_is_stuck_when_each_of_its_hosts_needs_a_person() -> None:
     def why_stuck(ground: HostSurvey) -> str:
         return planning.why_stuck(over(ground), ground, now=NOW, policy=Policy())
 
@@ -153,19 +153,19 @@ def test_a_rollout_is_at_a_dead_end_when_each_of_its_hosts_needs_a_person() -> N
     assert why_stuck(crowded()) == ""
 
 
-def test_a_rollout_cannot_go_on_where_its_plan_would_be_refused() -> None:
+def test_a_rollout_is_stuck_if_its_plan_would_be_refused() -> None:
     def impossible(ground: HostSurvey, **more: object) -> str:
         plan = replace(over(ground), **more)  # type: ignore[arg-type]
         return planning.why_impossible(plan, ground, now=NOW, policy=Policy())
 
     assert impossible(survey(carries(web={0: 1}))) == ""
     assert impossible(crowded(carries(db={0: 2}))).startswith("db: needs 2 healthy of 3")
-    # What is under way may make room for others.
+    # Work under way may unblock others.
     under_way = Wave(hosts=(host(1),), orders=(OrderId("O"),), state=WaveState.STARTED)
     assert impossible(crowded(carries(web={0: 1}), carries(db={0: 2})), waves=(under_way,)) == ""
 
 
-def test_a_rollout_cannot_go_on_where_no_window_has_room_for_a_host() -> None:
+def test_a_rollout_is_stuck_if_no_window_is_long_enough_for_a_host() -> None:
     short = Calendar(windows=(Window(days=frozenset({0}), start=time(22), length=timedelta(minutes=1)),))
     project = Project(name=DEFAULT_PROJECT, calendar=short)
     ground = survey(carries(web={0: 1}), projects={DEFAULT_PROJECT: project})
@@ -173,10 +173,10 @@ def test_a_rollout_cannot_go_on_where_no_window_has_room_for_a_host() -> None:
     assert unmarked(why).startswith("host-1: project default has no window with room for 5 m of work")
 
 
-# Choosing
+# Choosing hosts
 
 
-def test_a_host_that_is_blocked_is_passed_over_with_its_reason() -> None:
+def test_a_blocked_host_is_skipped_with_its_reason() -> None:
     ground = survey(carries(web={1: 1}), carries(db={0: 1}), armed={WEB: {0: ONE}})
     plan, chosen = next_wave(over(ground), ground)
     assert chosen == (host(2),)
@@ -184,7 +184,7 @@ def test_a_host_that_is_blocked_is_passed_over_with_its_reason() -> None:
     assert said(plan) == ["web: update domain 1 waits for domain 0"]
 
 
-def test_a_group_with_a_machine_down_is_spared() -> None:
+def test_a_group_with_a_machine_down_blocks_its_hosts() -> None:
     budgets = {DB: Budget(needs=2, members=3, down={MachineId("2"): MachineName("db-2")})}
     ground = survey(carries(db={0: 1}), budgets=budgets)
     plan, chosen = next_wave(over(ground), ground)
@@ -192,7 +192,7 @@ def test_a_group_with_a_machine_down_is_spared() -> None:
     assert said(plan) == ["db: needs 2 healthy, db-2 is down"]
 
 
-def test_holds_and_failed_hosts_are_reasons() -> None:
+def test_holds_and_failed_hosts_are_reasons_to_wait() -> None:
     hold = Hold(id="H", reason="audit", by="ops", at=NOW, host=host(1))
     ground = survey(carries(web={0: 1}), carries(web={0: 1}), holds=(hold,))
     failed = {**ground.hosts, host(2): Host(name=host(2), state=HostState.FAILED)}
@@ -209,12 +209,12 @@ def test_a_host_with_an_order_of_its_own_waits_for_it() -> None:
     assert said(plan) == [f"host-1: has order {other.id} (maintenance), which is announced"]
 
 
-def test_when_the_last_hosts_have_left_the_fleet_nothing_is_left_to_wait_for() -> None:
+def test_a_rollout_without_remaining_hosts_waits_for_nothing() -> None:
     plan, chosen = next_wave(replace(over(survey(carries())), blocked=True), survey())
     assert (plan.hosts, plan.blocked, chosen) == ((), False, ())
 
 
-def test_a_wave_that_begins_has_orders_and_the_next_one_waits_for_its_update_domains() -> None:
+def test_the_next_wave_waits_for_the_update_domains_of_the_current_one() -> None:
     ground = survey(carries(web={0: 1}, db={0: 1}), carries(web={1: 1}), carries(web={2: 1}))
     plan = planning.begin(over(ground), {host(1): OrderId("O")}, ground, now=NOW)
     assert plan.waves[0] == Wave(
@@ -224,11 +224,11 @@ def test_a_wave_that_begins_has_orders_and_the_next_one_waits_for_its_update_dom
 
 
 def half_placed(ground: HostSurvey) -> Rollout:
-    """A rollout whose first wave has an order for its first host."""
+    """Return a rollout whose first wave has an order for its first host only."""
     return planning.begin(over(ground), {host(1): OrderId("O-1")}, ground, now=NOW)
 
 
-def test_the_hosts_of_a_wave_get_their_orders_some_at_a_time() -> None:
+def test_the_orders_of_a_wave_are_placed_in_batches() -> None:
     ground = survey(carries(), carries(), carries())
     plan = half_placed(ground)
     assert (plan.coming, plan.left) == ((host(2), host(3)), ())
@@ -236,7 +236,7 @@ def test_the_hosts_of_a_wave_get_their_orders_some_at_a_time() -> None:
     assert (plan.waves[0].orders, plan.coming) == (("O-1", "O-2"), (host(3),))
 
 
-def test_a_host_that_got_no_order_after_all_is_left_to_do() -> None:
+def test_a_host_whose_order_was_refused_is_planned_again() -> None:
     plan = half_placed(survey(carries(), carries(), carries()))
     plan = planning.go_on(plan, [host(2), host(3)], {host(3): OrderId("O-3")}, now=NOW)
     assert [(wave.hosts, wave.orders) for wave in plan.waves] == [
@@ -247,11 +247,11 @@ def test_a_host_that_got_no_order_after_all_is_left_to_do() -> None:
 
 
 def opened(ground: HostSurvey) -> Rollout:
-    """A rollout whose first wave is chosen and has no order yet."""
+    """Return a rollout whose first wave has begun and has no order yet."""
     return with_first_wave_begun(over(ground), ground, now=NOW, policy=Policy())
 
 
-def test_the_first_wave_of_a_large_rollout_is_chosen_before_it_has_orders() -> None:
+def test_the_first_wave_of_a_large_rollout_begins_without_orders() -> None:
     plan = opened(survey(carries(web={0: 1}), carries(web={1: 1})))
     first, second = plan.waves
     assert (first.state, first.orders, plan.coming) == (WaveState.ANNOUNCED, (), (host(1),))
@@ -259,7 +259,7 @@ def test_the_first_wave_of_a_large_rollout_is_chosen_before_it_has_orders() -> N
     assert (second.hosts, second.state) == ((host(2),), WaveState.PLANNED)
 
 
-def test_a_large_rollout_none_of_whose_hosts_may_be_announced_waits_and_says_why() -> None:
+def test_a_large_rollout_without_an_announceable_host_waits_with_reasons() -> None:
     ground, hold = survey(carries()), Hold(id="H", reason="audit", by="ops", at=NOW, host=host(1))
     plan = opened(replace(ground, holds=(hold,)))
     assert (plan.begun, plan.blocked, plan.left) == ((), True, (host(1),))
@@ -273,13 +273,13 @@ def test_a_wave_is_announced_with_its_first_order() -> None:
     assert plan.waves[0].announced_at == later
 
 
-def test_a_wave_whose_hosts_all_got_no_order_is_none() -> None:
+def test_a_wave_without_any_order_is_dropped() -> None:
     plan = planning.go_on(opened(survey(carries())), [host(1)], {}, now=NOW)
     assert (plan.begun, plan.coming, plan.left) == ((), (), (host(1),))
     assert [wave.hosts for wave in plan.planned] == [(host(1),)]
 
 
-def test_hosts_that_have_failed_or_left_meanwhile_get_no_order() -> None:
+def test_failed_and_removed_hosts_get_no_order() -> None:
     ground = survey(carries(), carries(), carries(), carries())
     failed = Host(name=host(2), state=HostState.FAILED)
     now = replace(ground, hosts={host(2): failed, host(4): ground.hosts[host(4)]})
@@ -287,20 +287,20 @@ def test_hosts_that_have_failed_or_left_meanwhile_get_no_order() -> None:
     assert planning.still_announceable(plan, plan.coming, now, now=NOW, policy=Policy()) == (host(4),)
 
 
-def test_the_last_wave_lets_no_other_wait() -> None:
+def test_the_last_wave_blocks_no_other() -> None:
     ground = survey(carries(web={0: 1}))
     plan = planning.begin(over(ground), {host(1): OrderId("O")}, ground, now=NOW)
     assert (plan.begun, plan.waiting) == (plan.waves, ())
 
 
-def test_a_host_that_left_the_fleet_is_forgotten() -> None:
+def test_a_removed_host_leaves_the_rollout() -> None:
     ground = survey(carries(web={0: 1}), carries(web={0: 1}))
     remaining = replace(ground, hosts={host(2): Host(name=host(2))})
     plan, chosen = next_wave(over(ground), remaining)
     assert (plan.hosts, chosen) == ((host(2),), (host(2),))
 
 
-def test_later_waves_say_which_they_wait_for() -> None:
+def test_later_waves_name_the_wave_that_they_wait_for() -> None:
     ground = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={2: 1}))
     reasons = planning.reasons(over(ground), now=NOW)
     assert [(each.what, each.reason) for each in reasons] == [
@@ -319,7 +319,7 @@ def test_the_gap_lasts_from_the_end_of_the_last_wave() -> None:
     assert planning.is_ready(plan, now=NOW + timedelta(hours=1))
 
 
-# Expecting
+# Forecasts
 
 
 def test_the_forecast_adds_up_notice_work_and_gaps() -> None:
@@ -332,7 +332,7 @@ def test_the_forecast_adds_up_notice_work_and_gaps() -> None:
     assert second.announce_at == first.end_at + timedelta(minutes=10)
 
 
-def test_a_host_whose_update_domains_go_at_once_has_one_stage_or_none() -> None:
+def test_a_host_with_all_domains_at_once_has_at_most_one_stage() -> None:
     ground = survey(carries(web={0: 1, 1: 2}), carries())
     assert [ground.footprint(name).stages for name in ground.hosts] == [2, 0]
     at_once = ground.all_domains_at_once()
@@ -340,12 +340,12 @@ def test_a_host_whose_update_domains_go_at_once_has_one_stage_or_none() -> None:
     assert at_once.footprint(host(1)).together(WEB) == 3
 
 
-def test_groups_with_every_member_on_one_host_are_warned_of() -> None:
+def test_a_plan_warns_of_groups_with_every_member_on_one_host() -> None:
     ground = survey(carries(web={0: 1, 1: 1}), carries(db={0: 1}), sizes={WEB: 2, DB: 2})
     assert on_one_host(ground) == ["group web: all 2 members are on host-1"]
 
 
-# What always holds
+# Properties
 
 counts = st.dictionaries(st.integers(0, 3), st.integers(1, 3), min_size=1, max_size=2)
 footprints = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), counts, max_size=4)
@@ -399,9 +399,7 @@ def test_every_plan_has_each_host_once_and_no_two_domains_of_a_group_in_a_wave(
 
 
 @given(grounds(), st.integers(1, 5))
-def test_what_is_chosen_keeps_every_budget_and_waits_for_other_domains(
-    ground: HostSurvey, at_once: int
-) -> None:
+def test_chosen_hosts_respect_budgets_and_armed_domains(ground: HostSurvey, at_once: int) -> None:
     plan = over(ground, at_once=at_once)
     if not plan.left:
         return
@@ -441,13 +439,13 @@ def test_every_host_that_is_not_chosen_has_a_reason(ground: HostSurvey, at_once:
 
 
 @pytest.mark.parametrize("action", RolloutAction)
-def test_a_rollout_orders_what_its_caller_named(action: RolloutAction) -> None:
+def test_a_rollout_places_orders_with_the_action_of_the_request(action: RolloutAction) -> None:
     plan = replace(over(survey(carries(web={0: 1}))), work=action.work)
     assert plan.action is action
     assert plan.ordered is (Action.SERVICE if action is RolloutAction.SERVICE else Action.MAINTENANCE)
 
 
-def test_a_host_whose_guests_hear_of_it_early_is_announced_while_another_domain_is_armed() -> None:
+def test_a_host_with_long_notice_is_announced_while_another_domain_is_armed() -> None:
     armed = {WEB: {0: ONE}}
     ground = survey(carries(web={1: 1}), armed=armed)
     assert Candidates(over(ground), ground, Policy()).why_not(host(1), now=NOW)

@@ -1,4 +1,4 @@
-"""Rollouts that begin small and bear a few failures."""
+"""Canaries and failure limits of rollouts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -37,7 +37,7 @@ def with_first_wave_over(rollout: Rollout) -> Rollout:
 # Canaries
 
 
-def test_canaries_come_first_and_apart_though_all_would_fit_one_wave() -> None:
+def test_canaries_have_a_wave_of_their_own() -> None:
     assert hosts_of(wanted(canary=2)) == [(host(1), host(2)), (host(3), host(4), host(5))]
 
 
@@ -46,35 +46,35 @@ def test_canaries_that_exclude_each_other_still_come_before_all_others() -> None
     assert hosts_of(wanted(ground, canary=2)) == [(host(1),), (host(2),), (host(3),)]
 
 
-def test_nothing_is_announced_while_canaries_are_watched() -> None:
+def test_nothing_is_announced_during_the_soak() -> None:
     rollout = with_first_wave_over(wanted(canary=1, soak=HOUR))
     assert planning.rest_ends_at(rollout) == NOW + HOUR
     assert not planning.is_ready(rollout, now=NOW + HOUR - timedelta(seconds=1))
     assert planning.is_ready(rollout, now=NOW + HOUR)
     first = planning.reasons(rollout, now=NOW)[0]
     assert (first.what, first.until) == (host(2), NOW + HOUR)
-    assert first.reason.startswith("wave 2 waits for the canaries to prove themselves, until ")
+    assert first.reason.startswith("wave 2 waits for the soak time of the canaries, until ")
 
 
-def test_a_gap_that_is_longer_than_the_soak_is_kept() -> None:
+def test_a_gap_longer_than_the_soak_applies() -> None:
     rollout = with_first_wave_over(wanted(gap=2 * HOUR, canary=1, soak=HOUR))
     assert planning.rest_ends_at(rollout) == NOW + 2 * HOUR
     assert "waits for the gap after wave 1" in planning.reasons(rollout, now=NOW)[0].reason
 
 
-def test_only_the_last_canary_is_watched() -> None:
+def test_the_soak_begins_after_the_last_canary() -> None:
     ground = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 1}))
     rollout = with_first_wave_over(wanted(ground, canary=2, soak=HOUR))
     assert planning.rest_ends_at(rollout) == NOW
 
 
-def test_a_canary_that_cannot_be_announced_keeps_all_others_waiting() -> None:
+def test_all_other_hosts_wait_for_a_blocked_canary() -> None:
     ground = replace(GROUND, orders={host(1): order(9, OrderState.STARTED)})
     rollout, chosen = planning.next_wave(wanted(ground, canary=1), ground, now=NOW, policy=Policy())
     assert (chosen, rollout.blocked) == ((), True)
 
 
-def test_the_forecast_knows_of_the_soak() -> None:
+def test_the_forecast_includes_the_soak() -> None:
     rollout = wanted(canary=1, soak=HOUR)
     arranged, expected = forecast.forecast(rollout, GROUND, now=NOW, policy=Policy())
     assert hosts_of(arranged) == hosts_of(rollout)
@@ -94,7 +94,9 @@ def test_the_forecast_knows_of_the_soak() -> None:
         (FailureLimit(), 0, "0"),
     ],
 )
-def test_a_limit_is_a_number_or_a_share_rounded_down(limit: FailureLimit, allowed: int, written: str) -> None:
+def test_a_failure_limit_is_a_number_or_a_percentage_rounded_down(
+    limit: FailureLimit, allowed: int, written: str
+) -> None:
     assert (limit.of(500), f"{limit}") == (allowed, written)
 
 
@@ -103,7 +105,7 @@ def bearing(amount: int, *orders: Any, **more: Any) -> Rollout:
     return replace(rollout, terms=replace(rollout.terms, max_failures=FailureLimit(amount=amount)))
 
 
-def test_a_host_that_fails_is_left_out_as_long_as_the_limit_bears_it() -> None:
+def test_a_failed_host_is_skipped_within_the_failure_limit() -> None:
     orders = (failed(1), started(2))
     rollout = bearing(1, *orders)
     assert progress.trouble(rollout, by_id(*orders)) == ()
@@ -111,20 +113,20 @@ def test_a_host_that_fails_is_left_out_as_long_as_the_limit_bears_it() -> None:
     assert progress.without(rollout, [host(1)]).failures_left == 0
 
 
-def test_one_failure_too_many_is_trouble_with_all_of_them() -> None:
+def test_beyond_the_failure_limit_all_failures_are_reported() -> None:
     orders = (failed(1), failed(2))
     rollout = bearing(1, *orders)
     assert [wait.what for wait in progress.trouble(rollout, by_id(*orders))] == [host(1), host(2)]
     assert progress.orders_to_abandon(rollout, by_id(*orders)) == ()
 
 
-def test_what_was_left_out_before_counts() -> None:
+def test_skipped_hosts_count_towards_the_failure_limit() -> None:
     orders = (failed(1), done(2))
     rollout = bearing(1, *orders, abandoned=(host(2),))
     assert [wait.what for wait in progress.trouble(rollout, by_id(*orders))] == [host(1)]
 
 
-def test_a_failed_host_is_not_given_up_while_other_machines_of_it_are_worked_on() -> None:
+def test_a_failed_host_is_not_skipped_while_its_other_machines_are_worked_on() -> None:
     mine = started(1)
     stage = replace(mine.stages[0], steps=(*mine.stages[0].steps, step("web-x", StepState.FAILED)))
     half = replace(mine, state=OrderState.FAILED, stages=(stage,))
@@ -134,14 +136,14 @@ def test_a_failed_host_is_not_given_up_while_other_machines_of_it_are_worked_on(
 
 
 @pytest.mark.parametrize("stopped", [{"state": RolloutState.PAUSED}, {"aborting": True}])
-def test_what_does_not_go_on_leaves_no_host_out_by_itself(stopped: dict[str, Any]) -> None:
+def test_a_rollout_that_is_not_running_skips_no_host(stopped: dict[str, Any]) -> None:
     mine = failed(1)
     rollout = bearing(1, mine, **stopped)
     assert progress.orders_to_abandon(rollout, by_id(mine)) == ()
     assert len(progress.trouble(rollout, by_id(mine))) == 1
 
 
-def test_a_host_that_is_not_well_afterwards_pauses_however_many_failures_are_borne() -> None:
+def test_an_unhealthy_host_pauses_a_rollout_whatever_its_failure_limit() -> None:
     health = HostStep(task=HostTask.HEALTH, driver="hook", state=StepState.FAILED, why="fans")
     rollout = begun(failed(1, host_steps=(health,)), planned=3)
     rollout = replace(rollout, terms=replace(rollout.terms, max_failures=FailureLimit(amount=3)))

@@ -1,4 +1,4 @@
-"""The plan of a rollout: why waves are small, hosts that a window would cut, and one plan for everybody."""
+"""The plan of a rollout: reasons for small waves, hosts that a window would split, and racks."""
 
 from collections import Counter
 from dataclasses import replace
@@ -23,7 +23,7 @@ POLICY = Policy()
 
 
 def bound(*windows: tuple[str, float], ground: HostSurvey) -> HostSurvey:
-    """The same hosts, which may be disturbed only in these windows: from when on, and for how many hours."""
+    """Return the same hosts with maintenance windows: their start and their length in hours."""
     every = frozenset(range(7))
     open_ = tuple(
         Window(days=every, start=time.fromisoformat(start), length=timedelta(hours=hours))
@@ -37,10 +37,10 @@ def at(text: str, *, days: int = 0) -> datetime:
     return datetime.combine(NOW.date(), time.fromisoformat(text), tzinfo=NOW.tzinfo) + days * DAY
 
 
-# Why waves are small
+# Reasons for small waves
 
 
-def test_waves_that_a_budget_keeps_small_say_which_group_can_spare_how_many() -> None:
+def test_waves_limited_by_a_budget_name_the_group_and_its_spare_machines() -> None:
     budgets = {GroupName("db"): Budget(needs=1, members=4)}
     ground = survey(*(carries(db={0: 1}) for _ in range(4)), budgets=budgets)
     assert list(forecast.smaller_waves(over(ground, at_once=4), ground)) == [
@@ -48,14 +48,14 @@ def test_waves_that_a_budget_keeps_small_say_which_group_can_spare_how_many() ->
     ]
 
 
-def test_waves_that_update_domains_keep_small_say_of_which_group() -> None:
+def test_waves_limited_by_update_domains_name_the_group() -> None:
     ground = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={2: 1}))
     assert list(forecast.smaller_waves(over(ground, at_once=2), ground)) == [
         "2 of 3 waves have fewer than 2 hosts: two update domains of group web are not disturbed together"
     ]
 
 
-def test_a_wave_of_canaries_needs_no_reason_to_be_small_but_for_what_keeps_canaries_apart() -> None:
+def test_a_canary_wave_needs_a_reason_only_if_canaries_exclude_each_other() -> None:
     ground = survey(*(carries(web={0: 1}) for _ in range(3)))
     wanted = replace(over(ground, at_once=3), waves=())
     canary = planning.replan(replace(wanted, terms=replace(wanted.terms, canary=1)), ground)
@@ -68,12 +68,12 @@ def test_a_wave_of_canaries_needs_no_reason_to_be_small_but_for_what_keeps_canar
     ]
 
 
-def test_waves_that_are_full_and_a_last_one_that_is_not_need_no_reason() -> None:
+def test_full_waves_and_the_last_wave_need_no_reason() -> None:
     ground = survey(*(carries(web={0: 1}) for _ in range(5)))
     assert list(forecast.smaller_waves(over(ground, at_once=2), ground)) == []
 
 
-def test_of_many_reasons_for_small_waves_the_first_are_said_and_the_others_counted() -> None:
+def test_the_first_reasons_for_small_waves_are_listed_and_the_others_counted() -> None:
     names = [f"g{number}" for number in range(7)]
     pairs = [carries(**{name: {domain: 1}}) for name in names for domain in (0, 1)]
     ground = survey(*pairs)
@@ -83,14 +83,14 @@ def test_of_many_reasons_for_small_waves_the_first_are_said_and_the_others_count
     assert last == "3 more reasons for smaller waves"
 
 
-def test_waves_that_windows_keep_small_say_so() -> None:
+def test_waves_limited_by_windows_name_them() -> None:
     ground = survey(carries(web={0: 1}), carries(web={0: 1}))
     apart = replace(over(ground), waves=(Wave(hosts=(host(1),)), Wave(hosts=(host(2),))))
     (said,) = forecast.smaller_waves(apart, ground)
     assert said.endswith("other hosts wait for the windows of their projects")
 
 
-# Hosts that the end of a window would cut
+# Hosts that the end of a window would split
 
 # A host with two update domains takes two stages, each fifteen minutes of notice and five of work.
 TWO_STAGES = survey(carries(web={0: 1, 1: 1}))
@@ -100,13 +100,13 @@ def announced(ground: HostSurvey, now: datetime) -> datetime | None:
     return Candidates(over(ground), ground, POLICY).announce_at(host(1), now)
 
 
-def test_a_host_is_not_begun_so_late_that_the_end_of_the_window_would_cut_it() -> None:
+def test_a_host_does_not_begin_if_the_window_ends_before_its_last_stage() -> None:
     ground = bound(("22:00", 7), ground=TWO_STAGES)
     assert announced(ground, at("04:10")) == at("04:10")
     assert announced(ground, at("04:25")) == at("21:45")
 
 
-def test_one_that_waits_so_says_why() -> None:
+def test_a_host_that_waits_for_a_longer_window_says_so() -> None:
     ground = bound(("22:00", 7), ground=TWO_STAGES)
     plan, chosen = planning.next_wave(over(ground), ground, now=at("04:25"), policy=POLICY)
     assert (chosen, plan.due_at) == ((), at("21:45"))
@@ -117,7 +117,7 @@ def test_one_that_waits_so_says_why() -> None:
     )
 
 
-def test_one_that_waits_for_a_window_waits_for_that_alone() -> None:
+def test_a_host_that_waits_for_a_window_has_no_other_reason() -> None:
     ground = bound(("22:00", 7), ground=TWO_STAGES)
     plan, chosen = planning.next_wave(over(ground), ground, now=NOW, policy=POLICY)
     assert (chosen, plan.due_at) == ((), at("21:45"))
@@ -126,7 +126,7 @@ def test_one_that_waits_for_a_window_waits_for_that_alone() -> None:
     ]
 
 
-def test_a_host_that_no_window_has_room_for_is_cut_and_that_is_warned_of() -> None:
+def test_a_host_too_long_for_every_window_is_split_with_a_warning() -> None:
     ground = bound(("22:00", 0.25), ground=TWO_STAGES)
     plan, times = forecast.forecast(over(ground), ground, now=at("12:00"), policy=POLICY)
     assert [stage.start_at for stage in times[0].stages] == [at("22:00"), at("22:00", days=1)]
@@ -135,7 +135,7 @@ def test_a_host_that_no_window_has_room_for_is_cut_and_that_is_warned_of() -> No
     assert f"{at('21:45', days=1):%Y-%m-%dT%H:%M:%SZ}" in said
 
 
-def test_small_waves_and_cut_hosts_are_warned_of_together() -> None:
+def test_a_warning_covers_small_waves_and_split_hosts() -> None:
     ground = bound(("22:00", 0.25), ground=survey(carries(web={0: 1, 1: 1}), carries(web={0: 1})))
     plan, times = forecast.forecast(over(ground), ground, now=at("12:00"), policy=POLICY)
     small, cut = forecast.warnings(plan, ground, times, policy=POLICY)
@@ -143,8 +143,8 @@ def test_small_waves_and_cut_hosts_are_warned_of_together() -> None:
     assert cut.startswith("host-1 is cut by the end of a window")
 
 
-def test_a_host_is_rather_cut_than_kept_until_long_after_its_rest_would_come() -> None:
-    # The rest of it fits into tonight's window; the whole only into that of the day after tomorrow.
+def test_a_host_is_split_if_that_finishes_it_earlier() -> None:
+    # Its second stage fits into tonight's window; both together fit only two days later.
     short = Window(days=frozenset(range(7)), start=time(22), length=15 * MINUTE)
     long = Window(days=frozenset({(NOW + 2 * DAY).weekday()}), start=time(10), length=2 * 60 * MINUTE)
     project = Project(name=DEFAULT, calendar=Calendar(windows=(short, long)))
@@ -152,7 +152,7 @@ def test_a_host_is_rather_cut_than_kept_until_long_after_its_rest_would_come() -
     assert announced(ground, at("12:00")) == at("21:45")
 
 
-def test_a_host_with_one_stage_is_begun_as_long_as_that_fits() -> None:
+def test_a_host_with_one_stage_begins_if_the_stage_fits() -> None:
     ground = bound(("22:00", 7), ground=survey(carries(web={0: 1})))
     assert announced(ground, at("04:25")) == at("04:25")
 
@@ -160,7 +160,7 @@ def test_a_host_with_one_stage_is_begun_as_long_as_that_fits() -> None:
 # One plan
 
 
-def test_the_plan_that_is_kept_has_the_waves_that_windows_make_of_it() -> None:
+def test_the_saved_plan_has_the_waves_that_fit_the_windows() -> None:
     quiet, busy = ProjectName("quiet"), ProjectName("busy")
     ground = survey(
         replace(carries(web={0: 1}), projects=frozenset({quiet})),
@@ -175,13 +175,13 @@ def test_the_plan_that_is_kept_has_the_waves_that_windows_make_of_it() -> None:
     assert times == forecast.forecast(plan, ground, now=NOW, policy=POLICY)[1]
 
 
-def test_without_windows_the_plan_stays_as_it_was_cut() -> None:
+def test_without_windows_the_plan_does_not_change() -> None:
     ground = survey(carries(web={0: 1}), carries(web={1: 1}))
     plan = over(ground)
     assert forecast.arrange_by_windows(plan, ground, now=NOW, policy=POLICY) is plan
 
 
-def test_a_wave_is_as_slow_as_its_slowest_host() -> None:
+def test_a_wave_takes_as_long_as_its_slowest_host() -> None:
     slow, quick = GroupName("slow"), GroupName("quick")
     ground = survey(
         carries(slow={0: 1}), carries(quick={0: 1, 1: 1}), notices={slow: 60 * MINUTE, quick: 20 * MINUTE}
@@ -194,7 +194,7 @@ def test_a_wave_is_as_slow_as_its_slowest_host() -> None:
 
 
 def in_projects(*calendars: Calendar) -> HostSurvey:
-    """Hosts that carry machines of a project each, which may be disturbed at these times."""
+    """Make hosts with machines of one project each, which has these windows."""
     names = [ProjectName(f"p{number}") for number in range(len(calendars))]
     known = {
         name: Project(name=name, calendar=calendar) for name, calendar in zip(names, calendars, strict=True)
@@ -207,7 +207,7 @@ def daily(start: int, length: timedelta) -> Calendar:
     return Calendar(windows=(Window(days=frozenset(range(7)), start=time(start), length=length),))
 
 
-def test_hosts_that_no_window_has_room_for_come_last_and_are_not_expected() -> None:
+def test_hosts_too_long_for_every_window_come_last_without_an_estimate() -> None:
     ground = in_projects(daily(14, MINUTE), daily(14, 60 * MINUTE))
     plan, times = forecast.forecast(over(ground), ground, now=NOW, policy=POLICY)
     assert [wave.hosts for wave in plan.waves] == [(host(2),), (host(1),)]
@@ -215,7 +215,7 @@ def test_hosts_that_no_window_has_room_for_come_last_and_are_not_expected() -> N
     assert forecast.times(plan, ground, now=NOW, policy=POLICY) == times
 
 
-def test_hosts_that_were_planned_together_and_are_never_free_together_are_not_expected() -> None:
+def test_hosts_of_one_wave_without_a_common_window_have_no_estimate() -> None:
     apart = in_projects(daily(14, 60 * MINUTE), daily(16, 60 * MINUTE))
     assert forecast.times(over(apart), apart, now=NOW, policy=POLICY) == ()
     near = in_projects(daily(14, 60 * MINUTE), daily(14, 30 * MINUTE))
@@ -223,17 +223,17 @@ def test_hosts_that_were_planned_together_and_are_never_free_together_are_not_ex
     assert wave.start_at == at("14:00")
 
 
-def test_a_window_lets_no_more_hosts_go_at_once_than_may() -> None:
+def test_a_window_does_not_raise_hosts_at_once() -> None:
     ground = in_projects(*(daily(14, 60 * MINUTE) for _ in range(3)))
     plan, times = forecast.forecast(over(ground, at_once=2), ground, now=NOW, policy=POLICY)
     assert [wave.hosts for wave in plan.waves] == [(host(1), host(2)), (host(3),)]
     assert [each.announce_at for each in times] == [at("13:45"), at("14:05")]
 
 
-# What is done
+# Finished hosts
 
 
-def test_hosts_are_done_whose_wave_is_over_and_that_were_not_abandoned() -> None:
+def test_hosts_of_finished_waves_are_done_unless_abandoned() -> None:
     plan = over(survey(*(carries(web={0: 1}) for _ in range(4))), at_once=2)
     done, planned = plan.waves
     rollout = replace(plan, waves=(replace(done, state=WaveState.DONE), planned), abandoned=(host(2),))
@@ -254,7 +254,7 @@ def test_a_host_that_was_abandoned_while_its_rollout_was_aborted_is_not_done() -
     )
 
 
-def test_a_host_whose_order_came_to_nothing_is_not_done_before_anybody_resumes() -> None:
+def test_a_host_whose_order_failed_is_not_done() -> None:
     plan = over(survey(carries(web={0: 1}), carries(web={0: 1})))
     orders = by_id(order(1, OrderState.DONE), order(2, OrderState.CANCELLED, ended_at=NOW))
     begun = Wave(hosts=(host(1), host(2)), orders=tuple(orders), state=WaveState.STARTED)
@@ -263,11 +263,11 @@ def test_a_host_whose_order_came_to_nothing_is_not_done_before_anybody_resumes()
     assert (settled.hosts_done, settled.hosts_not_done) == ((host(1),), (host(2),))
 
 
-# One plan, kept
+# The saved plan
 
 
 def crown() -> HostSurvey:
-    """Six hosts that two waves hold, but three if each joins the first wave that it fits, in their order."""
+    """Make six hosts that fit into two waves, or into three if each joins the first wave that it fits."""
     edges = [(one, other) for one in (1, 3, 5) for other in (2, 4, 6) if other != one + 1]
     carried: dict[int, dict[str, dict[int, int]]] = {number: {} for number in range(1, 7)}
     for number, (one, other) in enumerate(edges):
@@ -276,7 +276,7 @@ def crown() -> HostSurvey:
     return survey(*(carries(**groups) for groups in carried.values()))
 
 
-def test_the_forecast_keeps_the_waves_of_the_plan() -> None:
+def test_the_forecast_uses_the_waves_of_the_plan() -> None:
     ground = crown()
     planned = over(ground)
     assert [len(wave.hosts) for wave in planned.waves] == [3, 3]
@@ -284,7 +284,7 @@ def test_the_forecast_keeps_the_waves_of_the_plan() -> None:
     assert (forecasted.waves, len(expected)) == (planned.waves, 2)
 
 
-def test_a_host_that_must_wait_leaves_the_rest_of_the_plan_as_it_is() -> None:
+def test_a_waiting_host_does_not_change_the_rest_of_the_plan() -> None:
     ground = crown()
     held = replace(ground, orders={host(1): order(9, OrderState.STARTED)})
     going_on, chosen = planning.next_wave(over(ground), held, now=NOW, policy=POLICY)
@@ -297,7 +297,7 @@ def test_a_host_that_must_wait_leaves_the_rest_of_the_plan_as_it_is() -> None:
 
 
 def in_racks(*racks: str) -> HostSurvey:
-    """Hosts that may all be done together, each in a rack."""
+    """Make hosts without conflicts, each in a rack."""
     ground = survey(*(carries(web={0: 1}) for _ in racks))
     labels = dict(zip(ground.hosts, racks, strict=True))
     hosts = {name: replace(each, labels={"rack": labels[name]}) for name, each in ground.hosts.items()}
@@ -317,15 +317,15 @@ def test_a_wave_empties_no_more_than_half_of_a_rack() -> None:
     assert waves_over(ground, Work.HOST, terms=in_place) == waves_over(ground, Work.REBOOT) == [9]
 
 
-def test_small_racks_are_emptied_whole() -> None:
+def test_a_small_rack_may_be_emptied_completely() -> None:
     assert waves_over(in_racks(*"abbccc"), Work.REDEPLOY) == [6]
 
 
-def test_machines_that_stand_alone_may_leave_a_whole_rack() -> None:
+def test_standalone_machines_may_leave_a_whole_rack() -> None:
     assert waves_over(replace(in_racks(*"aaaa"), sizes={}), Work.REDEPLOY) == [4]
 
 
-def test_the_plan_says_that_it_halves_racks() -> None:
+def test_the_plan_says_that_it_splits_racks() -> None:
     ground = in_racks(*"aaaa")
     asked = replace(over(ground, at_once=4), work=Work.REDEPLOY)
     asked = replace(asked, waves=waves.cut(asked, ground, asked.left))
@@ -338,7 +338,7 @@ def test_the_plan_says_that_it_halves_racks() -> None:
     assert list(forecast.more_waves_to_empty(replace(asked, hosts_at_once=2), ground)) == []
 
 
-def test_a_host_that_must_wait_lets_no_more_of_its_rack_come() -> None:
+def test_a_waiting_host_does_not_let_more_hosts_of_its_rack_begin() -> None:
     ground = in_racks(*"aaaabb")
     asked = replace(over(ground, at_once=9), work=Work.REDEPLOY)
     asked = replace(asked, waves=waves.cut(asked, ground, asked.left))

@@ -1,4 +1,4 @@
-"""Pausing, resuming and aborting rollouts: what may be asked of them, and what becomes of their hosts."""
+"""Pausing, resuming and aborting rollouts, and the effect on their hosts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,7 @@ def hosts_of(rollout: Rollout) -> list[tuple[str, ...]]:
     return [wave.hosts for wave in rollout.waves]
 
 
-# What may be asked
+# Permitted changes
 
 
 @pytest.mark.parametrize(
@@ -41,12 +41,12 @@ def hosts_of(rollout: Rollout) -> list[tuple[str, ...]]:
         ),
     ],
 )
-def test_a_change_that_comes_too_late_is_told_what_came_before_it(how: dict[str, Any], message: str) -> None:
+def test_a_change_of_an_old_version_names_the_newer_change(how: dict[str, Any], message: str) -> None:
     with pytest.raises(Conflict, match=message):
         progress.check_open(begun(started(1), **how), version=2)
 
 
-def test_a_change_at_the_version_that_was_seen_is_taken_and_counted() -> None:
+def test_a_change_of_the_current_version_increases_it() -> None:
     rollout = begun(started(1), version=2)
     progress.check_open(rollout, version=2)
     progress.check_open(rollout)
@@ -54,7 +54,7 @@ def test_a_change_at_the_version_that_was_seen_is_taken_and_counted() -> None:
     assert (changed.version, changed.last_change) == (3, CHANGED)
 
 
-def test_what_is_paused_is_not_paused_again() -> None:
+def test_a_paused_rollout_is_not_paused_again() -> None:
     progress.check_running(begun(started(1)))
     with pytest.raises(Conflict, match="rollout R is paused already: lunch"):
         progress.check_running(begun(started(1), state=RolloutState.PAUSED, why="lunch"))
@@ -67,7 +67,7 @@ def paused(rollout: Rollout, *orders: Order) -> Rollout:
     return progress.paused(rollout, by_id(*orders), why="lunch", now=NOW)
 
 
-def test_hosts_that_were_only_announced_are_as_if_never_begun() -> None:
+def test_pausing_puts_hosts_that_were_only_announced_back_into_the_plan() -> None:
     rollout = begun(started(1), cancelled(2), planned=1, blocked=True, due_at=NOW)
     now = paused(rollout, started(1), cancelled(2))
     assert hosts_of(now) == [(host(1),), (host(2),), (host(3),)]
@@ -76,13 +76,13 @@ def test_hosts_that_were_only_announced_are_as_if_never_begun() -> None:
     assert list(map(str, now.waiting)) == ["rollout R: paused: lunch"]
 
 
-def test_a_wave_of_which_nothing_has_begun_is_planned_again() -> None:
+def test_a_wave_without_started_work_is_planned_again() -> None:
     now = paused(begun(cancelled(1), planned=1), cancelled(1))
     assert hosts_of(now) == [(host(1),), (host(2),)]
     assert now.begun == ()
 
 
-def test_hosts_whose_orders_are_still_to_be_placed_are_left_to_do() -> None:
+def test_hosts_without_orders_are_planned_again() -> None:
     rollout = begun(started(1), cancelled(2), cancelled(3), planned=1)
     first = replace(rollout.waves[0], orders=rollout.waves[0].orders[:2])
     now = paused(replace(rollout, waves=(first, *rollout.planned)), started(1), cancelled(2))
@@ -90,14 +90,14 @@ def test_hosts_whose_orders_are_still_to_be_placed_are_left_to_do() -> None:
     assert (now.coming, now.left) == ((), (host(2), host(3), host(4)))
 
 
-def test_a_wave_that_has_begun_everywhere_stays_as_it_is_and_so_does_one_that_is_settled() -> None:
+def test_started_and_finished_waves_do_not_change() -> None:
     assert hosts_of(paused(begun(started(1), planned=1), started(1))) == [(host(1),), (host(2),)]
     rollout = begun(done(1), planned=1)
     settled = replace(rollout, waves=(replace(rollout.waves[0], state=WaveState.DONE), *rollout.planned))
     assert paused(settled).waves == settled.waves
 
 
-def test_a_wave_whose_polls_are_awaited_still_is_when_its_rollout_is_paused() -> None:
+def test_pausing_does_not_end_the_health_checks_of_a_wave() -> None:
     rollout = begun(done(1))
     checking = replace(rollout, waves=(replace(rollout.waves[0], state=WaveState.CHECKING),))
     assert [wave.state for wave in paused(checking, done(1)).waves] == [WaveState.CHECKING]
@@ -110,19 +110,19 @@ def resumed(rollout: Rollout, *orders: Order, after: timedelta = timedelta()) ->
     return progress.resumed(rollout, by_id(*orders), now=NOW + after, policy=Policy())
 
 
-def test_only_what_is_paused_is_resumed() -> None:
+def test_only_a_paused_rollout_is_resumed() -> None:
     message = "rollout R is running, there is nothing to resume, aborted by ops at 2026"
     with pytest.raises(Conflict, match=message):
         resumed(begun(started(1), last_change=CHANGED), started(1))
 
 
-def test_an_order_that_has_failed_is_settled_before_its_rollout_goes_on() -> None:
+def test_failed_orders_must_be_resolved_before_resuming() -> None:
     rollout = begun(done(1), failed(2), state=RolloutState.PAUSED)
     with pytest.raises(Conflict, match="host-2: order 2 failed: retry or abandon it"):
         resumed(rollout, done(1), failed(2))
 
 
-def test_it_goes_on_without_what_was_abandoned_and_who_is_not_well() -> None:
+def test_resuming_skips_abandoned_hosts_and_excuses_unhealthy_machines() -> None:
     terms = RolloutTerms(health=timedelta(minutes=10))
     rollout = begun(
         order(1, OrderState.FAILED), started(2), state=RolloutState.PAUSED, why="lunch", terms=terms
@@ -135,7 +135,7 @@ def test_it_goes_on_without_what_was_abandoned_and_who_is_not_well() -> None:
 # Aborting
 
 
-def test_what_has_not_begun_is_given_up_and_what_has_is_finished_first() -> None:
+def test_aborting_cancels_queued_work_and_finishes_started_work() -> None:
     rollout = begun(started(1), cancelled(2), planned=2, blocked=True, due_at=NOW)
     now = progress.aborted(rollout, by_id(started(1), cancelled(2)), why="smoke", now=NOW)
     assert hosts_of(now) == [(host(1),)]

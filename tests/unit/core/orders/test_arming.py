@@ -1,4 +1,4 @@
-"""Rule 4: armed events alone keep other update domains away, and what is not armed does not start."""
+"""Rule 4: only armed events block other update domains, and unarmed events do not start."""
 
 import itertools
 from datetime import datetime, timedelta
@@ -21,11 +21,11 @@ from forewarn.core.orders.interventions import cancel
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
 
 DAY = timedelta(days=1)
-WEEK, TEN = 7 * DAY, 10 * MINUTE  # the notice of a degraded host, and the minimum of a Redeploy
+WEEK, TEN = 7 * DAY, 10 * MINUTE  # the notice of a degraded host, and the minimum notice of a Redeploy
 
 
 def two_hosts(**more: object) -> Fleet:
-    """Two update domains of `web`, each on a host of its own, and one to go to."""
+    """Place two update domains of `web` on a host each, beside an empty host."""
     return Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), hosts=["host-9"], **more)  # type: ignore[arg-type]
 
 
@@ -43,15 +43,15 @@ def now(fleet: Fleet, order: Order) -> Order:
 
 
 def end(fleet: Fleet, order: Order) -> None:
-    """Let a started order end, and its event leave."""
+    """Finish a started order and its event."""
     fleet.finish(order.id)
     fleet.pass_(90 * SECOND)
 
 
-# When an event is armed
+# Arming
 
 
-def test_an_event_with_the_minimum_of_notice_is_armed_from_its_announcement() -> None:
+def test_an_event_with_the_minimum_notice_is_armed_from_its_announcement() -> None:
     fleet = two_hosts()
     assert only(fleet, fleet.maintain()).armed_at == NOON
 
@@ -69,7 +69,7 @@ def test_an_event_with_more_notice_is_armed_when_only_the_minimum_is_left() -> N
     assert only(fleet, order).not_before == NOON + WEEK
 
 
-def test_an_event_that_is_approved_is_armed_and_starts() -> None:
+def test_an_approved_event_is_armed_and_starts() -> None:
     fleet = two_hosts()
     order = degrade(fleet)
     fleet.turn(HOUR)
@@ -95,7 +95,7 @@ def test_a_recommendation_is_never_armed() -> None:
     assert [event.armed for event in fleet.events()] == [False]
 
 
-def test_arming_changes_nothing_that_guests_see() -> None:
+def test_arming_does_not_change_the_document() -> None:
     fleet = two_hosts()
     degrade(fleet)
     fleet.turn()
@@ -105,7 +105,7 @@ def test_arming_changes_nothing_that_guests_see() -> None:
     assert fleet.draft.groups["web"].incarnation == before  # type: ignore[index]
 
 
-# Whom it keeps away
+# Events that are blocked
 
 
 def test_a_second_degraded_host_is_announced_at_once() -> None:
@@ -116,7 +116,7 @@ def test_a_second_degraded_host_is_announced_at_once() -> None:
     assert only(fleet, second).not_before == NOON + WEEK
 
 
-def test_a_degraded_hosts_week_keeps_no_maintenance_away() -> None:
+def test_a_degraded_host_with_long_notice_does_not_block_maintenance() -> None:
     fleet = two_hosts()
     degrade(fleet)
     assert fleet.maintain("host-2").state is OrderState.ANNOUNCED
@@ -132,7 +132,7 @@ def test_a_machine_of_an_unarmed_event_counts_as_healthy() -> None:
     assert fleet.maintain("host-2").state is OrderState.ANNOUNCED
 
 
-def test_in_its_last_minutes_it_keeps_others_away() -> None:
+def test_an_event_at_its_minimum_notice_blocks_other_update_domains() -> None:
     fleet = two_hosts()
     degrade(fleet)
     fleet.pass_(WEEK - TEN)
@@ -140,7 +140,7 @@ def test_in_its_last_minutes_it_keeps_others_away() -> None:
     assert fleet.waits(waiting.id) == ["web: update domain 1 waits for domain 0"]
 
 
-def test_users_own_work_is_armed_whoever_else_is() -> None:
+def test_a_users_own_order_is_armed_beside_another_update_domain() -> None:
     fleet = two_hosts(policies={"web": GroupPolicy(notice=HOUR)})
     fleet.order("web-0")
     event = only(fleet, restart := fleet.order("web-1"))
@@ -150,16 +150,16 @@ def test_users_own_work_is_armed_whoever_else_is() -> None:
     assert only(fleet, restart).armed_at == fleet.now
 
 
-# What cannot be armed
+# Events that cannot be armed
 
 
-def test_what_cannot_be_armed_gets_a_later_not_before_and_says_for_whom() -> None:
+def test_an_event_that_cannot_be_armed_is_postponed_with_the_reason() -> None:
     fleet = two_hosts()
     first, second = degrade(fleet), degrade(fleet, "host-2")
     fleet.pass_(WEEK - TEN)
     assert only(fleet, first).armed
     event = only(fleet, second)
-    until = NOON + WEEK + 5 * MINUTE  # what the work of the first is expected to take
+    until = NOON + WEEK + 5 * MINUTE  # the expected work of the first order
     assert (event.armed, event.not_before) == (False, until)
     because = f"web: update domain 1 waits for domain 0 (order {first.id})"
     assert fleet.waits(second.id)[0] == because
@@ -167,7 +167,7 @@ def test_what_cannot_be_armed_gets_a_later_not_before_and_says_for_whom() -> Non
     assert fleet.history(Kind.EVENT_POSTPONED) == [f"until 2026-01-12T12:05:00Z: 5 m later, {because}"]
 
 
-def test_a_group_whose_host_waits_for_others_reads_nothing_of_them() -> None:
+def test_a_group_reads_nothing_about_other_groups_on_its_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), machine("db-0", "host-2"))
     degrade(fleet)
     second = degrade(fleet, "host-2")
@@ -177,7 +177,7 @@ def test_a_group_whose_host_waits_for_others_reads_nothing_of_them() -> None:
     assert reasons[GroupName("db")] == arming.WITH_OTHERS
 
 
-def test_guests_see_the_later_not_before() -> None:
+def test_guests_see_a_postponed_not_before() -> None:
     fleet = two_hosts()
     degrade(fleet)
     degrade(fleet, "host-2")
@@ -188,7 +188,7 @@ def test_guests_see_the_later_not_before() -> None:
     assert fleet.draft.groups["web"].incarnation == before + 1  # type: ignore[index]
 
 
-def test_looking_again_moves_nothing() -> None:
+def test_advancing_again_postpones_nothing() -> None:
     fleet = two_hosts()
     degrade(fleet)
     second = degrade(fleet, "host-2")
@@ -199,7 +199,7 @@ def test_looking_again_moves_nothing() -> None:
     assert (only(fleet, second), now(fleet, second)) == (event, order)
 
 
-def test_who_waits_for_long_is_moved_further_each_time() -> None:
+def test_postponements_grow_with_the_time_waited() -> None:
     fleet = two_hosts()
     first = fleet.maintain("host-1", driver="external")
     second = degrade(fleet, "host-2")
@@ -215,7 +215,7 @@ def test_who_waits_for_long_is_moved_further_each_time() -> None:
     assert gaps == [5, 5, 10, 20, 30, 30, 30]
 
 
-def test_who_could_not_be_armed_is_as_soon_as_the_other_is_over() -> None:
+def test_a_postponed_event_is_armed_once_the_other_event_is_over() -> None:
     fleet = two_hosts()
     first, second = degrade(fleet), degrade(fleet, "host-2")
     fleet.pass_(WEEK - TEN)
@@ -228,7 +228,7 @@ def test_who_could_not_be_armed_is_as_soon_as_the_other_is_over() -> None:
     assert only(fleet, second).status is EventStatus.STARTED
 
 
-def test_an_approval_that_comes_too_early_is_kept_and_starts_it_when_it_is_armed() -> None:
+def test_an_early_approval_is_kept_and_takes_effect_when_the_event_is_armed() -> None:
     fleet = two_hosts()
     first, second = degrade(fleet), degrade(fleet, "host-2")
     fleet.approve(only(fleet, first))
@@ -256,7 +256,7 @@ def test_events_of_a_stage_are_armed_together_or_not_at_all() -> None:
 
 
 def crossed() -> tuple[Fleet, Order, Order]:
-    """Two hosts that each carry another update domain of the same two groups, announced an hour ahead."""
+    """Announce work on two hosts an hour ahead; each has another update domain of the same two groups."""
     fleet = Fleet(
         *(machine("web-0"), machine("db-0")),
         *(machine("web-1", "host-2", domain=1), machine("db-1", "host-2", domain=1)),
@@ -270,7 +270,7 @@ def event_of(fleet: Fleet, name: str) -> Event:
     return event
 
 
-def test_two_hosts_whose_guests_approve_crosswise_do_not_wait_for_each_other() -> None:
+def test_two_hosts_with_crossed_approvals_do_not_deadlock() -> None:
     fleet, first, second = crossed()
     fleet.approve(event_of(fleet, "web-0"), by="web-0")
     fleet.approve(event_of(fleet, "db-1"), by="db-1")
@@ -325,7 +325,7 @@ def test_a_latecomer_of_an_armed_stage_is_armed_with_its_announcement() -> None:
     assert [event.armed for event in fleet.events(first.id)] == [True, True, True]
 
 
-def test_a_latecomer_of_an_unarmed_stage_is_armed_with_all_others_of_it() -> None:
+def test_a_latecomer_of_an_unarmed_stage_is_armed_with_the_others() -> None:
     fleet, first, second = crossed_whole()
     fleet.approve(event_of(fleet, "web-1"), by="web-1")
     fleet.draft.put_machine(machine("app-0"))
@@ -335,7 +335,7 @@ def test_a_latecomer_of_an_unarmed_stage_is_armed_with_all_others_of_it() -> Non
 
 
 def crossed_whole() -> tuple[Fleet, Order, Order]:
-    """The same, each host done in one go, so that it waits for machines that come later."""
+    """Announce work on both hosts in one go, so that each waits for latecomers."""
     fleet = Fleet(
         *(machine("web-0"), machine("db-0"), machine("app-9", "host-9")),
         *(machine("web-1", "host-2", domain=1), machine("db-1", "host-2", domain=1)),
@@ -344,16 +344,16 @@ def crossed_whole() -> tuple[Fleet, Order, Order]:
     return fleet, fleet.maintain("host-1", whole=True), fleet.maintain("host-2", whole=True)
 
 
-def test_an_armed_stage_is_withdrawn_rather_than_wait_for_a_latecomer_that_others_keep_away() -> None:
+def test_an_armed_stage_is_withdrawn_if_its_latecomer_cannot_be_announced() -> None:
     fleet = Fleet(machine("web-0"), machine("app-1", "host-2", domain=1), machine("db-0", "host-3"))
     first = fleet.maintain("host-1", whole=True)
     second = fleet.maintain("host-2", whole=True)
     fleet.draft.put_machine(machine("app-0"))
     fleet.draft.put_machine(machine("web-1", "host-2", domain=1))
     fleet.pass_(MINUTE)
-    assert "app-0: is on host-1 too, and has not been told of this work" in fleet.waits(first.id)
+    assert "app-0: is on host-1 too, and was not notified of this work" in fleet.waits(first.id)
     fleet.pass_(14 * MINUTE)
-    # The first order to be looked at gives way; nothing then keeps the other one from its latecomer.
+    # The order that is advanced first is withdrawn. Then the other one can announce its latecomer.
     assert fleet.history(Kind.EVENT_WITHDRAWN) == [
         "app-0 came to host-1 and cannot be announced yet; announced again together"
     ]
@@ -365,13 +365,13 @@ def test_an_armed_stage_is_withdrawn_rather_than_wait_for_a_latecomer_that_other
     assert [event.armed for event in fleet.events(first.id)] == [True, True]
 
 
-def test_an_order_that_is_announced_for_the_third_time_without_a_start_is_stuck() -> None:
+def test_an_order_announced_three_times_without_a_start_is_stuck() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     for times in (1, 2):
         assert now(fleet, order).withdrawals == times - 1
         assert not any(wait.stuck for wait in now(fleet, order).waiting)
-        fleet.pass_(45 * MINUTE)  # the service was away: nothing started in time
+        fleet.pass_(45 * MINUTE)  # the server was down, so nothing started in time
     assert only(fleet, order).status is EventStatus.SCHEDULED
     assert fleet.waits(order.id)[0] == (
         f"order {order.id}: announced 3 times without a start; see what it waits for, or cancel it"
@@ -381,7 +381,7 @@ def test_an_order_that_is_announced_for_the_third_time_without_a_start_is_stuck(
     assert (now(fleet, order).withdrawals, now(fleet, order).waiting) == (0, ())
 
 
-def test_a_person_who_resumes_an_order_is_not_told_at_once_that_it_is_stuck() -> None:
+def test_resuming_an_order_resets_its_count_of_announcements() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.pass_(45 * MINUTE)
@@ -392,7 +392,7 @@ def test_a_person_who_resumes_an_order_is_not_told_at_once_that_it_is_stuck() ->
     assert (now(fleet, order).withdrawals, now(fleet, order).state) == (0, OrderState.ANNOUNCED)
 
 
-def test_a_budget_is_asked_when_work_with_long_notice_is_armed() -> None:
+def test_a_budget_is_checked_when_work_with_long_notice_is_armed() -> None:
     fleet = Fleet(
         *(machine(f"web-{n}", f"host-{n + 1}") for n in range(3)),
         policies={"web": GroupPolicy(budget=2, notice=HOUR)},
@@ -405,7 +405,7 @@ def test_a_budget_is_asked_when_work_with_long_notice_is_armed() -> None:
     assert now(fleet, first).state is OrderState.ANNOUNCED
 
 
-def test_an_approved_event_that_its_groups_budget_keeps_waits_for_no_update_domain() -> None:
+def test_an_approved_event_that_waits_for_a_budget_names_no_update_domain() -> None:
     fleet = Fleet(
         *(machine(f"web-{n}", f"host-{n + 1}") for n in range(3)),
         policies={"web": GroupPolicy(budget=2, notice=HOUR)},
@@ -428,7 +428,7 @@ def test_an_event_that_is_armed_late_starts_at_its_not_before() -> None:
     assert only(fleet, order).status is EventStatus.STARTED
 
 
-def test_who_cannot_be_armed_after_an_outage_has_the_minimum_before_it_again() -> None:
+def test_an_event_that_cannot_be_armed_after_an_outage_gets_the_minimum_notice_again() -> None:
     fleet = two_hosts()
     other = fleet.maintain("host-1", driver="external")
     fleet.approve(only(fleet, other))
@@ -437,17 +437,17 @@ def test_who_cannot_be_armed_after_an_outage_has_the_minimum_before_it_again() -
     assert only(fleet, order).not_before == fleet.now + TEN + 5 * MINUTE
 
 
-def test_an_event_that_nobody_could_arm_for_too_long_is_announced_anew() -> None:
+def test_an_event_that_could_not_be_armed_for_too_long_is_announced_again() -> None:
     fleet = two_hosts()
     order = degrade(fleet)
     fleet.pass_(WEEK + 30 * MINUTE)
     assert fleet.history(Kind.EVENT_WITHDRAWN) == [
-        "could not start within the limit after 12:00:00; announced anew"
+        "could not start within the limit after 12:00:00; announced again"
     ]
     assert only(fleet, order).not_before == fleet.now + WEEK
 
 
-def test_starts_exclude_each_other_over_a_hold() -> None:
+def test_started_events_block_each_other_across_a_hold() -> None:
     fleet = two_hosts()
     first, second = degrade(fleet), degrade(fleet, "host-2")
     fleet.approve(only(fleet, first))
@@ -460,7 +460,7 @@ def test_starts_exclude_each_other_over_a_hold() -> None:
     assert fleet.waits(second.id) == ["the whole fleet: held by ops: a fair"]
 
 
-def test_a_deferred_event_is_armed_as_much_later() -> None:
+def test_a_deferred_event_is_armed_later_by_the_same_time() -> None:
     fleet = two_hosts(policies={"web": GroupPolicy(defer=HOUR)})
     order = degrade(fleet)
     lifecycle.defer(
@@ -469,7 +469,7 @@ def test_a_deferred_event_is_armed_as_much_later() -> None:
     assert now(fleet, order).due_at == NOON + WEEK + HOUR - TEN
 
 
-def test_a_cancelled_order_lets_who_waited_be_armed() -> None:
+def test_cancelling_an_order_lets_a_waiting_one_be_armed() -> None:
     fleet = two_hosts()
     first, second = degrade(fleet), degrade(fleet, "host-2")
     fleet.pass_(WEEK - TEN)
@@ -479,7 +479,7 @@ def test_a_cancelled_order_lets_who_waited_be_armed() -> None:
     assert only(fleet, second).armed
 
 
-def test_the_same_update_domain_is_armed_beside_itself() -> None:
+def test_two_orders_arm_the_same_update_domain() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2"), hosts=["host-9"])
     degrade(fleet)
     degrade(fleet, "host-2")
@@ -490,7 +490,7 @@ def test_the_same_update_domain_is_armed_beside_itself() -> None:
 # Emergencies
 
 
-def test_an_emergency_passes_over_other_update_domains_and_says_so() -> None:
+def test_an_emergency_ignores_other_update_domains_and_records_it() -> None:
     fleet = two_hosts()
     first = fleet.maintain("host-1")
     second = fleet.maintain("host-2", emergency="coolant leak", notice=MINUTE)
@@ -501,7 +501,7 @@ def test_an_emergency_passes_over_other_update_domains_and_says_so() -> None:
     ]
 
 
-def test_an_emergency_that_passes_over_itself_does_not_name_itself_as_another() -> None:
+def test_an_emergency_that_conflicts_with_itself_does_not_name_another_order() -> None:
     fleet = Fleet(
         machine("web-0", mobility=Mobility.LIVE),
         machine("web-1", domain=1, mobility=Mobility.LIVE),
@@ -513,7 +513,7 @@ def test_an_emergency_that_passes_over_itself_does_not_name_itself_as_another() 
     ]
 
 
-def test_an_emergency_with_a_longer_notice_says_so_when_it_is_armed() -> None:
+def test_an_emergency_with_longer_notice_records_conflicts_when_it_is_armed() -> None:
     fleet = two_hosts()
     degrade(fleet, "host-2", emergency="coolant leak", notice=HOUR)
     first = fleet.maintain("host-1", driver="external")
@@ -525,7 +525,7 @@ def test_an_emergency_with_a_longer_notice_says_so_when_it_is_armed() -> None:
     ]
 
 
-def test_an_emergency_that_passes_over_a_budget_says_so() -> None:
+def test_an_emergency_that_ignores_a_budget_records_it() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2"), policies={"web": GroupPolicy(budget=1)})
     fleet.maintain("host-1")
     fleet.turn()
@@ -534,13 +534,13 @@ def test_an_emergency_that_passes_over_a_budget_says_so() -> None:
     assert said.startswith("coolant leak: announced although web: needs 1 healthy, web-0")
 
 
-def test_an_emergency_that_passes_over_nothing_says_nothing() -> None:
+def test_an_emergency_without_conflicts_records_nothing() -> None:
     fleet = two_hosts()
     fleet.maintain(emergency="coolant leak", notice=15 * MINUTE)
     assert fleet.history(Kind.PROMISE_BROKEN) == []
 
 
-def test_a_hold_stops_an_emergency_unless_it_is_told_otherwise() -> None:
+def test_a_hold_stops_an_emergency_unless_the_caller_overrides_it() -> None:
     fleet = two_hosts()
     fleet.draft.holds["H"] = Hold(id="H", by="ops", reason="a fair", at=NOON)
     assert fleet.maintain("host-1", emergency="coolant leak", notice=MINUTE).state is OrderState.QUEUED
@@ -553,7 +553,7 @@ def test_a_hold_stops_an_emergency_unless_it_is_told_otherwise() -> None:
     assert only(fleet, despite).status is EventStatus.STARTED
 
 
-def test_a_latecomer_of_an_emergency_says_what_it_passes_over() -> None:
+def test_a_latecomer_of_an_emergency_records_conflicts() -> None:
     fleet = two_hosts()
     fleet.maintain("host-1")
     order = fleet.maintain("host-2", emergency="coolant leak", notice=15 * MINUTE)
@@ -563,7 +563,7 @@ def test_a_latecomer_of_an_emergency_says_what_it_passes_over() -> None:
     assert len(fleet.history(Kind.PROMISE_BROKEN)) == 2
 
 
-def test_what_an_order_has_armed_itself_is_left_out_if_asked_for() -> None:
+def test_armed_domains_of_the_order_itself_can_be_excluded() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1), machine("db-0"), hosts=["host-9"])
     order = fleet.maintain(together="its board is swapped")
     web = fleet.events(order.id)[1].group

@@ -1,4 +1,4 @@
-"""Bare metal: a host and its one machine, which goes nowhere."""
+"""Bare metal: a host whose only machine cannot move."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def fleet() -> Fleet:
     return made
 
 
-def test_work_on_bare_metal_is_the_restart_of_its_machine() -> None:
+def test_service_of_bare_metal_restarts_its_machine() -> None:
     made = fleet()
     order = made.service("gpu-0")
     assert (order.terms.mode, [stage.kind for stage in order.stages]) == (
@@ -64,23 +64,23 @@ def test_bare_metal_is_maintained_by_a_reboot() -> None:
         (Action.SERVICE, None, {"mode": ServiceMode.EVACUATE}),
     ],
 )
-def test_bare_metal_is_not_emptied(action: Action, work: Work | None, terms: dict[str, object]) -> None:
+def test_bare_metal_cannot_be_evacuated(action: Action, work: Work | None, terms: dict[str, object]) -> None:
     with pytest.raises(Conflict, match='host "gpu-0" is bare metal, and cannot be emptied'):
         fleet().maintain("gpu-0", action, work=work, **terms)
 
 
-def test_a_rollout_does_bare_metal_in_place() -> None:
+def test_a_rollout_services_bare_metal_in_place() -> None:
     host = fleet().draft.hosts[GPU]
     terms = OrderTerms(mode=ServiceMode.EVACUATE, rollout="R")
     bare_metal.check_host(host, Action.SERVICE, Work.HOST, terms)
 
 
-def test_bare_metal_is_not_moved() -> None:
+def test_bare_metal_cannot_be_moved() -> None:
     with pytest.raises(Conflict, match='machine "gpu-0" is bare metal, and cannot be moved'):
         fleet().order("gpu-0", Action.REDEPLOY)
 
 
-def test_bare_metal_that_failed_comes_back_where_it_is_once_that_is_restored() -> None:
+def test_bare_metal_that_failed_is_recovered_in_place_once_restored() -> None:
     made = fleet()
     order = made.maintain("gpu-0", Action.FAIL)
     made.finish_host(order.id, HostTask.FENCE)
@@ -92,7 +92,7 @@ def test_bare_metal_that_failed_comes_back_where_it_is_once_that_is_restored() -
     assert (made.machine("gpu-0").state, made.machine("gpu-0").host) == (MachineState.RUNNING, GPU)
 
 
-def test_bare_metal_does_not_wait_for_other_hosts_that_cannot_be_reached() -> None:
+def test_bare_metal_does_not_wait_for_other_unreachable_hosts() -> None:
     made = fleet()
     other = next(host for name, host in made.draft.hosts.items() if name != GPU)
     made.draft.put_host(replace(other, unreachable_since=made.now))
@@ -101,7 +101,7 @@ def test_bare_metal_does_not_wait_for_other_hosts_that_cannot_be_reached() -> No
     assert made.draft.orders[order.id].steps[0].state is StepState.FAILED
 
 
-def test_bare_metal_that_is_down_stays_where_it_is_and_is_started_there() -> None:
+def test_stopped_bare_metal_starts_where_it_is() -> None:
     made = fleet()
     eviction = made.order("gpu-0", Action.EVICT)
     made.pass_(MINUTE)
@@ -112,7 +112,7 @@ def test_bare_metal_that_is_down_stays_where_it_is_and_is_started_there() -> Non
     assert [step.target for step in made.running(start.id)] == [GPU]
 
 
-def test_bare_metal_whose_recovery_is_abandoned_is_down_where_it_is() -> None:
+def test_bare_metal_stays_down_where_it_is_when_its_recovery_is_abandoned() -> None:
     made = fleet()
     order = made.maintain("gpu-0", Action.FAIL, fenced="its plug is pulled")
     interventions.abandon(made.draft, order.id, by="olga")

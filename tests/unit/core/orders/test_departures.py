@@ -1,4 +1,4 @@
-"""What leaves early: a machine its host, its events or the fleet; an order before it is finished (rule 2)."""
+"""Machines that leave a host, an event or the fleet early, and orders that are closed early (rule 2)."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def resources(fleet: Fleet) -> list[str]:
     return [each.name for event in fleet.events() for each in event.resources]
 
 
-def test_a_machine_that_was_moved_by_other_hands_leaves_the_events_of_its_host() -> None:
+def test_a_machine_moved_outside_forewarn_leaves_the_events_of_its_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = fleet.maintain()
     departures.remove_from_host_orders(fleet.draft, fleet.machine("web-0"), why="moved to host-2 by ops")
@@ -45,26 +45,26 @@ def test_it_keeps_its_own_orders_and_those_of_other_hosts() -> None:
     assert resources(fleet) == ["web-0"]
 
 
-def test_what_has_begun_is_not_left() -> None:
+def test_a_machine_does_not_leave_work_that_has_begun() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
     departures.remove_from_host_orders(fleet.draft, fleet.machine("web-0"), why="moved")
-    departures.leave_scheduled(fleet.draft, fleet.machine("web-0"), why="moved", keep=order.id)
+    departures.remove_from_scheduled(fleet.draft, fleet.machine("web-0"), why="moved", keep=order.id)
     assert fleet.draft.orders[order.id].steps[0].state is StepState.RUNNING
 
 
-def test_a_machine_that_leaves_what_is_scheduled_takes_its_own_orders_along_but_for_one() -> None:
+def test_a_machine_leaves_all_scheduled_orders_except_one() -> None:
     fleet = Fleet(machine("web-0", priority=Priority.SPOT))
     order, host = fleet.order("web-0"), fleet.maintain()
     kept = fleet.order("web-0", Action.EVICT)
-    departures.leave_scheduled(fleet.draft, fleet.machine("web-0"), why="gone", keep=kept.id)
+    departures.remove_from_scheduled(fleet.draft, fleet.machine("web-0"), why="gone", keep=kept.id)
     assert fleet.draft.orders[order.id].state is OrderState.CANCELLED
     assert fleet.draft.orders[host.id].steps[0].state is StepState.MOOT
     assert fleet.draft.orders[kept.id].state is OrderState.ANNOUNCED
 
 
-def test_a_removed_machine_takes_its_steps_and_names_along_even_those_under_way() -> None:
+def test_removing_a_machine_removes_its_steps_and_names_even_under_way() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
@@ -75,7 +75,7 @@ def test_a_removed_machine_takes_its_steps_and_names_along_even_those_under_way(
     assert fleet.history(Kind.MACHINE_REMOVED) == ["removed"]
 
 
-def test_a_standalone_machine_takes_its_group_along() -> None:
+def test_removing_a_standalone_machine_removes_its_group() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0"))
     alone = fleet.draft.groups[GroupName("web")]
     fleet.draft.put_group(Group(name=alone.name, project=alone.project, kind=GroupKind.STANDALONE))
@@ -84,7 +84,7 @@ def test_a_standalone_machine_takes_its_group_along() -> None:
     assert set(fleet.draft.groups) == {"db"}
 
 
-def test_a_closed_order_ends_its_events_and_makes_moot_what_is_not_done() -> None:
+def test_closing_an_order_ends_its_events_and_makes_unfinished_steps_moot() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
@@ -96,7 +96,7 @@ def test_a_closed_order_ends_its_events_and_makes_moot_what_is_not_done() -> Non
     assert fleet.history(Kind.EVENT_CANCELLED, Kind.ORDER_CANCELLED) == ["host-1 burnt down"] * 2
 
 
-def test_orders_that_touch_a_machine_are_its_own_and_those_with_a_step_of_it() -> None:
+def test_open_orders_of_a_machine_include_those_with_a_step_for_it() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), machine("db-0", "host-2"))
     own, host = fleet.order("web-0"), fleet.maintain()
     fleet.maintain("host-2")
@@ -107,7 +107,7 @@ def test_orders_that_touch_a_machine_are_its_own_and_those_with_a_step_of_it() -
     assert [order.id for order in departures.open_orders_with(fleet.draft, MachineId("web-0"))] == [host.id]
 
 
-def test_orders_on_a_host_are_those_that_do_something_to_its_machines() -> None:
+def test_orders_on_a_host_are_those_that_work_on_its_machines() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0", "host-2"))
     fleet.order("web-0")
     fleet.maintain("host-1", Action.CORDON)
@@ -116,7 +116,7 @@ def test_orders_on_a_host_are_those_that_do_something_to_its_machines() -> None:
     assert [order.id for order in departures.orders_on(fleet.draft, HostName("host-1"))] == [host.id]
 
 
-def test_a_machine_that_no_host_carries_can_leave_the_fleet() -> None:
+def test_a_machine_without_a_host_can_leave_the_fleet() -> None:
     fleet = Fleet(replace(machine("web-0"), host=None))
     departures.remove_from_fleet(fleet.draft, fleet.machine("web-0"), why="sold")
     assert fleet.draft.machines == {}

@@ -1,4 +1,4 @@
-"""Who does the work of an order: as an operator says, or its host, or the fleet; else somebody outside."""
+"""The driver of an order: from the request, the host or the fleet; otherwise external."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -57,30 +57,30 @@ def test_an_order_takes_the_driver_of_its_host_or_of_the_fleet(
     ) == (driver)
 
 
-def test_an_operator_says_another_driver_for_one_order() -> None:
+def test_an_operator_can_name_another_driver_for_one_order() -> None:
     assert restart(declared(default="simulated"), driver="external").driver == "external"
 
 
-def test_a_rehearsal_is_simulated_whoever_does_the_work_else() -> None:
+def test_a_rehearsal_always_uses_the_simulated_driver() -> None:
     fleet = declared(own="external")
     projects = fleet.draft.projects
     projects[DEFAULT_PROJECT] = replace(projects[DEFAULT_PROJECT], rehearsal=True)
     assert maintain(fleet, rehearsal="mine").driver == "simulated"
 
 
-def test_what_is_declared_later_is_for_later_orders() -> None:
+def test_a_later_declaration_applies_to_later_orders() -> None:
     fleet = declared()
     order = restart(fleet)
     fleet.draft.defaults = FleetDefaults(driver="simulated")
     assert fleet.advance(order.id).driver == "external"
 
 
-def test_a_heartbeat_is_asked_of_nobody_where_nothing_is_done() -> None:
+def test_a_heartbeat_is_refused_for_orders_without_work() -> None:
     with pytest.raises(Invalid, match="heartbeat_seconds: expected only where driver is"):
         requests.check_heartbeat(maintain(declared(default="simulated"), heartbeat=timedelta(minutes=1)))
 
 
-def test_the_history_says_what_is_simulated() -> None:
+def test_the_history_marks_simulated_work() -> None:
     fleet = declared(default="simulated")
     order = maintain(fleet)
     assert fleet.history(Kind.ORDER_PLACED) == ["maintenance reboot, simulated"]
@@ -91,7 +91,7 @@ def test_the_history_says_what_is_simulated() -> None:
     assert fleet.history(Kind.ORDER_DONE) == ["simulated"]
 
 
-def test_work_in_parts_names_the_gate_that_takes_it_up() -> None:
+def test_work_in_parts_names_a_gate_that_goes_one_by_one() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = maintain(fleet)
     fleet.pass_(HOUR / 4)
@@ -99,13 +99,13 @@ def test_work_in_parts_names_the_gate_that_takes_it_up() -> None:
     assert any(f"`forewarn gate order {order.id} --one-by-one -- COMMAND`" in reason for reason in waits)
 
 
-def test_work_outside_says_for_whose_word_it_waits_and_how_it_is_given() -> None:
+def test_external_work_names_the_commands_that_take_it_up_and_complete_it() -> None:
     fleet = declared()
     order = maintain(fleet)
     fleet.pass_(HOUR / 4)
     (waiting,) = fleet.draft.orders[order.id].waiting
     assert waiting.what == "host host-1"
-    assert "nobody has taken it up" in waiting.reason
+    assert "not taken up yet" in waiting.reason
     assert f"`forewarn gate order {order.id} -- COMMAND`" in waiting.reason
     assert f"`forewarn order complete {order.id}`" in waiting.reason
     reports.heartbeat(fleet.draft, order.id, heard_at=fleet.now, policy=fleet.policy)
@@ -113,7 +113,7 @@ def test_work_outside_says_for_whose_word_it_waits_and_how_it_is_given() -> None
     assert waiting.reason.startswith("done outside since ")
 
 
-def test_a_tenant_is_not_told_how_to_give_a_word_that_it_cannot_give() -> None:
+def test_a_tenant_does_not_read_operator_commands() -> None:
     fleet = declared()
     order = restart(fleet)
     fleet.pass_(HOUR / 4)
@@ -121,7 +121,7 @@ def test_a_tenant_is_not_told_how_to_give_a_word_that_it_cannot_give() -> None:
     assert [each.reason for each in disclosed.waiting] == [DONE_OUTSIDE]
 
 
-def test_only_what_was_taken_up_goes_silent() -> None:
+def test_only_work_that_was_taken_up_can_go_silent() -> None:
     fleet = declared()
     order = maintain(fleet)
     fleet.pass_(HOUR / 4)
@@ -136,7 +136,7 @@ def silence(fleet: Fleet, order: Order) -> OrderState:
     ).state
 
 
-def test_a_start_says_where_nothing_is_really_done() -> None:
+def test_the_record_of_a_start_tells_if_it_is_simulated() -> None:
     assert welcome.work({"simulated": 3, "external": 0}) == ["  work       simulated: nothing is really done"]
     some = welcome.work({"simulated": 1, "external": 2})
     assert some[0] == "  work       simulated on 1 of 3 hosts: nothing is really done"

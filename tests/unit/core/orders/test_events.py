@@ -1,4 +1,4 @@
-"""The life of an event: what is promised, who may approve or defer it, and what leaves it (rules 1 to 3)."""
+"""Events: their notice, approvals, deferrals and records (rules 1 to 3)."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -56,7 +56,7 @@ def test_a_failed_host_gives_each_update_domain_its_own_event_at_once() -> None:
     assert {event.status for event in fleet.events()} == {EventStatus.STARTED}
 
 
-def test_resources_are_named_without_regard_to_case() -> None:
+def test_resources_are_sorted_without_regard_to_case() -> None:
     fleet = Fleet(machine("web-b"), machine("web-A"), machine("web-c"))
     fleet.maintain()
     assert [each.name for each in only(fleet).resources] == ["web-A", "web-b", "web-c"]
@@ -76,13 +76,13 @@ def test_an_event_has_the_notice_of_its_type(work: Work, notice: timedelta) -> N
 
 
 @pytest.mark.parametrize(("action", "notice"), [(Action.EVICT, 30 * SECOND), (Action.TERMINATE, 5 * MINUTE)])
-def test_a_machine_that_leaves_has_less_notice(action: Action, notice: timedelta) -> None:
+def test_an_eviction_has_less_notice(action: Action, notice: timedelta) -> None:
     fleet = Fleet(machine("web-0", priority=Priority.SPOT))
     fleet.order("web-0", action)
     assert only(fleet).not_before == NOON + notice
 
 
-def test_a_group_may_ask_for_more_notice_and_never_gets_less_than_the_minimum() -> None:
+def test_a_group_may_ask_for_more_notice_but_never_gets_less_than_the_minimum() -> None:
     more, less = GroupPolicy(notice=HOUR), GroupPolicy(notice=MINUTE)
     for policy, notice in ((more, HOUR), (less, 15 * MINUTE)):
         fleet = Fleet(machine("web-0"), policies={"web": policy})
@@ -90,7 +90,7 @@ def test_a_group_may_ask_for_more_notice_and_never_gets_less_than_the_minimum() 
         assert only(fleet).not_before == NOON + notice
 
 
-def test_the_group_that_asks_for_most_notice_decides_for_all_of_a_stage() -> None:
+def test_the_group_that_asks_for_most_notice_decides_for_its_stage() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0"), policies={"db": GroupPolicy(notice=HOUR)})
     fleet.maintain()
     assert {event.not_before for event in fleet.events()} == {NOON + HOUR}
@@ -109,7 +109,7 @@ def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise() 
     assert fleet.history(Kind.PROMISE_BROKEN) == ["coolant leak: 2 m of notice instead of 15 m"]
 
 
-def test_an_emergency_that_leaves_the_notice_as_promised_breaks_nothing() -> None:
+def test_an_emergency_that_keeps_the_notice_breaks_no_promise() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.maintain(emergency="coolant leak", notice=HOUR)
     assert only(fleet).not_before == NOON + 15 * MINUTE
@@ -134,7 +134,7 @@ def approval(by: str, kind: ApprovedBy = ApprovedBy.GUEST) -> Approval:
         (ApprovalRule.LEADER, ["web-0"], []),
     ],
 )
-def test_a_group_says_whose_approval_counts(
+def test_the_approval_rule_of_a_group_decides_which_approvals_count(
     rule: ApprovalRule, approvals: list[str], awaited: list[str]
 ) -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), policies={"web": GroupPolicy(approval=rule)})
@@ -145,7 +145,7 @@ def test_a_group_says_whose_approval_counts(
 
 
 @pytest.mark.parametrize("kind", [ApprovedBy.PERSON, ApprovedBy.POLICY])
-def test_a_person_or_a_policy_approves_for_everybody(kind: ApprovedBy) -> None:
+def test_an_approval_by_a_person_or_policy_counts_for_all_machines(kind: ApprovedBy) -> None:
     fleet = Fleet(machine("web-0"), policies={"web": GroupPolicy(approval=ApprovalRule.ALL)})
     fleet.maintain()
     assert events.approve(fleet.draft, only(fleet), approval("alice", kind)).approved
@@ -159,7 +159,7 @@ def test_approving_twice_changes_nothing() -> None:
     assert fleet.history(Kind.EVENT_APPROVED) == ["guest"]
 
 
-def test_an_approval_of_what_has_started_or_gone_comes_too_late() -> None:
+def test_an_approval_of_a_started_or_ended_event_is_ignored() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.maintain()
     started = events.start(fleet.draft, only(fleet), why="NotBefore has passed")
@@ -168,13 +168,13 @@ def test_an_approval_of_what_has_started_or_gone_comes_too_late() -> None:
     assert events.approve(fleet.draft, gone, approval("web-0")) is gone
 
 
-def test_an_owner_who_does_not_want_to_wait_approves_with_the_order() -> None:
+def test_an_owner_can_approve_with_the_order() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.order("web-0", at_once=True)
     assert [(word.by, word.kind) for word in only(fleet).approvals] == [("test", ApprovedBy.PERSON)]
 
 
-def test_a_group_may_approve_its_users_own_orders_but_no_others() -> None:
+def test_a_group_can_approve_its_users_own_orders_automatically() -> None:
     fleet = Fleet(
         machine("web-0"), machine("web-1", "host-2"), policies={"web": GroupPolicy(auto_approve=True)}
     )
@@ -191,7 +191,7 @@ def test_an_event_may_start_at_its_not_before_or_once_it_is_approved() -> None:
     assert events.may_start_at(fleet.draft, only(fleet)) == NOON
 
 
-def test_after_a_jump_of_the_clock_what_was_announced_before_it_waits_longer() -> None:
+def test_after_a_clock_jump_events_announced_before_it_wait_longer() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.maintain()
     later = NOON + 20 * MINUTE
@@ -208,20 +208,20 @@ def test_after_a_jump_of_the_clock_what_was_announced_before_it_waits_longer() -
         (ApprovalRule.LEADER, "the leader web-0"),
     ],
 )
-def test_whose_approval_is_awaited_is_said(rule: ApprovalRule, words: str) -> None:
+def test_the_awaited_approvals_are_named(rule: ApprovalRule, words: str) -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), policies={"web": GroupPolicy(approval=rule)})
     fleet.maintain()
     assert events.awaited_approvals(only(fleet)) == words
     assert events.awaited_approvals(events.start(fleet.draft, only(fleet), why="it is time")) == ""
 
 
-def test_that_another_than_the_leader_approved_is_said() -> None:
+def test_an_ignored_approval_is_named_beside_the_awaited_leader() -> None:
     fleet = Fleet(
         machine("web-0"), machine("web-1"), policies={"web": GroupPolicy(approval=ApprovalRule.LEADER)}
     )
     fleet.maintain()
     events.approve(fleet.draft, only(fleet), approval("web-1"))
-    assert events.awaited_approvals(only(fleet)) == "the leader web-0; the word of web-1 does not count"
+    assert events.awaited_approvals(only(fleet)) == "the leader web-0; the approval of web-1 does not count"
 
 
 # Deferring
@@ -245,14 +245,14 @@ def defer(fleet: Fleet, wanted: timedelta = 10 * MINUTE, **more: object) -> None
     )
 
 
-def test_a_deferred_event_takes_its_whole_stage_along() -> None:
+def test_deferring_an_event_defers_its_whole_stage() -> None:
     fleet = deferrable()
     defer(fleet)
     assert {event.not_before for event in fleet.events()} == {NOON + 25 * MINUTE}
     assert fleet.history(Kind.EVENT_DEFERRED) == ["until 2026-01-05T12:25:00Z: 10 m later"] * 2
 
 
-def test_an_event_of_the_stage_that_starts_no_earlier_than_asked_for_stays_where_it_is() -> None:
+def test_an_event_with_a_later_not_before_is_not_moved() -> None:
     fleet = deferrable()
     (db,) = (event for event in fleet.events() if event.group == "db")
     fleet.draft.put_event(replace(db, not_before=NOON + HOUR))
@@ -264,7 +264,7 @@ def test_an_event_of_the_stage_that_starts_no_earlier_than_asked_for_stays_where
     assert fleet.history(Kind.EVENT_DEFERRED) == ["until 2026-01-05T12:25:00Z: 10 m later"]
 
 
-def test_no_more_time_is_given_than_the_group_allows_or_the_latest_start_leaves() -> None:
+def test_a_deferral_is_limited_by_the_group_and_the_latest_start() -> None:
     fleet = deferrable(5 * MINUTE)
     defer(fleet)
     assert {event.not_before for event in fleet.events()} == {NOON + 20 * MINUTE}
@@ -274,26 +274,26 @@ def test_no_more_time_is_given_than_the_group_allows_or_the_latest_start_leaves(
     assert {event.not_before for event in fleet.events()} == {NOON + 18 * MINUTE}
 
 
-def test_a_deferral_says_how_much_more_time_was_given() -> None:
+def test_a_deferral_records_how_much_more_time_was_granted() -> None:
     fleet = deferrable(5 * MINUTE)
     defer(fleet)
     (given,) = (event.deferred for event in fleet.events() if event.deferred)
     assert (given.granted, given.asked) == (5 * MINUTE, 10 * MINUTE)
 
 
-def test_an_event_is_deferred_once() -> None:
+def test_an_event_can_be_deferred_once() -> None:
     fleet = deferrable()
     defer(fleet)
     with pytest.raises(Conflict, match="was put off already by web-0"):
         defer(fleet)
 
 
-def test_what_a_group_does_not_allow_is_not_deferred() -> None:
+def test_a_group_without_deferrals_refuses_them() -> None:
     with pytest.raises(Conflict, match="events of group web cannot be put off"):
         defer(deferrable(timedelta()))
 
 
-def test_a_started_event_is_not_deferred() -> None:
+def test_a_started_event_cannot_be_deferred() -> None:
     fleet = deferrable()
     for event in fleet.events():
         events.start(fleet.draft, event, why="it is time")
@@ -301,7 +301,7 @@ def test_a_started_event_is_not_deferred() -> None:
         defer(fleet)
 
 
-def test_an_event_is_not_deferred_past_its_latest_start() -> None:
+def test_an_event_cannot_be_deferred_past_its_latest_start() -> None:
     with pytest.raises(Conflict, match="cannot be put off: it must start by 2026-01-05T12:15:00Z"):
         defer(deferrable(), latest=NOON + 15 * MINUTE)
 
@@ -309,41 +309,41 @@ def test_an_event_is_not_deferred_past_its_latest_start() -> None:
 # Rule 2
 
 
-def test_what_leaves_the_document_has_a_record_that_says_why() -> None:
+def test_an_event_leaves_the_document_with_a_record_of_why() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.maintain()
     events.end(fleet.draft, only(fleet), Kind.EVENT_WITHDRAWN, why="paused")
     assert (fleet.events(), fleet.history(Kind.EVENT_WITHDRAWN)) == ((), ["paused"])
 
 
-def test_a_machine_that_leaves_is_taken_out_of_an_event_with_a_record() -> None:
+def test_a_machine_leaves_an_event_with_a_record() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     fleet.maintain()
-    events.take_out(fleet.draft, only(fleet), MachineId("web-1"), why="moved")
+    events.remove_machine(fleet.draft, only(fleet), MachineId("web-1"), why="moved")
     assert [each.name for each in only(fleet).resources] == ["web-0"]
     (left,) = (record for record in fleet.draft.changes().records if record.kind is Kind.EVENT_LEFT)
     assert (left.machine, left.reason) == ("web-1", "moved")
 
 
-def test_the_last_machine_takes_its_event_along() -> None:
+def test_the_last_machine_ends_its_event() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.maintain()
-    events.take_out(fleet.draft, only(fleet), MachineId("web-0"), why="moved")
+    events.remove_machine(fleet.draft, only(fleet), MachineId("web-0"), why="moved")
     assert (fleet.events(), fleet.history(Kind.EVENT_CANCELLED)) == ((), ["moved"])
 
 
-def test_a_machine_that_an_event_does_not_name_changes_nothing() -> None:
+def test_removing_an_unnamed_machine_changes_nothing() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.maintain()
     before = fleet.draft.changes()
-    events.take_out(fleet.draft, only(fleet), MachineId("web-9"), why="moved")
+    events.remove_machine(fleet.draft, only(fleet), MachineId("web-9"), why="moved")
     assert fleet.draft.changes() == before
 
 
-# What guests see of it
+# Guests
 
 
-def test_a_users_own_order_says_so() -> None:
+def test_a_users_own_order_has_the_source_user() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0", "host-2"))
     user, platform = fleet.order("web-0"), fleet.maintain("host-2", work=Work.FREEZE)
     (mine,), (theirs,) = fleet.events(user.id), fleet.events(platform.id)

@@ -1,4 +1,4 @@
-"""Hosts that fail again, or fail while machines come to them: nobody is recovered before each is fenced."""
+"""Hosts that fail again, or fail while machines arrive: recovery waits until each of them is fenced."""
 
 import pytest
 
@@ -22,19 +22,19 @@ ELSEWHERE = HostName("host-2")
 
 
 def fleet(*more: str) -> Fleet:
-    """One machine, and two hosts where it could go."""
+    """Create one machine and two possible targets."""
     return Fleet(machine("web-0"), hosts=["host-2", "host-3", *more])
 
 
 def recovered(there: Fleet) -> Order:
-    """The failure of a host that is fenced; its machine is on its way to another one."""
+    """Fail and fence a host; its machine is being recovered to another one."""
     order = there.maintain(action=Action.FAIL, fenced="its plug is pulled")
     assert there.running(order.id)[0].target == ELSEWHERE
     return order
 
 
 def failed_again(there: Fleet) -> tuple[Order, Order]:
-    """The failures of a host that fails once more while its machine is recovered."""
+    """Fail a host again while its machine is being recovered."""
     before = recovered(there)
     there.maintain(action=Action.RESTORE)
     return before, there.maintain(action=Action.FAIL)
@@ -49,7 +49,7 @@ def states(there: Fleet, order: Order) -> list[StepState]:
     return [step.state for step in there.draft.orders[order.id].steps]
 
 
-def test_a_recovery_goes_on_when_its_host_fails_once_more() -> None:
+def test_a_recovery_under_way_goes_on_when_its_host_fails_again() -> None:
     there = fleet()
     before, order = failed_again(there)
     assert states(there, before) == [StepState.RUNNING]
@@ -60,7 +60,7 @@ def test_a_recovery_goes_on_when_its_host_fails_once_more() -> None:
     assert there.draft.orders[order.id].state is OrderState.DONE
 
 
-def test_a_recovery_that_fails_is_for_the_newest_failure_of_its_host() -> None:
+def test_a_failed_recovery_moves_to_the_newest_failure_of_its_host() -> None:
     there = fleet()
     before, order = failed_again(there)
     there.fail(before.id)
@@ -75,7 +75,7 @@ def test_a_recovery_that_fails_is_for_the_newest_failure_of_its_host() -> None:
     assert states(there, order) == [StepState.RUNNING]
 
 
-def test_a_recovery_that_is_refused_or_called_off_is_for_the_newest_failure_too() -> None:
+def test_a_refused_or_cancelled_recovery_moves_to_the_newest_failure() -> None:
     for report in (
         reports.step_cancelled,
         lambda *at: reports.step_refused(*at, why="it is full"),
@@ -89,7 +89,7 @@ def test_a_recovery_that_is_refused_or_called_off_is_for_the_newest_failure_too(
         assert (states(there, order), there.machine("web-0").host) == ([StepState.WAITING], "host-1")
 
 
-def test_machines_that_waited_for_the_older_failure_wait_for_the_newer_one() -> None:
+def test_machines_that_wait_for_the_older_failure_wait_for_the_newer() -> None:
     there = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
     before = there.maintain(action=Action.FAIL, fenced="its plug is pulled")
     reports.step_failed(there.draft, attempt(before, "web-1"), why="it burns")
@@ -102,7 +102,7 @@ def test_machines_that_waited_for_the_older_failure_wait_for_the_newer_one() -> 
     assert states(there, before) == [StepState.RUNNING, StepState.MOOT]
 
 
-def test_who_vouches_speaks_of_the_newest_failure() -> None:
+def test_a_confirmation_applies_to_the_newest_failure() -> None:
     there = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
     before = there.maintain(action=Action.FAIL, fenced="its plug is pulled")
     reports.step_failed(there.draft, attempt(before, "web-1"), why="it burns")
@@ -112,7 +112,7 @@ def test_who_vouches_speaks_of_the_newest_failure() -> None:
     assert (vouched.id, states(there, order)) == (order.id, [StepState.RUNNING])
 
 
-def test_a_newer_failure_is_not_given_up_while_the_older_one_is_at_its_machines() -> None:
+def test_a_newer_failure_cannot_be_abandoned_while_the_older_works_on_its_machines() -> None:
     there = fleet()
     before, order = failed_again(there)
     there.maintain(action=Action.FAIL, fenced="again")
@@ -122,7 +122,7 @@ def test_a_newer_failure_is_not_given_up_while_the_older_one_is_at_its_machines(
     assert there.draft.orders[before.id].terms.abandoned_by == "olga"
 
 
-def test_a_machine_that_comes_back_to_its_restored_host_is_recovered_when_that_fails() -> None:
+def test_a_machine_that_returned_to_its_restored_host_is_recovered_when_that_fails_again() -> None:
     there = Fleet(machine("web-0"))
     before = there.maintain(action=Action.FAIL, fenced="its plug is pulled")
     there.maintain(action=Action.RESTORE)
@@ -134,7 +134,7 @@ def test_a_machine_that_comes_back_to_its_restored_host_is_recovered_when_that_f
     assert (states(there, order), there.machine("web-0").host) == ([StepState.WAITING], "host-1")
 
 
-def test_a_machine_that_is_recovered_to_a_host_that_fails_is_recovered_from_there() -> None:
+def test_a_machine_recovered_to_a_host_that_fails_is_recovered_from_there() -> None:
     there = fleet()
     before = recovered(there)
     order = there.maintain("host-2", Action.FAIL)
@@ -144,12 +144,12 @@ def test_a_machine_that_is_recovered_to_a_host_that_fails_is_recovered_from_ther
     )
     assert (states(there, before), states(there, order)) == ([StepState.MOOT], [StepState.WAITING])
     assert there.advance(before.id).state is OrderState.DONE
-    reports.step_done(there.draft, attempt(before))  # what is said of it now is not heard
+    reports.step_done(there.draft, attempt(before))  # answers about it are now ignored
     there.finish_host(order.id, HostTask.FENCE)
     assert there.running(order.id)[0].target == "host-3"
 
 
-def test_who_waited_for_a_machine_that_was_recovered_to_a_failed_host_is_looked_at() -> None:
+def test_an_order_that_waits_for_a_machine_is_woken_when_its_recovery_ends() -> None:
     there = fleet()
     recovered(there)
     end = there.order("web-0", Action.TERMINATE)
@@ -160,7 +160,7 @@ def test_who_waited_for_a_machine_that_was_recovered_to_a_failed_host_is_looked_
     assert there.draft.orders[end.id].due_at == there.now
 
 
-def test_the_newest_failure_is_over_when_a_machine_of_it_goes_down_with_another_host() -> None:
+def test_the_newest_failure_ends_when_its_machine_fails_with_another_host() -> None:
     there = fleet()
     _, order = failed_again(there)
     there.maintain("host-2", Action.FAIL)
@@ -168,7 +168,7 @@ def test_the_newest_failure_is_over_when_a_machine_of_it_goes_down_with_another_
     assert there.advance(order.id).state is OrderState.DONE
 
 
-def test_a_machine_that_is_started_on_a_host_that_fails_is_recovered_from_there() -> None:
+def test_a_machine_that_starts_on_a_failing_host_is_recovered_from_there() -> None:
     there = Fleet(machine("web-0", priority=Priority.SPOT), hosts=["host-2"])
     eviction = there.order("web-0", Action.EVICT)
     there.pass_(15 * MINUTE)
@@ -183,14 +183,14 @@ def test_a_machine_that_is_started_on_a_host_that_fails_is_recovered_from_there(
 
 
 def moved_while_failed(there: Fleet) -> tuple[Order, Order]:
-    """A host fails that a machine is just being moved to."""
+    """Fail a host while a machine moves to it."""
     move = there.maintain(work=Work.REDEPLOY, emergency="fire", notice=0 * MINUTE)
     there.pass_(MINUTE)
     assert there.running(move.id)[0].target == ELSEWHERE
     return move, there.maintain("host-2", Action.FAIL)
 
 
-def test_a_failure_waits_for_a_machine_that_is_moved_to_its_host_and_recovers_it() -> None:
+def test_a_failure_waits_for_a_machine_that_moves_to_its_host_and_recovers_it() -> None:
     there = fleet()
     move, order = moved_while_failed(there)
     assert there.waits(order.id) == [f"web-0: waits for order {move.id} (maintenance) to finish with it"]
@@ -201,17 +201,17 @@ def test_a_failure_waits_for_a_machine_that_is_moved_to_its_host_and_recovers_it
     assert there.machine("web-0").state is MachineState.RESTARTING
 
 
-def test_a_failure_waits_for_nobody_who_stays_where_it_was() -> None:
+def test_a_failure_does_not_wait_for_a_machine_whose_move_failed() -> None:
     there = fleet()
     move, order = moved_while_failed(there)
     there.turn()
     there.fail(move.id)
-    assert ELSEWHERE in there.draft.changes().hosts_to_recheck  # so that it is looked at
+    assert ELSEWHERE in there.draft.changes().hosts_to_recheck  # so that it is advanced
     assert there.advance(order.id).state is OrderState.DONE
     assert there.machine("web-0").host == "host-1"
 
 
-def test_a_failure_is_looked_at_when_a_machine_leaves_the_fleet_that_was_on_its_way_there() -> None:
+def test_a_failure_is_woken_when_a_machine_on_its_way_leaves_the_fleet() -> None:
     there = fleet()
     moved_while_failed(there)
     there.turn()
@@ -219,22 +219,22 @@ def test_a_failure_is_looked_at_when_a_machine_leaves_the_fleet_that_was_on_its_
     assert ELSEWHERE in there.draft.changes().hosts_to_recheck
 
 
-def test_nothing_is_gone_from_a_host_that_has_not_failed() -> None:
+def test_a_host_that_has_not_failed_is_not_fenced() -> None:
     there = fleet()
-    assert not fencing.is_gone(there.draft, None)
-    assert not fencing.is_gone(there.draft, HostName("host-1"))
+    assert not fencing.is_host_fenced(there.draft, None)
+    assert not fencing.is_host_fenced(there.draft, HostName("host-1"))
     there.maintain(action=Action.FAIL)
-    assert not fencing.is_gone(there.draft, HostName("host-1"))
+    assert not fencing.is_host_fenced(there.draft, HostName("host-1"))
     there.maintain(action=Action.FAIL, fenced="its plug is pulled")
-    assert fencing.is_gone(there.draft, HostName("host-1"))
-    assert there.history(Kind.HOST_FENCED) == ["vouched for by test: its plug is pulled"]
+    assert fencing.is_host_fenced(there.draft, HostName("host-1"))
+    assert there.history(Kind.HOST_FENCED) == ["confirmed by test: its plug is pulled"]
 
 
-# A machine that was being moved when its host failed may have arrived
+# A machine that was moving when its host failed may have arrived
 
 
 def moving(there: Fleet) -> HostName:
-    """A machine on its way to another host, which is not the emptiest any more, when its own one fails."""
+    """Fail the host of a machine that moves to a host which is no longer the emptiest."""
     order = there.order("web-0", Action.REDEPLOY)
     there.approve(there.events(order.id)[0])
     (step,) = there.running(order.id)
@@ -242,7 +242,7 @@ def moving(there: Fleet) -> HostName:
     return step.target
 
 
-def test_a_machine_that_was_moved_when_its_host_failed_is_recovered_where_it_was_to_go() -> None:
+def test_a_machine_that_was_moving_when_its_host_failed_is_recovered_on_its_target() -> None:
     there = fleet()
     target = moving(there)
     order = there.maintain(action=Action.FAIL)
@@ -253,7 +253,7 @@ def test_a_machine_that_was_moved_when_its_host_failed_is_recovered_where_it_was
     assert there.running(order.id)[0].target == target
 
 
-def test_a_machine_that_was_moved_is_recovered_elsewhere_if_its_target_is_not_sound_any_more() -> None:
+def test_a_machine_that_was_moving_is_recovered_elsewhere_if_its_target_is_unsound() -> None:
     there = fleet()
     target = moving(there)
     order = there.maintain(action=Action.FAIL)
@@ -262,7 +262,7 @@ def test_a_machine_that_was_moved_is_recovered_elsewhere_if_its_target_is_not_so
     assert there.running(order.id)[0].target not in (None, target)
 
 
-def test_a_place_that_was_kept_for_a_broken_off_move_is_given_back_with_its_recovery() -> None:
+def test_a_reservation_for_an_interrupted_move_is_released_with_its_recovery() -> None:
     there = fleet()
     moving(there)
     order = there.maintain(action=Action.FAIL)

@@ -1,4 +1,4 @@
-"""Fencing: whose turn it is, what waits for it, and who may vouch instead (rule 13)."""
+"""Fencing: its driver, the machines that wait for it, and the operator's confirmation (rule 13)."""
 
 from dataclasses import replace
 
@@ -60,7 +60,7 @@ def attempt(there: Fleet, order: Order) -> AttemptId:
     return AttemptId(order.id, step.subject, step.attempt)
 
 
-def test_a_machine_of_a_failed_host_is_down_and_recovered_once_that_is_fenced() -> None:
+def test_a_machine_of_a_failed_host_is_down_and_recovered_once_the_host_is_fenced() -> None:
     there = fleet()
     order = failed(there)
     assert (fence(there, order).state, recovery(there, order)) == (StepState.RUNNING, StepState.WAITING)
@@ -81,14 +81,14 @@ def test_a_machine_of_a_failed_host_is_down_and_recovered_once_that_is_fenced() 
         (EXTERNAL, Policy(hooks=frozenset({HostTask.FENCE})), HOOK),
     ],
 )
-def test_a_hook_fences_or_the_driver_if_it_can_or_else_somebody_outside(
+def test_a_hook_or_a_driver_fences_and_otherwise_an_external_program(
     driver: str, policy: Policy, who: str
 ) -> None:
     there = fleet(policy=policy)
     assert fence(there, failed(there, driver=driver)).driver == who
 
 
-def test_no_hook_is_run_in_a_rehearsal() -> None:
+def test_a_rehearsal_runs_no_fence_hook() -> None:
     there = fleet(policy=Policy(hooks=frozenset(HostTask)))
     order = failed(there)
     rehearsed = replace(order, terms=replace(order.terms, rehearsal="mine"), host_steps=())
@@ -97,14 +97,14 @@ def test_no_hook_is_run_in_a_rehearsal() -> None:
     assert fence(there, order).driver == SIMULATED
 
 
-def test_those_outside_say_that_they_have_fenced_a_host() -> None:
+def test_an_external_program_reports_a_fence() -> None:
     there = fleet()
     order = failed(there, driver=EXTERNAL)
     reports.report_done(there.draft, order.id, by="olga", policy=there.policy)
     assert (fence(there, order).state, recovery(there, order)) == (StepState.DONE, StepState.RUNNING)
 
 
-def test_those_outside_say_where_a_machine_is_before_it_counts_as_recovered() -> None:
+def test_an_external_recovery_needs_the_machine_on_another_host() -> None:
     there = fleet()
     order = failed(there, driver=EXTERNAL, **FENCED)
     with pytest.raises(Conflict, match='"web-0" is on host host-1, which failed: declare the host'):
@@ -123,7 +123,7 @@ def test_an_empty_host_needs_no_fence() -> None:
     assert (order.state, order.host_steps) == (OrderState.DONE, ())
 
 
-def test_a_fence_that_fails_waits_for_a_person_who_has_it_tried_again() -> None:
+def test_a_failed_fence_waits_for_a_person_and_can_be_retried() -> None:
     there = fleet()
     order = failed(there)
     reports.step_failed(there.draft, attempt(there, order), why="the switch does not answer")
@@ -134,7 +134,7 @@ def test_a_fence_that_fails_waits_for_a_person_who_has_it_tried_again() -> None:
     assert (fence(there, order).state, fence(there, order).attempt) == (StepState.RUNNING, 2)
 
 
-def test_a_fence_that_is_tried_again_by_itself_is_another_attempt_and_recorded() -> None:
+def test_a_fence_that_is_retried_automatically_is_a_recorded_attempt() -> None:
     there = fleet()
     order = failed(there)
     reports.step_failed(there.draft, attempt(there, order), why="no route", again=True)
@@ -143,7 +143,7 @@ def test_a_fence_that_is_tried_again_by_itself_is_another_attempt_and_recorded()
     assert there.history(Kind.STEP_FAILED) == ["fence of the host, simulated: no route; it is tried again"]
 
 
-def test_what_is_said_of_an_older_attempt_is_dropped() -> None:
+def test_an_answer_about_an_older_attempt_is_ignored() -> None:
     there = fleet()
     order = failed(there)
     first = attempt(there, order)
@@ -153,24 +153,24 @@ def test_what_is_said_of_an_older_attempt_is_dropped() -> None:
     assert fence(there, order).state is StepState.RUNNING
 
 
-def test_somebody_vouches_for_a_host_that_is_failed_already() -> None:
+def test_an_operator_confirms_that_a_failed_host_is_off() -> None:
     there = fleet()
     order = failed(there)
     there.turn()
     vouched = vouch(there)
     assert (vouched.id, vouched.terms.fenced) == (order.id, "olga: its plug is pulled")
     assert (fence(there, order).state, recovery(there, order)) == (StepState.MOOT, StepState.RUNNING)
-    assert there.history(Kind.HOST_FENCED) == ["vouched for by olga: its plug is pulled"]
+    assert there.history(Kind.HOST_FENCED) == ["confirmed by olga: its plug is pulled"]
 
 
-def test_somebody_vouches_for_a_host_while_saying_that_it_has_failed() -> None:
+def test_an_operator_confirms_while_reporting_the_failure() -> None:
     there = fleet()
     order = vouch(there)
     assert (order.host_steps, recovery(there, order)) == ((), StepState.RUNNING)
-    assert there.history(Kind.HOST_FENCED) == ["vouched for by olga: its plug is pulled"]
+    assert there.history(Kind.HOST_FENCED) == ["confirmed by olga: its plug is pulled"]
 
 
-def test_nobody_vouches_where_nothing_waits_for_it() -> None:
+def test_a_confirmation_is_refused_if_nothing_waits_for_it() -> None:
     there = fleet()
     vouch(there)
     with pytest.raises(Conflict, match="nothing waits for it to be fenced"):
@@ -180,7 +180,7 @@ def test_nobody_vouches_where_nothing_waits_for_it() -> None:
         vouch(there, host=HostName("host-2"))
 
 
-def test_a_host_that_is_restored_meanwhile_is_fenced_all_the_same() -> None:
+def test_a_host_that_is_restored_before_its_fence_is_fenced_nevertheless() -> None:
     there = fleet()
     order = failed(there)
     there.maintain(action=Action.RESTORE)
@@ -188,14 +188,14 @@ def test_a_host_that_is_restored_meanwhile_is_fenced_all_the_same() -> None:
     assert recovery(there, order) is StepState.WAITING
 
 
-def test_a_failure_is_not_given_up_while_its_machines_may_still_run_there() -> None:
+def test_a_failure_cannot_be_abandoned_while_its_machines_may_still_run() -> None:
     there = fleet()
     order = failed(there)
-    with pytest.raises(Conflict, match=r"vouch for it .+, or restore it, first"):
+    with pytest.raises(Conflict, match=r"confirm that it is off .+, or restore it, first"):
         interventions.abandon(there.draft, order.id, by="olga")
 
 
-def test_a_failure_that_is_given_up_leaves_the_machines_of_a_fenced_host_down_on_no_host() -> None:
+def test_abandoning_a_failure_leaves_machines_of_a_fenced_host_down() -> None:
     there = Fleet(machine("web-0"))
     order = there.maintain(action=Action.FAIL, fenced="its plug is pulled")
     assert recovery(there, order) is StepState.FAILED
@@ -204,7 +204,7 @@ def test_a_failure_that_is_given_up_leaves_the_machines_of_a_fenced_host_down_on
     assert (there.machine("web-0").state, there.machine("web-0").host) == (MachineState.STOPPED, None)
 
 
-def test_a_failure_that_is_given_up_leaves_machines_on_their_restored_host_that_was_never_fenced() -> None:
+def test_abandoning_a_failure_leaves_machines_running_on_a_restored_unfenced_host() -> None:
     there = fleet()
     order = failed(there)
     there.maintain(action=Action.RESTORE)
@@ -217,7 +217,7 @@ def test_a_failure_that_is_given_up_leaves_machines_on_their_restored_host_that_
     assert there.draft.orders[waits.id].open
 
 
-def test_what_waits_for_a_machine_is_closed_when_its_recovery_is_given_up() -> None:
+def test_orders_that_wait_for_a_machine_are_closed_when_its_recovery_is_abandoned() -> None:
     there = Fleet(machine("web-0"))
     order = there.maintain(action=Action.FAIL, fenced="its plug is pulled")
     there.maintain(action=Action.RESTORE)
@@ -227,7 +227,7 @@ def test_what_waits_for_a_machine_is_closed_when_its_recovery_is_given_up() -> N
     assert there.draft.orders[waits.id].why == f"down, and not recovered (order {order.id})"
 
 
-def test_a_host_that_fails_once_more_has_its_machines_recovered_once_that_is_fenced() -> None:
+def test_a_host_that_fails_again_is_fenced_before_its_machines_are_recovered() -> None:
     there = fleet()
     before = failed(there)
     there.maintain(action=Action.RESTORE)
@@ -239,14 +239,14 @@ def test_a_host_that_fails_once_more_has_its_machines_recovered_once_that_is_fen
     assert recovery(there, order) is StepState.RUNNING
 
 
-def test_a_machine_that_waits_to_be_recovered_can_be_terminated_instead() -> None:
+def test_a_machine_that_waits_for_recovery_can_be_terminated() -> None:
     there = fleet()
     failed(there)
     order = there.order("web-0", Action.TERMINATE)
     assert there.draft.orders[order.id].state is OrderState.ANNOUNCED
 
 
-def test_a_machine_that_comes_to_a_restored_host_is_not_hit_by_its_failure() -> None:
+def test_a_machine_that_arrives_on_a_restored_host_is_not_part_of_the_failure() -> None:
     there = Fleet(machine("web-0"), machine("web-1", "host-2"))
     order = failed(there)
     there.maintain(action=Action.RESTORE)
@@ -256,7 +256,7 @@ def test_a_machine_that_comes_to_a_restored_host_is_not_hit_by_its_failure() -> 
     assert there.machine("web-1").state is MachineState.RUNNING
 
 
-def test_a_machine_that_comes_to_a_failed_host_is_hit_by_its_failure() -> None:
+def test_a_machine_that_arrives_on_a_failed_host_is_part_of_the_failure() -> None:
     there = Fleet(machine("web-0"), machine("web-1", "host-2"))
     order = failed(there)
     there.draft.put_machine(replace(there.machine("web-1"), host=HOST))
@@ -264,7 +264,7 @@ def test_a_machine_that_comes_to_a_failed_host_is_hit_by_its_failure() -> None:
 
 
 def evicted_while_failed(*others: Machine) -> tuple[Fleet, Order, Order]:
-    """A host fails that one machine is just being evicted from."""
+    """Fail a host while one of its machines is being evicted."""
     there = Fleet(machine("web-0", priority=Priority.SPOT), *others, hosts=["host-2"])
     eviction = there.order("web-0", Action.EVICT)
     there.pass_(15 * MINUTE)
@@ -272,7 +272,7 @@ def evicted_while_failed(*others: Machine) -> tuple[Fleet, Order, Order]:
     return there, eviction, failed(there)
 
 
-def test_a_failure_is_open_until_those_have_left_who_were_just_leaving() -> None:
+def test_a_failure_stays_open_until_departing_machines_have_left() -> None:
     there, eviction, order = evicted_while_failed()
     assert (order.state, order.steps) == (OrderState.STARTED, ())
     assert there.waits(order.id)[-1] == f"web-0: waits for order {eviction.id} (evict) to finish with it"
@@ -284,7 +284,7 @@ def test_a_failure_is_open_until_those_have_left_who_were_just_leaving() -> None
 
 @pytest.mark.parametrize("vouched", [False, True])
 @pytest.mark.parametrize("others", [(), (machine("db-0"),)])
-def test_an_eviction_that_nobody_answers_for_is_done_once_its_host_is_fenced(
+def test_an_unanswered_eviction_is_done_once_its_host_is_fenced(
     others: tuple[Machine, ...], *, vouched: bool
 ) -> None:
     there, eviction, order = evicted_while_failed(*others)
@@ -298,7 +298,7 @@ def test_an_eviction_that_nobody_answers_for_is_done_once_its_host_is_fenced(
     assert there.advance(order.id).open is bool(others)
 
 
-def test_an_eviction_is_done_if_somebody_vouches_for_its_host_from_the_start() -> None:
+def test_an_eviction_is_done_if_its_host_is_confirmed_as_fenced_from_the_start() -> None:
     there = Fleet(machine("web-0", priority=Priority.SPOT))
     eviction = there.order("web-0", Action.EVICT)
     there.pass_(15 * MINUTE)
@@ -306,7 +306,7 @@ def test_an_eviction_is_done_if_somebody_vouches_for_its_host_from_the_start() -
     assert there.draft.orders[eviction.id].steps[0].state is StepState.DONE
 
 
-def test_a_termination_on_a_fenced_host_is_done_at_once_and_nothing_is_recovered() -> None:
+def test_a_termination_on_a_fenced_host_is_done_at_once() -> None:
     there = Fleet(machine("web-0"))
     order = failed(there, **FENCED)
     assert recovery(there, order) is StepState.FAILED  # there is no other host
@@ -317,7 +317,7 @@ def test_a_termination_on_a_fenced_host_is_done_at_once_and_nothing_is_recovered
     assert recovery(there, order) is StepState.MOOT
 
 
-def test_a_machine_whose_termination_is_cancelled_is_on_its_failed_host_until_that_is_fenced() -> None:
+def test_a_machine_whose_termination_is_cancelled_waits_for_the_fence_of_its_host() -> None:
     there = fleet()
     order = failed(there)
     end = there.order("web-0", Action.TERMINATE)
@@ -341,7 +341,7 @@ def test_a_machine_that_is_terminated_on_a_failed_host_is_not_recovered() -> Non
 
 
 @pytest.mark.parametrize("others", [(), (machine("db-0"),)])
-def test_a_machine_whose_eviction_from_a_failed_host_fails_is_recovered(others: tuple[Machine, ...]) -> None:
+def test_a_machine_whose_eviction_fails_on_a_failed_host_is_recovered(others: tuple[Machine, ...]) -> None:
     there, eviction, order = evicted_while_failed(*others)
     there.fail(eviction.id)
     assert there.draft.orders[order.id].due_at == there.now
@@ -353,11 +353,11 @@ def test_a_machine_whose_eviction_from_a_failed_host_fails_is_recovered(others: 
     assert "web-0" in {step.name for step in there.running(order.id)}
 
 
-def test_a_failure_that_waits_for_an_eviction_is_neither_cancelled_nor_abandoned() -> None:
+def test_a_failure_that_waits_for_an_eviction_cannot_be_cancelled_or_abandoned() -> None:
     there, eviction, order = evicted_while_failed()
     with pytest.raises(Conflict, match="too late to cancel"):
         interventions.cancel(there.draft, order.id, by="olga")
-    with pytest.raises(Conflict, match="not fenced: vouch for it"):
+    with pytest.raises(Conflict, match="not fenced: confirm that it is off"):
         interventions.abandon(there.draft, order.id, by="olga")
     there.maintain(action=Action.RESTORE)
     order = there.advance(order.id)
@@ -365,7 +365,7 @@ def test_a_failure_that_waits_for_an_eviction_is_neither_cancelled_nor_abandoned
     assert fence(there, order).state is StepState.MOOT
 
 
-def test_that_a_driver_cannot_tell_is_recorded_once_and_no_failure() -> None:
+def test_an_unknown_state_is_recorded_once_and_is_no_failure() -> None:
     there = fleet()
     order = failed(there)
     for _ in range(2):
@@ -376,7 +376,7 @@ def test_that_a_driver_cannot_tell_is_recorded_once_and_no_failure() -> None:
     assert "fence of host host-1: its state is unknown: no answer" in there.waits(order.id)
 
 
-def test_a_driver_that_names_another_host_for_a_fence_is_not_heard_on_that() -> None:
+def test_a_host_in_the_answer_about_a_fence_is_ignored() -> None:
     there = fleet()
     order = failed(there)
     reports.step_refused(there.draft, attempt(there, order), why="full")
@@ -384,11 +384,11 @@ def test_a_driver_that_names_another_host_for_a_fence_is_not_heard_on_that() -> 
     assert fence(there, order).state is StepState.DONE
 
 
-def test_nobody_outside_has_a_say_where_a_driver_does_the_work() -> None:
+def test_outside_reports_are_refused_for_another_driver() -> None:
     there = fleet()
     order = there.maintain()
-    with refused(Conflict, match="carried out by driver simulated: nobody else has a say"):
+    with refused(Conflict, match="carried out by driver simulated: it takes no outside reports"):
         reports.report_done(there.draft, order.id, by="olga", policy=there.policy)
     failure = failed(there)
-    with refused(Conflict, match="carried out by driver simulated: nobody else has a say"):
+    with refused(Conflict, match="carried out by driver simulated: it takes no outside reports"):
         reports.report_done(there.draft, failure.id, by="olga", policy=there.policy)

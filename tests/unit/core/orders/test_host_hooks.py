@@ -1,4 +1,4 @@
-"""Which hooks are steps of an order, who does them, and in which order."""
+"""Hooks as host steps of an order: their drivers and their order."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def running(there: Fleet, order: Order) -> list[HostTask]:
     return [step.task for step in there.draft.orders[order.id].running_host_steps]
 
 
-def test_each_hook_has_its_turn() -> None:
+def test_hooks_run_in_order() -> None:
     there = fleet()
     order = serviced(there)
     assert running(there, order) == [HostTask.CORDON]
@@ -66,14 +66,14 @@ def test_each_hook_has_its_turn() -> None:
         (Policy(working_on_hosts=frozenset({"libvirt"})), "libvirt", None, "libvirt"),
     ],
 )
-def test_the_work_is_done_by_a_hook_or_who_is_named_or_the_driver_if_it_can(
+def test_the_work_is_done_by_a_hook_a_named_driver_or_the_hosts_driver(
     policy: Policy, driver: str, host_driver: str | None, who: str
 ) -> None:
     order = serviced(fleet(policy), driver=driver, host_driver=host_driver)
     assert {step.driver for step in order.host_steps if step.task is HostTask.WORK} == {who}
 
 
-def test_work_that_a_hook_does_is_not_simulated_whoever_moves_the_machines() -> None:
+def test_work_by_a_hook_is_not_simulated() -> None:
     there = fleet()
     order = serviced(there, driver=SIMULATED)
     assert not order.simulated
@@ -81,14 +81,14 @@ def test_work_that_a_hook_does_is_not_simulated_whoever_moves_the_machines() -> 
     assert serviced(fleet(Policy()), driver=SIMULATED).simulated
 
 
-def test_no_hook_is_run_in_a_rehearsal() -> None:
+def test_a_rehearsal_runs_no_hook() -> None:
     order = serviced(fleet())
     rehearsed = replace(order, terms=replace(order.terms, rehearsal="mine"))
     steps = [(step.task, step.driver) for step in host_work.plan(rehearsed, ALL, SIMULATED)]
     assert steps == [(HostTask.WORK, SIMULATED)]
 
 
-def test_nothing_starts_before_the_hook_that_cordons_is_done() -> None:
+def test_no_machine_starts_before_the_cordon_hook_is_done() -> None:
     there = fleet()
     order = serviced(there)
     there.pass_(HOUR / 4)
@@ -98,7 +98,7 @@ def test_nothing_starts_before_the_hook_that_cordons_is_done() -> None:
     assert [step.state for step in there.draft.orders[order.id].steps] == [StepState.RUNNING]
 
 
-def test_a_hook_that_cannot_cordon_is_shown_until_a_person_decides() -> None:
+def test_a_failed_cordon_hook_is_shown_until_a_person_decides() -> None:
     there = fleet()
     order = serviced(there)
     reports.step_failed(there.draft, AttemptId(order.id, "host/cordon", 1), why="no route")
@@ -109,7 +109,7 @@ def test_a_hook_that_cannot_cordon_is_shown_until_a_person_decides() -> None:
     assert running(there, order) == [HostTask.CORDON]
 
 
-# An order that is given up
+# Abandoned and cancelled orders
 
 
 def given_up(there: Fleet, order: Order) -> Order:
@@ -120,7 +120,7 @@ def host_state(there: Fleet) -> HostState:
     return there.draft.hosts[HostName("host-1")].state
 
 
-def test_a_cancelled_order_has_its_host_let_go_by_the_hook_before_it_is_over() -> None:
+def test_a_cancelled_order_ends_after_its_hook_has_uncordoned_the_host() -> None:
     there = fleet()
     order = serviced(there)
     there.finish_host(order.id, HostTask.CORDON)
@@ -128,7 +128,7 @@ def test_a_cancelled_order_has_its_host_let_go_by_the_hook_before_it_is_over() -
     assert (cancelled.state, cancelled.open, there.events()) == (OrderState.CANCELLED, True, ())
     assert running(there, order) == [HostTask.UNCORDON]
     assert there.waits(order.id) == [
-        f"order {order.id}: being cancelled by olga: ends once host host-1 is let go"
+        f"order {order.id}: being cancelled by olga: ends once host host-1 is uncordoned"
     ]
     assert host_state(there) is HostState.CORDONED
     there.finish_host(order.id, HostTask.UNCORDON)
@@ -137,7 +137,7 @@ def test_a_cancelled_order_has_its_host_let_go_by_the_hook_before_it_is_over() -
     assert host_state(there) is HostState.OK
 
 
-def test_an_order_that_is_being_cancelled_is_not_cancelled_again() -> None:
+def test_an_order_that_is_being_cancelled_cannot_be_cancelled_again() -> None:
     there = fleet()
     order = serviced(there)
     interventions.cancel(there.draft, order.id, by="olga")
@@ -145,7 +145,7 @@ def test_an_order_that_is_being_cancelled_is_not_cancelled_again() -> None:
         interventions.cancel(there.draft, order.id, by="otto")
 
 
-def test_the_hook_that_cordons_is_called_off_before_the_other_undoes_it() -> None:
+def test_the_cordon_hook_is_called_off_before_the_uncordon_hook_runs() -> None:
     there = fleet()
     order = serviced(there)
     interventions.cancel(there.draft, order.id, by="olga")
@@ -155,7 +155,7 @@ def test_the_hook_that_cordons_is_called_off_before_the_other_undoes_it() -> Non
     assert running(there, order) == [HostTask.UNCORDON]
 
 
-def test_a_host_that_its_hook_does_not_let_go_stays_cordoned_and_says_what_to_do() -> None:
+def test_a_host_that_its_hook_cannot_uncordon_stays_cordoned_and_says_what_to_do() -> None:
     there = fleet()
     order = serviced(there)
     there.finish_host(order.id, HostTask.CORDON)
@@ -167,12 +167,12 @@ def test_a_host_that_its_hook_does_not_let_go_stays_cordoned_and_says_what_to_do
     there.advance(order.id)
     assert host_state(there) is HostState.CORDONED
     assert given_up(there, order).why == (
-        "cancelled; host host-1 stays cordoned, for its hook has not let it go (no route): do that by hand, "
-        "then `forewarn host uncordon host-1`"
+        "cancelled; host host-1 stays cordoned: its hook has not uncordoned it (no route): do that by "
+        "hand, then `forewarn host uncordon host-1`"
     )
 
 
-def test_without_a_hook_that_cordoned_nothing_is_let_go() -> None:
+def test_without_a_cordon_hook_no_uncordon_hook_runs() -> None:
     there = fleet(Policy(hooks=frozenset({HostTask.UNCORDON})))
     order = serviced(there)
     interventions.cancel(there.draft, order.id, by="olga")
@@ -185,15 +185,15 @@ def at_work(there: Fleet, **terms: object) -> Order:
     return order
 
 
-def test_a_host_amid_its_work_stays_cordoned_when_that_is_abandoned() -> None:
+def test_a_host_with_unfinished_work_stays_cordoned_when_its_order_is_abandoned() -> None:
     there = fleet(Policy(hooks=frozenset({HostTask.WORK})))
     order = at_work(there)
     interventions.abandon(there.draft, order.id, by="olga")
     reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
     over = there.advance(order.id)
     kept = (
-        "host host-1 stays cordoned, for the work on it was begun and is not finished: "
-        "look at it, finish or undo that, then `forewarn host uncordon host-1`"
+        "host host-1 stays cordoned: the work on it has begun and is not finished: "
+        "check it, finish or undo that, then `forewarn host uncordon host-1`"
     )
     assert (over.open, over.why) == (False, f"abandoned by olga; {kept}")
     host = there.draft.hosts[HostName("host-1")]
@@ -201,7 +201,7 @@ def test_a_host_amid_its_work_stays_cordoned_when_that_is_abandoned() -> None:
     assert there.history(Kind.HOST_CHANGED)[-1] == kept
 
 
-def test_no_hook_lets_go_of_a_host_amid_its_work() -> None:
+def test_no_hook_uncordons_a_host_with_unfinished_work() -> None:
     there = fleet(Policy(hooks=frozenset({HostTask.CORDON, HostTask.WORK, HostTask.UNCORDON})))
     order = serviced(there)
     there.finish_host(order.id, HostTask.CORDON)
@@ -212,7 +212,7 @@ def test_no_hook_lets_go_of_a_host_amid_its_work() -> None:
     assert host_state(there) is HostState.CORDONED
 
 
-def test_a_host_whose_work_nobody_took_up_takes_machines_again() -> None:
+def test_a_host_whose_work_was_never_taken_up_is_uncordoned() -> None:
     there = fleet(Policy())
     order = at_work(there, host_driver=EXTERNAL)
     interventions.abandon(there.draft, order.id, by="olga")
@@ -221,7 +221,7 @@ def test_a_host_whose_work_nobody_took_up_takes_machines_again() -> None:
     assert host_state(there) is HostState.OK
 
 
-def test_letting_a_host_go_is_not_called_off_where_nobody_took_up_the_work() -> None:
+def test_the_uncordon_hook_is_not_called_off_if_the_work_was_never_taken_up() -> None:
     there = fleet(Policy(hooks=frozenset({HostTask.CORDON, HostTask.UNCORDON})))
     order = serviced(there, host_driver=EXTERNAL)
     there.finish_host(order.id, HostTask.CORDON)
@@ -233,13 +233,13 @@ def test_letting_a_host_go_is_not_called_off_where_nobody_took_up_the_work() -> 
     assert host_work.uncordons_unfinished_host(there.draft.orders[order.id], step)
 
 
-# Health before the host is given back
+# The health check before the host is uncordoned
 
 RETURNING = Policy(hooks=frozenset({HostTask.HEALTH, HostTask.CORDON, HostTask.UNCORDON}))
 
 
 def emptied(there: Fleet) -> Order:
-    """Empty a host whose machines come back, and do the work on it."""
+    """Evacuate a host with returning machines, and finish the work on it."""
     order = there.service(returning=True)
     there.finish_host(order.id, HostTask.CORDON)
     there.pass_(10 * MINUTE)
@@ -261,7 +261,7 @@ def ill(there: Fleet, order: Order) -> None:
     there.advance(order.id)
 
 
-def test_machines_come_back_once_their_host_is_well_and_let_go() -> None:
+def test_machines_return_once_their_host_is_healthy_and_uncordoned() -> None:
     there = fleet(RETURNING)
     order = emptied(there)
     there.pass_(HOUR)
@@ -276,7 +276,7 @@ def test_machines_come_back_once_their_host_is_well_and_let_go() -> None:
     assert len(there.events()) == 1
 
 
-def test_a_host_that_is_not_well_stays_cordoned_and_its_machines_stay_away() -> None:
+def test_an_unhealthy_host_stays_cordoned_and_its_machines_stay_away() -> None:
     there = fleet(RETURNING)
     order = emptied(there)
     ill(there, order)
@@ -288,7 +288,7 @@ def test_a_host_that_is_not_well_stays_cordoned_and_its_machines_stay_away() -> 
         interventions.cancel(there.draft, order.id, by="olga")
 
 
-def test_a_retry_asks_after_the_health_again_and_the_order_goes_on() -> None:
+def test_a_retry_repeats_the_health_check_and_the_order_goes_on() -> None:
     there = fleet(RETURNING)
     order = emptied(there)
     ill(there, order)
@@ -299,13 +299,13 @@ def test_a_retry_asks_after_the_health_again_and_the_order_goes_on() -> None:
     assert coming_back(there, order)
 
 
-def test_a_host_that_is_not_well_stays_cordoned_when_its_order_is_abandoned() -> None:
+def test_an_unhealthy_host_stays_cordoned_when_its_order_is_abandoned() -> None:
     there = fleet(RETURNING)
     order = emptied(there)
     ill(there, order)
     over = interventions.abandon(there.draft, order.id, by="olga")
     kept = (
-        "host host-1 stays cordoned, for it is not well (3 of 4 fans turn): look at it, "
+        "host host-1 stays cordoned: it is not healthy (3 of 4 fans turn): check it, "
         "then `forewarn host uncordon host-1`"
     )
     assert (over.open, host_state(there)) == (False, HostState.CORDONED)
@@ -314,17 +314,17 @@ def test_a_host_that_is_not_well_stays_cordoned_when_its_order_is_abandoned() ->
     assert there.machine("web-0").host == "host-2"
 
 
-def test_a_health_hook_that_is_called_off_leaves_the_host_cordoned() -> None:
+def test_a_cancelled_health_hook_leaves_the_host_cordoned() -> None:
     there = fleet(RETURNING)
     order = emptied(there)
     interventions.abandon(there.draft, order.id, by="olga")
     reports.step_cancelled(there.draft, AttemptId(order.id, "host/health", 1))
     over = there.advance(order.id)
     assert (over.open, host_state(there)) == (False, HostState.CORDONED)
-    assert "host host-1 stays cordoned, for it is not known to be well: look at it" in over.why
+    assert "host host-1 stays cordoned: it is not known to be healthy: check it" in over.why
 
 
-def test_a_host_that_its_hook_does_not_let_go_gets_no_machine_back() -> None:
+def test_machines_do_not_return_to_a_host_that_its_hook_cannot_uncordon() -> None:
     there = fleet(RETURNING)
     order = emptied(there)
     there.finish_host(order.id, HostTask.HEALTH)
@@ -334,11 +334,11 @@ def test_a_host_that_its_hook_does_not_let_go_gets_no_machine_back() -> None:
     assert "uncordon of host host-1: failed: no route" in there.waits(order.id)
 
 
-# Cordons of a driver
+# Cordons by a driver
 
 
 def on_nova(hooks: frozenset[HostTask] = frozenset()) -> Fleet:
-    """A host whose driver cordons."""
+    """Create a host whose driver can cordon it."""
     there = fleet(Policy(hooks=hooks, cordoning=frozenset({"nova"})))
     there.draft.put_host(replace(there.draft.hosts[HostName("host-1")], driver="nova"))
     return there
@@ -349,21 +349,21 @@ def cordoned(*hooks: HostTask, driver: str = "nova") -> dict[HostTask, str]:
     return {step.task: step.driver for step in order.host_steps if step.task is not HostTask.WORK}
 
 
-def test_a_driver_cordons_where_no_hook_does() -> None:
+def test_a_driver_cordons_if_there_is_no_hook() -> None:
     assert cordoned() == {HostTask.CORDON: "nova", HostTask.UNCORDON: "nova"}
     assert cordoned(HostTask.UNCORDON) == {HostTask.CORDON: "nova", HostTask.UNCORDON: HOOK}
     assert cordoned(HostTask.CORDON) == {HostTask.CORDON: HOOK}
 
 
-def test_a_host_is_cordoned_by_its_driver_whoever_does_the_work() -> None:
+def test_the_hosts_own_driver_cordons_whichever_driver_does_the_work() -> None:
     assert cordoned(driver=EXTERNAL) == {HostTask.CORDON: "nova", HostTask.UNCORDON: "nova"}
 
 
-def test_what_is_only_pretended_cordons_nothing() -> None:
+def test_simulated_work_cordons_nothing() -> None:
     assert cordoned(driver=SIMULATED) == {}
 
 
-def test_machines_wait_for_the_driver_that_cordons() -> None:
+def test_machines_wait_for_the_driver_to_cordon() -> None:
     there = on_nova()
     order = serviced(there, driver="nova")
     there.pass_(HOUR / 4)
@@ -372,11 +372,11 @@ def test_machines_wait_for_the_driver_that_cordons() -> None:
     assert running(there, order) == [HostTask.WORK]
 
 
-def test_a_host_that_its_driver_does_not_let_go_stays_cordoned_and_says_so() -> None:
+def test_a_host_that_its_driver_cannot_uncordon_stays_cordoned() -> None:
     there = on_nova()
     order = serviced(there, driver="nova")
     there.finish_host(order.id, HostTask.CORDON)
     interventions.cancel(there.draft, order.id, by="olga")
     reports.step_failed(there.draft, AttemptId(order.id, "host/uncordon", 1), why="no")
     there.advance(order.id)
-    assert "for driver nova has not let it go (no): do that by hand" in unmarked(given_up(there, order).why)
+    assert "driver nova has not uncordoned it (no): do that by hand" in unmarked(given_up(there, order).why)

@@ -10,7 +10,7 @@ from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
 
 def failed(fleet: Fleet) -> Order:
-    """Maintenance of host-1 whose steps have failed."""
+    """Fail the steps of maintenance on host-1."""
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
     fleet.fail(order.id)
@@ -28,7 +28,7 @@ def abandon(fleet: Fleet, order: Order) -> Order:
 # Cancelling
 
 
-def test_a_cancelled_order_takes_all_its_events_along() -> None:
+def test_cancelling_an_order_cancels_all_its_events() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0"))
     order = interventions.cancel(fleet.draft, fleet.maintain().id, by="ops")
     assert (order.state, order.ended_at, order.due_at) == (OrderState.CANCELLED, fleet.now, None)
@@ -37,7 +37,7 @@ def test_a_cancelled_order_takes_all_its_events_along() -> None:
     assert fleet.history(Kind.EVENT_CANCELLED) == ["cancelled"] * 2
 
 
-def test_once_a_stage_has_started_it_is_too_late_to_cancel() -> None:
+def test_an_order_with_a_started_stage_cannot_be_cancelled() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = fleet.maintain()
     fleet.approve(fleet.events()[0])
@@ -45,7 +45,7 @@ def test_once_a_stage_has_started_it_is_too_late_to_cancel() -> None:
         interventions.cancel(fleet.draft, order.id, by="ops")
 
 
-def test_between_two_stages_an_order_can_be_cancelled() -> None:
+def test_an_order_can_be_cancelled_between_two_stages() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
@@ -55,14 +55,14 @@ def test_between_two_stages_an_order_can_be_cancelled() -> None:
     assert [step.state for step in cancelled.steps] == [StepState.DONE, StepState.MOOT]
 
 
-def test_what_is_over_cannot_be_cancelled() -> None:
+def test_a_closed_order_cannot_be_cancelled() -> None:
     fleet = Fleet(machine("web-0"))
     order = interventions.cancel(fleet.draft, fleet.maintain().id, by="ops")
     with pytest.raises(Conflict, match="is cancelled, there is nothing to cancel"):
         interventions.cancel(fleet.draft, order.id, by="ops")
 
 
-def test_a_machine_that_stays_after_all_gets_notice_of_what_is_scheduled_on_its_host() -> None:
+def test_a_machine_whose_eviction_is_cancelled_gets_notice_of_work_on_its_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     leaving = fleet.order("web-0", Action.TERMINATE)
     order = fleet.maintain()
@@ -76,7 +76,7 @@ def test_a_machine_that_stays_after_all_gets_notice_of_what_is_scheduled_on_its_
 # Retrying
 
 
-def test_a_retry_runs_the_failed_steps_once_more_as_another_attempt() -> None:
+def test_a_retry_runs_failed_steps_with_the_next_attempt_number() -> None:
     fleet = Fleet(machine("web-0"))
     order = retry(fleet, failed(fleet))
     (step,) = order.steps
@@ -88,7 +88,7 @@ def test_a_retry_runs_the_failed_steps_once_more_as_another_attempt() -> None:
     )
 
 
-def test_a_step_that_is_done_is_never_run_again() -> None:
+def test_a_finished_step_is_never_run_again() -> None:
     """Rule 8."""
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = fleet.maintain()
@@ -102,7 +102,7 @@ def test_a_step_that_is_done_is_never_run_again() -> None:
     ]
 
 
-def test_a_retried_move_looks_for_a_host_anew() -> None:
+def test_a_retried_move_chooses_a_host_again() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     order = fleet.maintain(work=Work.REDEPLOY)
     fleet.pass_(10 * MINUTE)
@@ -118,7 +118,7 @@ def test_a_retried_move_looks_for_a_host_anew() -> None:
 # Abandoning
 
 
-def test_an_abandoned_order_is_over_and_stays_failed() -> None:
+def test_an_abandoned_order_is_closed_as_failed() -> None:
     fleet = Fleet(machine("web-0"))
     order = abandon(fleet, failed(fleet))
     assert (order.state, order.open) == (OrderState.FAILED, False)
@@ -128,7 +128,7 @@ def test_an_abandoned_order_is_over_and_stays_failed() -> None:
 
 
 def half_failed(fleet: Fleet, **terms: object) -> Order:
-    """Maintenance of host-1: web-0 has failed, web-1 still runs."""
+    """Fail web-0 while maintenance of web-1 on host-1 still runs."""
     order = fleet.maintain(**terms)  # type: ignore[arg-type]
     fleet.pass_(15 * MINUTE)
     reports.step_failed(fleet.draft, attempt(order, "web-0"), why="it burns")
@@ -149,11 +149,11 @@ def test_an_order_is_being_abandoned_while_a_step_runs() -> None:
     assert fleet.waits(order.id) == [
         f"order {order.id}: being abandoned by ops: ends once the work on web-1 is called off or over"
     ]
-    assert fleet.history(Kind.ORDER_ABANDONING) == ["its driver is asked to call off what runs: web-1"]
+    assert fleet.history(Kind.ORDER_ABANDONING) == ["its driver is asked to cancel running steps: web-1"]
     assert len(fleet.events()) == 1
 
 
-def test_what_its_driver_calls_off_is_moot_and_an_order_without_more_is_closed() -> None:
+def test_a_cancelled_step_is_moot_and_closes_its_order() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = abandon(fleet, half_failed(fleet))
     reports.step_cancelled(fleet.draft, attempt(order, "web-1"))
@@ -163,7 +163,7 @@ def test_what_its_driver_calls_off_is_moot_and_an_order_without_more_is_closed()
     assert (fleet.events(), fleet.machine("web-1").state) == ((), MachineState.RUNNING)
 
 
-def test_a_machine_that_stays_because_its_end_was_called_off_gets_notice_of_what_is_due_on_its_host() -> None:
+def test_a_machine_whose_termination_is_called_off_gets_notice_of_work_on_its_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     leaving = fleet.order("web-0", Action.TERMINATE)
     fleet.pass_(10 * MINUTE)
@@ -177,7 +177,7 @@ def test_a_machine_that_stays_because_its_end_was_called_off_gets_notice_of_what
     assert [each.name for event in fleet.events() for each in event.resources] == ["web-1", "web-0"]
 
 
-def test_a_machine_whose_end_could_not_be_called_off_any_more_leaves_the_fleet() -> None:
+def test_a_machine_whose_termination_could_not_be_cancelled_leaves_the_fleet() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     leaving = fleet.order("web-0", Action.TERMINATE)
     fleet.pass_(10 * MINUTE)
@@ -189,7 +189,7 @@ def test_a_machine_whose_end_could_not_be_called_off_any_more_leaves_the_fleet()
     assert fleet.history(Kind.MACHINE_REMOVED) == ["terminated"]
 
 
-def test_a_machine_that_has_ended_leaves_the_fleet_though_its_host_fails_meanwhile() -> None:
+def test_a_terminated_machine_leaves_the_fleet_although_its_host_fails() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     leaving = fleet.order("web-0", Action.TERMINATE)
     fleet.pass_(10 * MINUTE)
@@ -199,7 +199,7 @@ def test_a_machine_that_has_ended_leaves_the_fleet_though_its_host_fails_meanwhi
     assert [each.name for each in fleet.draft.machines.values()] == ["web-1"]
 
 
-def test_what_cannot_be_called_off_goes_on_and_the_next_stage_is_not_announced() -> None:
+def test_a_step_that_cannot_be_cancelled_goes_on_and_the_next_stage_is_not_announced() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = fleet.maintain()
     fleet.pass_(15 * MINUTE)
@@ -216,12 +216,12 @@ def test_what_cannot_be_called_off_goes_on_and_the_next_stage_is_not_announced()
     assert (order.state, order.why) == (OrderState.FAILED, "abandoned by ops")
 
 
-def test_an_order_whose_driver_goes_by_real_time_is_not_due_to_be_asked() -> None:
+def test_an_order_whose_driver_uses_real_time_is_not_due() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     assert abandon(fleet, half_failed(fleet, driver="libvirt")).due_at is None
 
 
-def test_while_it_is_being_abandoned_an_order_is_neither_abandoned_nor_retried() -> None:
+def test_an_order_that_is_being_abandoned_cannot_be_abandoned_or_retried() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = abandon(fleet, half_failed(fleet))
     for what in (abandon, retry):
@@ -229,7 +229,7 @@ def test_while_it_is_being_abandoned_an_order_is_neither_abandoned_nor_retried()
             what(fleet, order)
 
 
-def test_an_order_of_which_nothing_runs_is_cancelled_or_ends_by_itself() -> None:
+def test_an_order_without_running_steps_is_cancelled_or_ends_by_itself() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     with pytest.raises(Conflict, match="is announced, and nothing of it runs: cancel it, or let it end"):
@@ -240,22 +240,22 @@ def test_an_order_of_which_nothing_runs_is_cancelled_or_ends_by_itself() -> None
         abandon(fleet, order)
 
 
-def test_only_an_order_that_failed_is_retried() -> None:
+def test_only_a_failed_order_can_be_retried() -> None:
     fleet = Fleet(machine("web-0"))
-    with pytest.raises(Conflict, match="is announced: only one that failed can be retried"):
+    with pytest.raises(Conflict, match="is announced: only a failed order can be retried"):
         retry(fleet, fleet.maintain())
 
 
-def test_what_is_over_is_neither_retried_nor_abandoned() -> None:
+def test_a_closed_order_cannot_be_retried_or_abandoned() -> None:
     fleet = Fleet(machine("web-0"))
     order = abandon(fleet, failed(fleet))
-    with pytest.raises(Conflict, match="is failed, and over: only one that failed"):
+    with pytest.raises(Conflict, match="is failed, and over: only a failed order"):
         retry(fleet, order)
     with pytest.raises(Conflict, match="is failed, and over: there is nothing to abandon"):
         abandon(fleet, order)
 
 
-def test_what_was_abandoned_is_not_looked_at_again() -> None:
+def test_a_closed_order_is_not_advanced() -> None:
     fleet = Fleet(machine("web-0"))
     order = abandon(fleet, failed(fleet))
     fleet.pass_(HOUR)

@@ -1,4 +1,4 @@
-"""Whether machines were told in time is judged once: when their event ends, or when they leave it."""
+"""The notice of a machine is judged once: when its event ends, or when the machine leaves it."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ NOTICES = (Kind.NOTICE_LATE, Kind.NOTICE_NEVER)
 
 
 def started(*names: str) -> Fleet:
-    """Maintenance of the machines of web was announced at noon, and has begun."""
+    """Start maintenance that was announced to web at noon."""
     fleet = Fleet(*map(machine, names or ("web-0", "web-1", "web-2")))
     fleet.maintain()
     fleet.pass_(15 * MINUTE)
@@ -20,27 +20,27 @@ def started(*names: str) -> Fleet:
 
 
 def end(fleet: Fleet) -> None:
-    """Turn the clock past the end of all work, and let it end."""
+    """Advance the clock past the end of all work, and end it."""
     fleet.turn(2 * MINUTE)
     for order in list(fleet.draft.orders):
         fleet.finish(order)
 
 
 def counted(fleet: Fleet) -> PromiseCounts:
-    """What this draft adds to the counts."""
+    """Return the counts that this draft adds."""
     found = fleet.draft.changes().promises
     return PromiseCounts(
         **{name: sum(getattr(each, name) for each in found) for name in ("kept", "late", "never")}
     )
 
 
-def test_an_event_that_starts_is_not_judged() -> None:
+def test_a_start_does_not_judge_the_notice() -> None:
     fleet = started()
     assert counted(fleet) == PromiseCounts()
     assert fleet.history(*NOTICES) == []
 
 
-def test_an_event_that_ends_is_judged_by_what_is_known_then() -> None:
+def test_the_end_of_an_event_judges_its_notice() -> None:
     fleet = Fleet(*map(machine, ("web-0", "web-1", "web-2")))
     fleet.maintain()
     fleet.send("web-0")
@@ -54,7 +54,7 @@ def test_an_event_that_ends_is_judged_by_what_is_known_then() -> None:
     assert all(event.judged for event in fleet.draft.events.values())
 
 
-def test_what_could_not_be_seen_in_time_is_late_and_stays_so() -> None:
+def test_a_machine_that_could_not_see_its_event_in_time_counts_as_late() -> None:
     fleet = Fleet(*map(machine, ("web-0", "web-1", "web-2")))
     fleet.maintain()
     fleet.send("web-0")
@@ -70,7 +70,7 @@ def test_what_could_not_be_seen_in_time_is_late_and_stays_so() -> None:
     assert [resource.late for resource in event.resources] == [False, True, True]
 
 
-def test_word_that_comes_after_the_start_counts_by_the_time_it_tells_of() -> None:
+def test_a_delivery_reported_after_the_start_counts_with_its_own_time() -> None:
     fleet = started("web-0", "web-1")
     fleet.absences = (Absence(since=NOON + SECOND, until=NOON + 5 * MINUTE),)
     fleet.send("web-0", at=NOON + SECOND)
@@ -100,7 +100,7 @@ def test_a_machine_that_leaves_before_the_start_is_not_judged() -> None:
     assert counted(fleet) == PromiseCounts()
 
 
-def test_what_was_judged_before_is_not_judged_again() -> None:
+def test_a_judged_event_is_not_judged_again() -> None:
     fleet = started("web-0")
     (event,) = fleet.events()
     fleet.draft.put_event(replace(event, judged=True))
@@ -116,7 +116,7 @@ def test_work_that_was_begun_and_abandoned_is_judged() -> None:
     assert counted(fleet) == PromiseCounts(never=1)
 
 
-def test_what_is_called_off_and_what_a_failure_starts_is_not_judged() -> None:
+def test_cancelled_events_and_events_of_failures_are_not_judged() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     interventions.cancel(fleet.draft, fleet.order("web-0").id, by="test")
     fleet.turn(SECOND)

@@ -1,4 +1,4 @@
-"""What becomes of a move that fails before a person is asked."""
+"""Retries of a failed move, up to the point where a person must decide."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def live(name: str) -> Machine:
 
 
 def leaving(*machines: Machine, **more: object) -> tuple[Fleet, Order]:
-    """A host whose machines have begun to leave."""
+    """Start the evacuation of a host."""
     fleet = Fleet(*machines, hosts=OTHERS, **more)  # type: ignore[arg-type]
     order = fleet.service()
     fleet.pass_(15 * MINUTE)
@@ -40,7 +40,7 @@ def step(fleet: Fleet, order: Order, name: str = "a-0") -> Step:
     return next(each for each in fleet.draft.orders[order.id].steps if each.name == name)
 
 
-def test_a_move_that_fails_is_tried_again_within_its_event_and_goes_elsewhere() -> None:
+def test_a_failed_move_is_retried_within_its_event_on_another_host() -> None:
     fleet, order = leaving(live("a-0"))
     (event,), first = fleet.events(), step(fleet, order)
     fleet.fail(order.id)
@@ -52,7 +52,7 @@ def test_a_move_that_fails_is_tried_again_within_its_event_and_goes_elsewhere() 
     assert fleet.draft.orders[order.id].state is OrderState.STARTED
 
 
-def test_where_there_is_only_one_other_host_it_is_tried_there_again() -> None:
+def test_a_failed_move_is_retried_on_the_same_host_if_there_is_no_other() -> None:
     fleet = Fleet(live("a-0"), hosts=("host-2",))
     order = fleet.service()
     fleet.pass_(15 * MINUTE)
@@ -60,7 +60,7 @@ def test_where_there_is_only_one_other_host_it_is_tried_there_again() -> None:
     assert step(fleet, order).target == "host-2"
 
 
-def test_what_cannot_be_moved_live_is_redeployed_with_notice_of_its_own() -> None:
+def test_a_machine_that_cannot_move_live_is_redeployed_with_its_own_notice() -> None:
     fleet, order = leaving(live("a-0"))
     fleet.fail(order.id)
     fleet.fail(order.id)
@@ -69,7 +69,7 @@ def test_what_cannot_be_moved_live_is_redeployed_with_notice_of_its_own() -> Non
     assert lowered.lowered_from is Work.FREEZE
     assert fleet.machine("a-0").state is MachineState.RUNNING
     assert [event.type for event in fleet.events()] == [EventType.FREEZE]
-    assert "a-0: could not be moved live: it is announced again when that event has left" in fleet.waits(
+    assert "a-0: could not be moved live: it is announced again when that event has ended" in fleet.waits(
         order.id
     )
     fleet.pass_(2 * MINUTE)
@@ -89,7 +89,7 @@ def live_only(name: str) -> Machine:
     return machine(name, mobility=Mobility.LIVE_ONLY)
 
 
-def test_a_machine_that_is_live_only_stays_and_runs_and_its_event_ends() -> None:
+def test_a_live_only_machine_keeps_running_and_its_event_ends() -> None:
     fleet, order = leaving(live_only("a-0"))
     fleet.fail(order.id)
     fleet.fail(order.id)
@@ -107,7 +107,7 @@ def test_a_machine_that_is_live_only_stays_and_runs_and_its_event_ends() -> None
     assert not fleet.running(order.id)
 
 
-def test_a_machine_that_is_live_only_is_announced_again_after_a_while_and_then_ever_more_rarely() -> None:
+def test_a_live_only_machine_is_announced_again_after_growing_delays() -> None:
     fleet, order = leaving(live_only("a-0"))
     for _ in range(2):
         fleet.fail(order.id)
@@ -127,14 +127,14 @@ def test_a_machine_that_is_live_only_is_announced_again_after_a_while_and_then_e
     assert len(fleet.history(Kind.ORDER_RETRIED)) == 4
 
 
-def test_a_machine_that_rests_waits_for_the_event_of_others_to_leave() -> None:
+def test_a_resting_machine_waits_until_the_shared_event_has_ended() -> None:
     fleet, order = leaving(
         machine("web-0", mobility=Mobility.LIVE_ONLY), machine("web-1", mobility=Mobility.LIVE_ONLY)
     )
     for _ in range(2):
         fail(fleet, order, "web-0")
     fleet.pass_(6 * MINUTE)
-    why = "web-0: could not be moved live: it is announced again when that event has left"
+    why = "web-0: could not be moved live: it is announced again when that event has ended"
     assert why in fleet.waits(order.id)
     assert [each.name for each in fleet.running(order.id)] == ["web-1"]
     fleet.finish(order.id)
@@ -143,7 +143,7 @@ def test_a_machine_that_rests_waits_for_the_event_of_others_to_leave() -> None:
     assert [each.name for each in event.resources] == ["web-0"]
 
 
-def test_a_live_only_machine_that_every_host_refuses_at_the_start_rests_as_well() -> None:
+def test_a_live_only_machine_that_every_host_refuses_rests_too() -> None:
     fleet, order = leaving(live_only("a-0"))
     while (refused := step(fleet, order)).state is StepState.RUNNING:
         reports.step_refused(fleet.draft, AttemptId(order.id, refused.machine, refused.attempt), why="old")
@@ -154,13 +154,13 @@ def test_a_live_only_machine_that_every_host_refuses_at_the_start_rests_as_well(
 
 
 def fail(fleet: Fleet, order: Order, name: str) -> None:
-    """Have the move of one machine fail."""
+    """Fail the move of one machine."""
     failed = step(fleet, order, name)
     reports.step_failed(fleet.draft, AttemptId(order.id, failed.machine, failed.attempt), why="it burns")
     fleet.advance(order.id)
 
 
-def test_other_machines_of_its_event_go_on() -> None:
+def test_other_machines_of_the_event_go_on() -> None:
     fleet, order = leaving(machine("web-0", mobility=Mobility.LIVE), machine("web-1", mobility=Mobility.LIVE))
     for _ in range(2):
         fail(fleet, order, "web-0")
@@ -172,7 +172,7 @@ def test_other_machines_of_its_event_go_on() -> None:
     assert (event.type, [each.name for each in event.resources]) == (EventType.REDEPLOY, ["web-0"])
 
 
-def test_what_cannot_be_redeployed_either_has_failed_and_a_person_tries_it_again() -> None:
+def test_a_redeploy_that_fails_too_waits_for_a_person() -> None:
     fleet, order = leaving(machine("a-0"))
     fleet.fail(order.id)
     assert fleet.draft.orders[order.id].state is OrderState.STARTED
@@ -186,13 +186,13 @@ def test_what_cannot_be_redeployed_either_has_failed_and_a_person_tries_it_again
     assert (again.state, again.failures, again.failed_on) == (StepState.RUNNING, 0, ())
 
 
-def test_how_often_a_move_is_tried_again_is_set() -> None:
+def test_the_number_of_move_retries_is_a_setting() -> None:
     fleet, order = leaving(machine("a-0"), policy=Policy(move_retries=0))
     fleet.fail(order.id)
     assert fleet.draft.orders[order.id].state is OrderState.FAILED
 
 
-def test_machines_that_no_host_would_have_fail_at_once() -> None:
+def test_a_machine_that_no_host_can_take_fails_at_once() -> None:
     fleet = Fleet(live("a-0"), machine("b-0"), hosts=("host-2",))
     order = fleet.service()
     other = fleet.draft.hosts[HostName("host-2")]
@@ -210,7 +210,7 @@ def test_a_live_move_that_every_host_refuses_becomes_a_redeploy() -> None:
     assert step(fleet, order).work is Work.REDEPLOY
 
 
-def test_who_works_outside_has_tried_enough() -> None:
+def test_a_failed_external_move_is_not_retried() -> None:
     fleet = Fleet(live("a-0"), hosts=OTHERS)
     order = fleet.service(driver="external")
     fleet.pass_(15 * MINUTE)
@@ -228,7 +228,7 @@ def placed_elsewhere(*machines: Machine) -> tuple[Fleet, Order]:
     return fleet, order
 
 
-def test_no_host_is_chosen_where_the_driver_does_and_it_is_believed() -> None:
+def test_a_driver_that_chooses_hosts_is_not_given_one() -> None:
     fleet, order = placed_elsewhere(live("a-0"))
     moving = step(fleet, order)
     assert (moving.state, moving.target) == (StepState.RUNNING, None)
@@ -236,7 +236,7 @@ def test_no_host_is_chosen_where_the_driver_does_and_it_is_believed() -> None:
     assert fleet.machine("a-0").host == "host-3"
 
 
-def test_what_such_a_driver_could_not_move_is_moved_once_more_and_then_redeployed() -> None:
+def test_a_failed_move_of_such_a_driver_is_retried_and_then_redeployed() -> None:
     fleet, order = placed_elsewhere(live("a-0"))
     fleet.fail(order.id)
     assert (step(fleet, order).state, step(fleet, order).attempt) == (StepState.RUNNING, 2)
@@ -245,7 +245,7 @@ def test_what_such_a_driver_could_not_move_is_moved_once_more_and_then_redeploye
     assert (lowered.work, lowered.state, lowered.failed_on) == (Work.REDEPLOY, StepState.WAITING, ())
 
 
-def test_such_a_driver_is_told_where_machines_come_back_to() -> None:
+def test_such_a_driver_is_given_the_host_that_machines_return_to() -> None:
     fleet = Fleet(live("a-0"), hosts=OTHERS, policy=Policy(choosing_hosts=frozenset({"nova"})))
     order = fleet.service(driver="nova", host_driver="simulated", returning=True)
     fleet.pass_(15 * MINUTE)

@@ -1,4 +1,4 @@
-"""How an order goes on: announced, started, carried out, over (rules 1, 4, 5, 10 and 11)."""
+"""The life of an order: announced, started, carried out, ended (rules 1, 4, 5, 10 and 11)."""
 
 from dataclasses import replace
 from datetime import time, timedelta
@@ -42,7 +42,7 @@ def now(fleet: Fleet, order: Order) -> Order:
 # Rule 4: two update domains of a group are not disturbed together
 
 
-def test_platform_work_is_not_announced_while_its_group_has_another_update_domain_armed() -> None:
+def test_platform_work_waits_while_another_update_domain_of_its_group_is_armed() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1))
     fleet.maintain("host-1")
     second = fleet.maintain("host-2")
@@ -50,13 +50,13 @@ def test_platform_work_is_not_announced_while_its_group_has_another_update_domai
     assert fleet.waits(second.id) == ["web: update domain 1 waits for domain 0"]
 
 
-def test_it_waits_for_a_users_own_event_too() -> None:
+def test_platform_work_waits_for_a_users_own_event() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1))
     fleet.order("web-0")
     assert fleet.maintain("host-2").state is OrderState.QUEUED
 
 
-def test_it_is_announced_once_the_other_update_domain_is_over() -> None:
+def test_platform_work_is_announced_once_the_other_update_domain_is_over() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1))
     first, second = fleet.maintain("host-1"), fleet.maintain("host-2")
     fleet.pass_(QUARTER)
@@ -75,19 +75,19 @@ def test_hosts_with_the_same_update_domain_are_announced_together() -> None:
 
 
 @pytest.mark.parametrize("action", [Action.RESTART, Action.REDEPLOY, Action.FREEZE, Action.EVICT])
-def test_orders_on_one_machine_wait_for_no_other_update_domain(action: Action) -> None:
+def test_orders_on_one_machine_do_not_wait_for_other_update_domains(action: Action) -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1, priority=Priority.SPOT))
     fleet.maintain("host-1")
     assert fleet.order("web-1", action).state is OrderState.ANNOUNCED
 
 
-def test_a_failed_host_waits_for_no_other_update_domain() -> None:
+def test_a_failed_host_does_not_wait_for_other_update_domains() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), hosts=["host-3"])
     fleet.maintain("host-1")
     assert fleet.maintain("host-2", Action.FAIL).state is OrderState.STARTED
 
 
-def test_a_host_with_two_update_domains_of_a_group_is_done_in_two_stages() -> None:
+def test_a_host_with_two_update_domains_of_a_group_has_two_stages() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = fleet.maintain()
     assert states(order) == (OrderState.ANNOUNCED, [StageState.ANNOUNCED, StageState.QUEUED])
@@ -102,7 +102,7 @@ def test_a_host_with_two_update_domains_of_a_group_is_done_in_two_stages() -> No
 # Rule 5: when a stage starts
 
 
-def test_a_stage_starts_at_its_not_before_and_no_moment_earlier() -> None:
+def test_a_stage_starts_exactly_at_its_not_before() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.pass_(QUARTER - SECOND)
@@ -120,7 +120,7 @@ def test_an_approved_stage_starts_at_once() -> None:
     assert fleet.history(Kind.EVENT_STARTED) == ["approved by web-0"]
 
 
-def test_a_stage_starts_whole_once_all_its_groups_have_approved() -> None:
+def test_a_stage_starts_once_all_its_groups_have_approved() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0"))
     order = fleet.maintain()
     db, web = fleet.events()
@@ -150,10 +150,10 @@ def test_a_failed_host_starts_at_once_with_all_its_update_domains() -> None:
     assert fleet.history(Kind.EVENT_STARTED) == ["host host-1 failed"] * 2
 
 
-# Rule 11: what could not start in time is announced anew
+# Rule 11: a stage that could not start in time is announced again
 
 
-def test_what_could_not_start_within_half_an_hour_is_withdrawn_and_announced_anew_with_full_notice() -> None:
+def test_a_stage_that_could_not_start_for_half_an_hour_is_withdrawn_and_announced_again() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     (stale,) = fleet.events()
@@ -163,18 +163,18 @@ def test_what_could_not_start_within_half_an_hour_is_withdrawn_and_announced_ane
     assert anew.id != stale.id
     assert (anew.status, anew.not_before) == (EventStatus.SCHEDULED, fleet.now + QUARTER)
     assert fleet.history(Kind.EVENT_WITHDRAWN) == [
-        "could not start within the limit after 12:15:00; announced anew"
+        "could not start within the limit after 12:15:00; announced again"
     ]
 
 
-def test_a_moment_earlier_it_still_starts() -> None:
+def test_a_stage_still_starts_just_before_it_is_stale() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.pass_(QUARTER + 30 * MINUTE - SECOND)
     assert now(fleet, order).state is OrderState.STARTED
 
 
-def test_an_approval_does_not_make_up_for_a_late_start() -> None:
+def test_an_approval_does_not_extend_the_stale_limit() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     busy = fleet.order("web-1", Action.FREEZE)
     order = fleet.maintain()
@@ -184,7 +184,7 @@ def test_an_approval_does_not_make_up_for_a_late_start() -> None:
     assert fleet.events(order.id)[0].approvals == ()
 
 
-def test_the_first_not_before_of_a_stage_decides() -> None:
+def test_the_first_not_before_of_a_stage_decides_when_it_is_stale() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.turn(10 * MINUTE)
@@ -195,7 +195,7 @@ def test_the_first_not_before_of_a_stage_decides() -> None:
     assert [event.not_before for event in fleet.events()] == [fleet.now + QUARTER]
 
 
-# Rule 10: doing it twice changes nothing, and everything that waits has its reason
+# Rule 10: advancing is idempotent, and everything that waits has its reason
 
 
 def check_nothing_changes(fleet: Fleet, order: OrderId) -> None:
@@ -206,7 +206,7 @@ def check_nothing_changes(fleet: Fleet, order: OrderId) -> None:
     assert before.waiting or before.state is OrderState.STARTED
 
 
-def test_advancing_twice_changes_nothing_at_any_point_of_an_order() -> None:
+def test_advancing_twice_changes_nothing() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1), machine("db-0"))
     order = fleet.maintain()
     check_nothing_changes(fleet, order.id)
@@ -218,7 +218,7 @@ def test_advancing_twice_changes_nothing_at_any_point_of_an_order() -> None:
     check_nothing_changes(fleet, order.id)
 
 
-def test_what_fails_waits_with_its_reason() -> None:
+def test_a_failed_order_waits_with_its_reason() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.pass_(QUARTER)
@@ -233,10 +233,10 @@ def test_what_fails_waits_with_its_reason() -> None:
     assert [event.status for event in fleet.events()] == [EventStatus.STARTED]
 
 
-# When an order is looked at again
+# Due times
 
 
-def test_an_announced_order_is_due_at_its_not_before_and_then_when_it_would_be_stale() -> None:
+def test_an_announced_order_is_due_at_its_not_before_and_then_when_it_is_stale() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     busy = fleet.order("web-1", Action.FREEZE)
     fleet.approve(fleet.events(busy.id)[0])
@@ -246,14 +246,14 @@ def test_an_announced_order_is_due_at_its_not_before_and_then_when_it_would_be_s
     assert now(fleet, order).due_at == NOON + QUARTER + 30 * MINUTE
 
 
-def test_a_started_order_is_due_when_its_driver_is_to_be_asked() -> None:
+def test_a_started_order_is_due_when_its_driver_must_be_asked() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.pass_(QUARTER)
     assert now(fleet, order).due_at == fleet.now
 
 
-def test_a_finished_stage_is_due_when_its_event_has_been_listed_for_long_enough() -> None:
+def test_a_finished_stage_is_due_when_its_events_may_end() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.pass_(QUARTER)
@@ -261,11 +261,11 @@ def test_a_finished_stage_is_due_when_its_event_has_been_listed_for_long_enough(
     assert now(fleet, order).due_at == fleet.now + 90 * SECOND
 
 
-def test_a_degraded_host_is_announced_as_long_ahead_as_its_guests_ask() -> None:
+def test_a_degraded_host_is_announced_as_early_as_its_groups_ask() -> None:
     week, day = timedelta(days=7), timedelta(days=1)
     fleet = Fleet(machine("web-0"), policies={"web": GroupPolicy(degrade_notice=day)})
     order = fleet.maintain(action=Action.DEGRADE)
-    assert fleet.waits(order.id) == ["host host-1: guests are told at 2026-01-11T12:00:00Z"]
+    assert fleet.waits(order.id) == ["host host-1: guests are notified at 2026-01-11T12:00:00Z"]
     assert order.due_at == NOON + week - day
     fleet.pass_(week - day)
     assert [event.not_before for event in fleet.events()] == [NOON + week]
@@ -277,13 +277,13 @@ def test_in_an_emergency_a_degraded_host_is_announced_at_once() -> None:
     assert [event.not_before for event in fleet.events()] == [NOON + 2 * MINUTE]
 
 
-def test_work_that_waits_for_a_window_is_due_so_long_before_it_as_it_needs_notice() -> None:
+def test_work_that_waits_for_a_window_is_due_its_notice_before_it() -> None:
     fleet = Fleet(machine("web-0"), calendar=AFTERNOON)
     order = fleet.maintain()
     assert (order.state, order.due_at) == (OrderState.QUEUED, NOON.replace(hour=13, minute=45))
 
 
-def test_an_order_that_waits_for_others_is_due_at_no_time() -> None:
+def test_an_order_that_waits_for_another_has_no_due_time() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1))
     fleet.maintain("host-1")
     assert fleet.maintain("host-2").due_at is None
@@ -292,7 +292,7 @@ def test_an_order_that_waits_for_others_is_due_at_no_time() -> None:
 # Started
 
 
-def test_an_event_stays_listed_for_90_seconds_however_short_the_work_was() -> None:
+def test_an_event_stays_listed_for_90_seconds() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.pass_(QUARTER)
@@ -304,7 +304,7 @@ def test_an_event_stays_listed_for_90_seconds_however_short_the_work_was() -> No
     assert fleet.history(Kind.EVENT_FINISHED) == ["done"]
 
 
-def test_an_event_is_listed_until_the_last_of_its_machines_is_done() -> None:
+def test_an_event_stays_listed_until_its_last_machine_is_done() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = fleet.maintain()
     fleet.pass_(QUARTER)
@@ -325,17 +325,17 @@ def test_a_terminated_machine_leaves_the_fleet_with_its_event() -> None:
     assert fleet.history(Kind.MACHINE_REMOVED) == ["terminated"]
 
 
-# Whom nothing is announced to
+# Groups that have not enabled events
 
 
 @pytest.mark.parametrize("action", [Action.RESTART, Action.REDEPLOY])
-def test_a_users_own_order_starts_at_once_if_no_guest_of_the_group_listens(action: Action) -> None:
+def test_a_users_own_order_starts_at_once_if_its_group_has_not_enabled_events(action: Action) -> None:
     fleet = Fleet(machine("web-0"), silent=["web"], hosts=["host-2"])
     order = fleet.order("web-0", action)
     assert (order.state, fleet.events()) == (OrderState.STARTED, ())
 
 
-def test_what_was_announced_is_announced_anew_when_no_guest_listens_any_more() -> None:
+def test_an_announced_order_is_announced_again_although_its_group_has_disabled_events() -> None:
     """Rule 12."""
     fleet = Fleet(machine("web-0"))
     order = fleet.order("web-0")
@@ -347,13 +347,13 @@ def test_what_was_announced_is_announced_anew_when_no_guest_listens_any_more() -
     assert fleet.running(order.id) == ()
 
 
-def test_everything_else_is_announced_also_to_guests_that_do_not_listen() -> None:
+def test_platform_work_is_announced_to_groups_that_have_not_enabled_events() -> None:
     fleet = Fleet(machine("web-0"), silent=["web"])
     fleet.maintain()
     assert len(fleet.events()) == 1
 
 
-def test_a_start_is_announced_to_no_guest() -> None:
+def test_a_start_has_no_event() -> None:
     fleet = Fleet(machine("web-0", state=MachineState.STOPPED), hosts=["host-2"])
     assert (fleet.order("web-0", Action.START).state, fleet.events()) == (OrderState.STARTED, ())
 
@@ -362,10 +362,10 @@ def test_an_order_on_an_empty_host_is_done_at_once() -> None:
     assert Fleet(hosts=["host-1"]).maintain().state is OrderState.DONE
 
 
-# Machines that come after the announcement
+# Latecomers
 
 
-def test_a_machine_that_comes_to_an_announced_host_gets_its_own_event_and_the_stage_waits_for_it() -> None:
+def test_a_machine_that_arrives_on_an_announced_host_gets_its_own_event() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.turn(5 * MINUTE)
@@ -390,7 +390,7 @@ def test_a_machine_of_another_update_domain_waits_for_the_next_stage() -> None:
     assert len(fleet.events()) == 1
 
 
-def test_of_two_machines_that_come_together_the_lower_update_domain_joins() -> None:
+def test_of_two_latecomers_the_lower_update_domain_joins() -> None:
     fleet = Fleet(machine("db-0"), machine("web-0", "host-2"))
     order = fleet.maintain()
     fleet.draft.put_machine(machine("web-1", domain=1))
@@ -399,7 +399,7 @@ def test_of_two_machines_that_come_together_the_lower_update_domain_joins() -> N
     assert [[step.name for step in stage.steps] for stage in order.stages] == [["db-0", "web-1"], ["web-2"]]
 
 
-def test_a_machine_that_may_not_be_announced_yet_is_named_among_the_reasons() -> None:
+def test_a_latecomer_that_cannot_be_announced_yet_is_named() -> None:
     fleet = Fleet(machine("db-0"), machine("web-0", "host-2"))
     fleet.order("web-0")
     order = fleet.maintain()
@@ -411,7 +411,7 @@ def test_a_machine_that_may_not_be_announced_yet_is_named_among_the_reasons() ->
 # Deferring
 
 
-def test_deferring_an_event_keeps_its_order_waiting() -> None:
+def test_a_deferred_event_delays_its_order() -> None:
     fleet = Fleet(machine("web-0"), policies={"web": GroupPolicy(defer=HOUR)})
     order = fleet.maintain()
     lifecycle.defer(
@@ -420,17 +420,17 @@ def test_deferring_an_event_keeps_its_order_waiting() -> None:
     assert now(fleet, order).due_at == NOON + 35 * MINUTE
 
 
-def test_an_event_is_not_deferred_beyond_the_window_it_must_be_over_in() -> None:
+def test_an_event_cannot_be_deferred_beyond_its_window() -> None:
     fleet = Fleet(machine("web-0"), policies={"web": GroupPolicy(defer=8 * HOUR)}, calendar=AFTERNOON)
     fleet.maintain()
     fleet.pass_(105 * MINUTE)
     (event,) = fleet.events()
     lifecycle.defer(fleet.draft, event, by=MachineName("web-0"), wanted=8 * HOUR, policy=fleet.policy)
-    # Five minutes of work and half a minute to spare before 16:00.
+    # Five minutes of work and 30 seconds of leeway before 16:00.
     assert fleet.events()[0].not_before == NOON + 4 * HOUR - 5 * MINUTE - 30 * SECOND
 
 
-def test_an_event_is_not_deferred_beyond_the_deadline_of_its_order() -> None:
+def test_an_event_cannot_be_deferred_beyond_the_deadline_of_its_order() -> None:
     fleet = Fleet(machine("web-0"), policies={"web": GroupPolicy(defer=8 * HOUR)})
     fleet.maintain(deadline=NOON + QUARTER)
     with pytest.raises(Conflict, match="it must start by 2026-01-05T12:15:00Z"):
@@ -442,7 +442,7 @@ def test_an_event_is_not_deferred_beyond_the_deadline_of_its_order() -> None:
 # Pausing
 
 
-def test_a_paused_order_withdraws_what_is_announced_and_announces_nothing_more() -> None:
+def test_a_paused_order_withdraws_its_events_and_announces_nothing() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain(rollout="R")
     lifecycle.pause(fleet.draft, order.id, why="by ops")
@@ -452,7 +452,7 @@ def test_a_paused_order_withdraws_what_is_announced_and_announces_nothing_more()
     assert fleet.history(Kind.EVENT_WITHDRAWN) == ["by ops"]
 
 
-def test_a_paused_order_finishes_what_it_has_started() -> None:
+def test_a_paused_order_finishes_started_work() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = fleet.maintain(rollout="R")
     fleet.pass_(QUARTER)
@@ -462,7 +462,7 @@ def test_a_paused_order_finishes_what_it_has_started() -> None:
     assert states(now(fleet, order)) == (OrderState.STARTED, [StageState.DONE, StageState.QUEUED])
 
 
-def test_a_resumed_order_is_announced_anew_with_full_notice() -> None:
+def test_a_resumed_order_is_announced_again_with_full_notice() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain(rollout="R")
     fleet.turn(10 * MINUTE)
@@ -473,10 +473,10 @@ def test_a_resumed_order_is_announced_anew_with_full_notice() -> None:
     assert [event.not_before for event in fleet.events()] == [NOON + 25 * MINUTE]
 
 
-# A step that is tried again
+# Retried steps
 
 
-def test_a_step_that_is_tried_again_waits_for_its_machine_to_be_free() -> None:
+def test_a_retried_step_waits_until_its_machine_is_free() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     order = fleet.maintain()
     fleet.pass_(QUARTER)
@@ -493,7 +493,7 @@ def test_a_step_that_is_tried_again_waits_for_its_machine_to_be_free() -> None:
     assert [step.name for step in fleet.running(order.id)] == ["web-0"]
 
 
-def test_work_on_a_host_may_be_a_redeploy() -> None:
+def test_maintenance_of_a_host_may_be_a_redeploy() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     order = fleet.maintain(work=Work.REDEPLOY)
     fleet.pass_(10 * MINUTE)

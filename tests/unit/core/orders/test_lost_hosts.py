@@ -1,4 +1,4 @@
-"""Hosts that do not come back from work on them: when they are lost, and what becomes of them."""
+"""Hosts that do not come back from work on them: when they are lost, and how they are recovered."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ BEGUN = NOON + HOUR / 4
 
 
 def worked_on(**terms: object) -> tuple[Fleet, Order]:
-    """A host whose work has begun."""
+    """Start the work on a host."""
     there = Fleet(machine("web-0"), hosts=["host-2"])
     order = there.service(mode=ServiceMode.IN_PLACE, **terms)
     there.pass_(HOUR / 4)
@@ -48,7 +48,7 @@ def wait(there: Fleet, why: str = "") -> Order:
     return lost_hosts.wait(there.draft, there.draft.hosts[HOST], by="olga", why=why, policy=there.policy)
 
 
-def test_a_host_is_lost_when_the_work_on_it_has_run_too_long() -> None:
+def test_a_host_is_lost_when_the_work_on_it_takes_too_long() -> None:
     there, order = worked_on()
     there.pass_(HOUR - SECOND)
     assert state(there) is HostState.CORDONED
@@ -60,38 +60,38 @@ def test_a_host_is_lost_when_the_work_on_it_has_run_too_long() -> None:
     ]
 
 
-def test_the_engine_looks_when_a_host_is_to_be_back() -> None:
+def test_an_order_is_due_when_its_host_must_be_back() -> None:
     there, order = worked_on(host_driver=EXTERNAL)
     reports.step_running(there.draft, AttemptId(order.id, "host/work", 1), look_at=None)
     assert there.advance(order.id).due_at == BEGUN + HOUR
 
 
-def test_an_order_on_a_lost_host_says_what_there_is_to_choose() -> None:
+def test_an_order_on_a_lost_host_lists_the_options() -> None:
     _, order = lost()
     (why,) = (wait for wait in order.waiting if wait.stuck)
     for words in ("host fail host-1", "host wait host-1", "goes on by itself"):
         assert words in why.reason
 
 
-def test_a_lost_host_that_comes_back_goes_on_by_itself() -> None:
+def test_a_lost_host_that_comes_back_resumes_its_order() -> None:
     there, order = lost()
     there.finish_host(order.id)
     assert state(there) is not HostState.LOST
-    assert "lost to cordoned: word of the work on it has come" in there.history(Kind.HOST_CHANGED)
+    assert "lost to cordoned: a report on the work on it has arrived" in there.history(Kind.HOST_CHANGED)
     there.pass_(2 * MINUTE)
     assert order.id not in there.draft.orders
     assert there.history(Kind.ORDER_DONE) == ["simulated"]
     assert state(there) is HostState.OK
 
 
-def test_a_failure_is_word_of_a_lost_host_too() -> None:
+def test_a_failure_report_brings_back_a_lost_host() -> None:
     there, order = lost()
     reports.step_failed(there.draft, AttemptId(order.id, "host/work", 1), why="its board is broken")
     assert there.advance(order.id).state is OrderState.FAILED
     assert state(there) is HostState.CORDONED
 
 
-def test_a_lost_host_that_is_waited_for_is_lost_again_after_as_long() -> None:
+def test_waiting_for_a_lost_host_grants_the_full_time_again() -> None:
     there, _ = lost()
     wait(there, "it checks its disks")
     assert state(there) is HostState.CORDONED
@@ -104,13 +104,13 @@ def test_a_lost_host_that_is_waited_for_is_lost_again_after_as_long() -> None:
     assert state(there) is HostState.LOST
 
 
-def test_only_a_lost_host_is_waited_for() -> None:
+def test_only_a_lost_host_can_be_waited_for() -> None:
     there, _ = worked_on()
-    with pytest.raises(Conflict, match="is cordoned: only one that is lost is waited for"):
+    with pytest.raises(Conflict, match="is cordoned: only a lost host can be waited for"):
         wait(there)
 
 
-def test_a_service_that_was_away_hears_those_who_work_first() -> None:
+def test_a_server_that_was_away_gives_external_programs_time_to_report() -> None:
     there, order = worked_on()
     there.pass_(2 * HOUR)
     assert state(there) is HostState.CORDONED
@@ -121,7 +121,7 @@ def test_a_service_that_was_away_hears_those_who_work_first() -> None:
     assert state(there) is HostState.LOST
 
 
-def test_a_lost_host_that_is_failed_is_fenced_before_its_machines_come_back() -> None:
+def test_a_lost_host_that_is_failed_is_fenced_before_recovery() -> None:
     there, order = lost()
     failed = there.maintain(action=Action.FAIL)
     assert not there.draft.orders[order.id].open
@@ -131,15 +131,15 @@ def test_a_lost_host_that_is_failed_is_fenced_before_its_machines_come_back() ->
 
 
 @pytest.mark.parametrize("action", [Action.MAINTENANCE, Action.SERVICE, Action.DEGRADE, Action.UNCORDON])
-def test_nothing_else_is_ordered_for_a_lost_host(action: Action) -> None:
+def test_no_other_order_is_accepted_for_a_lost_host(action: Action) -> None:
     there, _ = lost()
     with pytest.raises(Conflict, match="is lost: fail it, or wait for it, first"):
         there.maintain(action=action)
 
 
-def test_a_lost_host_is_restored_once_no_order_is_at_it() -> None:
+def test_a_lost_host_can_be_restored_once_no_order_works_on_it() -> None:
     there, order = lost()
-    with pytest.raises(Conflict, match="is still at it"):
+    with pytest.raises(Conflict, match="still works on it"):
         there.maintain(action=Action.RESTORE)
     interventions.abandon(there.draft, order.id, by="olga")
     reports.step_cancelled(there.draft, AttemptId(order.id, "host/work", 1))
@@ -149,14 +149,14 @@ def test_a_lost_host_is_restored_once_no_order_is_at_it() -> None:
     assert state(there) is HostState.OK
 
 
-def test_a_machine_of_a_lost_host_takes_no_orders_but_its_end() -> None:
+def test_a_machine_of_a_lost_host_can_only_be_terminated() -> None:
     there, _ = lost()
     with pytest.raises(Conflict, match=r'is on host "host-1", which is lost: fail it, or wait for it first'):
         there.order("web-0", Action.REDEPLOY)
     assert there.order("web-0", Action.TERMINATE).open
 
 
-def test_a_machine_is_not_moved_off_a_lost_host_by_an_order_that_is_older() -> None:
+def test_an_older_order_does_not_move_machines_off_a_lost_host() -> None:
     there, order = worked_on()
     redeploy = there.order("web-0", Action.REDEPLOY)
     there.pass_(HOUR)
@@ -172,7 +172,7 @@ def test_a_machine_is_not_moved_off_a_lost_host_by_an_order_that_is_older() -> N
     assert [step.target for step in there.running(redeploy.id)] == ["host-2"]
 
 
-def test_a_degraded_host_that_was_lost_is_degraded_when_it_is_back() -> None:
+def test_a_degraded_host_is_degraded_again_when_it_is_back() -> None:
     there, order = worked_on()
     there.draft.put_host(replace(there.draft.hosts[HOST], state=HostState.DEGRADED))
     there.pass_(HOUR)
@@ -180,15 +180,15 @@ def test_a_degraded_host_that_was_lost_is_degraded_when_it_is_back() -> None:
     assert state(there) is HostState.DEGRADED
 
 
-def test_a_host_that_has_left_the_fleet_is_not_lost() -> None:
+def test_a_host_that_has_left_the_fleet_cannot_be_lost() -> None:
     there, order = worked_on()
     del there.draft.hosts[HOST]
-    assert lost_hosts.look(there.draft, order, there.policy) == order
+    assert lost_hosts.mark_if_overdue(there.draft, order, there.policy) == order
     assert lost_hosts.due_at(there.draft, order) is None
-    assert lost_hosts.lost(there.draft, order) == ()
+    assert lost_hosts.why_lost(there.draft, order) == ()
 
 
-def test_work_that_is_tried_again_has_as_much_time_as_before() -> None:
+def test_retried_work_has_the_full_time_again() -> None:
     there, order = worked_on()
     reports.step_failed(there.draft, AttemptId(order.id, "host/work", 1), why="its board is broken")
     there.advance(order.id)
@@ -207,7 +207,7 @@ def silent() -> tuple[Fleet, Order]:
     return there, order
 
 
-def test_silence_is_no_word_of_a_lost_host() -> None:
+def test_missing_heartbeats_do_not_bring_back_a_lost_host() -> None:
     there, order = silent()
     assert there.draft.orders[order.id].state is OrderState.FAILED
     assert state(there) is HostState.LOST
@@ -215,7 +215,7 @@ def test_silence_is_no_word_of_a_lost_host() -> None:
         wait(there)
 
 
-def test_a_lost_host_whose_work_is_tried_again_stays_lost_until_there_is_word() -> None:
+def test_a_lost_host_stays_lost_during_a_retry_until_a_report_arrives() -> None:
     there, order = silent()
     retried = interventions.retry(there.draft, order.id, by="olga", policy=there.policy)
     assert [each.reason[:20] for each in retried.waiting if each.stuck] == ["lost: `forewarn host"]

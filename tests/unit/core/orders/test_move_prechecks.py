@@ -1,4 +1,4 @@
-"""Moves are announced when their driver has said that they can be made, and not before."""
+"""Moves are announced only after their driver has agreed."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -49,7 +49,7 @@ def steps(fleet: Fleet, order: Order) -> list[Step]:
 
 
 def asked(fleet: Fleet, order: Order) -> dict[str, str]:
-    """The machines whose driver has been asked and has not answered, and about which host."""
+    """Return the open questions to the driver: machine and target host."""
     waiting = (each for each in steps(fleet, order) if each.state is StepState.WAITING)
     return {
         each.name: each.precheck.target
@@ -59,7 +59,7 @@ def asked(fleet: Fleet, order: Order) -> dict[str, str]:
 
 
 def answer(fleet: Fleet, order: Order, *, refused: str = "", unknown: str = "") -> None:
-    """Have the driver answer all that it was asked, and the order go on."""
+    """Answer all open questions, and advance the order."""
     for step in steps(fleet, order):
         if step.name in asked(fleet, order):
             target = HostName(asked(fleet, order)[step.name])
@@ -75,7 +75,7 @@ def types(fleet: Fleet) -> list[EventType]:
 def test_a_move_is_announced_when_its_driver_has_agreed() -> None:
     fleet, order = leaving(live())
     assert (types(fleet), asked(fleet, order)) == ([], {"a-0": "host-2"})
-    assert fleet.waits(order.id) == ["a-0: driver libvirt looks whether it can go to host-2"]
+    assert fleet.waits(order.id) == ["a-0: driver libvirt checks whether it can go to host-2"]
     assert fleet.draft.orders[order.id].state is OrderState.QUEUED
     before = fleet.draft.orders[order.id]
     assert fleet.advance(order.id) == before
@@ -85,7 +85,7 @@ def test_a_move_is_announced_when_its_driver_has_agreed() -> None:
     assert [each.target for each in fleet.running(order.id)] == ["host-2"]
 
 
-def test_who_says_nothing_beforehand_is_not_asked() -> None:
+def test_a_driver_without_prechecks_is_not_asked() -> None:
     for driver in ("simulated", "external"):
         fleet = fleet_of(live())
         fleet.service(driver=driver)
@@ -96,7 +96,7 @@ def test_who_says_nothing_beforehand_is_not_asked() -> None:
     assert types(fleet) == [EventType.REBOOT]
 
 
-def test_machines_are_thought_of_on_different_hosts() -> None:
+def test_machines_are_checked_against_different_hosts() -> None:
     fleet, order = leaving(live("a-0"), live("b-0"))
     assert sorted(asked(fleet, order).values()) == ["host-2", "host-3"]
     answer(fleet, order)
@@ -104,7 +104,7 @@ def test_machines_are_thought_of_on_different_hosts() -> None:
     assert sorted(f"{each.target}" for each in fleet.running(order.id)) == ["host-2", "host-3"]
 
 
-def test_another_host_is_asked_about_if_one_refuses() -> None:
+def test_if_one_host_refuses_another_is_checked() -> None:
     fleet, order = leaving(live())
     answer(fleet, order, refused="no such network")
     assert (types(fleet), asked(fleet, order)) == ([], {"a-0": "host-3"})
@@ -112,7 +112,7 @@ def test_another_host_is_asked_about_if_one_refuses() -> None:
     assert types(fleet) == [EventType.FREEZE]
 
 
-def test_guests_are_told_of_a_redeploy_alone_if_no_host_takes_the_machine_live() -> None:
+def test_if_no_host_takes_a_machine_live_only_a_redeploy_is_announced() -> None:
     fleet, order = leaving(live(), hosts=("host-2",))
     answer(fleet, order, refused="another CPU")
     assert (types(fleet), asked(fleet, order)) == ([], {"a-0": "host-2"})
@@ -125,7 +125,7 @@ def test_guests_are_told_of_a_redeploy_alone_if_no_host_takes_the_machine_live()
     assert said == ["cannot be moved live: it is redeployed, with notice of its own"]
 
 
-def test_nothing_is_announced_that_no_host_takes_and_a_retry_asks_again() -> None:
+def test_a_move_that_every_host_refuses_is_not_announced_and_can_be_retried() -> None:
     fleet, order = leaving(live(), hosts=("host-2",))
     answer(fleet, order, refused="disk vda is not seen by both")
     answer(fleet, order, refused="disk vda is not seen by both")
@@ -141,7 +141,7 @@ def test_nothing_is_announced_that_no_host_takes_and_a_retry_asks_again() -> Non
     assert types(fleet) == [EventType.REDEPLOY]
 
 
-def test_a_machine_that_is_live_only_waits_and_is_asked_about_again() -> None:
+def test_a_live_only_machine_waits_and_is_checked_again() -> None:
     fleet, order = leaving(live_only(), hosts=("host-2",))
     answer(fleet, order, refused="another CPU")
     why = "a-0: it is live-only, so it is not redeployed and stays: host-2 cannot take it, another CPU"
@@ -156,7 +156,7 @@ def test_a_machine_that_is_live_only_waits_and_is_asked_about_again() -> None:
     assert types(fleet) == [EventType.FREEZE]
 
 
-def test_an_order_waits_for_a_hypervisor_that_does_not_answer_and_says_so() -> None:
+def test_an_order_waits_for_a_hypervisor_that_does_not_answer() -> None:
     fleet, order = leaving(live(), hosts=("host-2",))
     answer(fleet, order, unknown="host-2 cannot be reached")
     assert fleet.waits(order.id) == [
@@ -169,7 +169,7 @@ def test_an_order_waits_for_a_hypervisor_that_does_not_answer_and_says_so() -> N
     assert types(fleet) == [EventType.FREEZE]
 
 
-def test_a_question_that_was_lost_is_asked_again() -> None:
+def test_a_lost_question_is_asked_again() -> None:
     fleet, order = leaving(live())
     first = steps(fleet, order)[0].precheck
     assert fleet.draft.orders[order.id].due_at == fleet.now + move_prechecks.ANSWERED_WITHIN
@@ -178,7 +178,7 @@ def test_a_question_that_was_lost_is_asked_again() -> None:
     assert asked(fleet, order) == {"a-0": "host-2"}
 
 
-def test_a_question_that_is_never_answered_is_asked_ever_more_rarely() -> None:
+def test_unanswered_questions_are_repeated_with_growing_delays() -> None:
     fleet, order = leaving(live())
     asked_at = []
     for _ in range(8):
@@ -189,7 +189,7 @@ def test_a_question_that_is_never_answered_is_asked_ever_more_rarely() -> None:
     assert asked_at == [(2 ** min(number, 5)) * move_prechecks.ANSWERED_WITHIN for number in range(8)]
 
 
-def test_an_answer_that_comes_too_late_to_matter_is_dropped() -> None:
+def test_an_answer_to_an_outdated_question_is_ignored() -> None:
     fleet, order = leaving(live())
     attempt = AttemptId(order.id, "a-0", 1)
     before = fleet.draft.orders[order.id]
@@ -202,7 +202,7 @@ def test_an_answer_that_comes_too_late_to_matter_is_dropped() -> None:
     assert fleet.draft.orders[order.id] == announced
 
 
-def test_the_driver_is_asked_right_before_the_announcement() -> None:
+def test_the_driver_is_asked_just_before_the_announcement() -> None:
     fleet, order = leaving(live())
     paused = replace(order, terms=replace(order.terms, paused="by olga"))
     fleet.draft.put_order(replace(fleet.draft.orders[order.id], terms=paused.terms))
@@ -214,7 +214,7 @@ def test_the_driver_is_asked_right_before_the_announcement() -> None:
     assert (types(fleet), list(asked(fleet, order))) == ([], ["a-0"])
 
 
-def test_another_host_is_thought_of_if_the_first_is_closed_meanwhile() -> None:
+def test_if_the_target_is_closed_another_host_is_checked() -> None:
     fleet, order = leaving(live())
     closed = fleet.draft.hosts[HostName("host-2")]
     fleet.draft.put_host(replace(closed, state=HostState.CORDONED))
@@ -222,13 +222,13 @@ def test_another_host_is_thought_of_if_the_first_is_closed_meanwhile() -> None:
     assert asked(fleet, order) == {"a-0": "host-3"}
 
 
-def test_a_machine_waits_for_a_host_while_there_is_none_and_says_what_refused_it() -> None:
+def test_a_machine_without_a_host_waits_and_names_the_refusals() -> None:
     fleet, order = leaving(live(), hosts=())
     assert fleet.waits(order.id) == ["a-0: finds no host with room for it"]
     assert fleet.draft.orders[order.id].waiting[0].room
 
 
-def test_a_full_host_is_waited_for_beside_one_that_refuses() -> None:
+def test_a_machine_waits_for_a_full_host_beside_a_refusing_one() -> None:
     fleet, order = leaving(live(resources={"memory": 4.0}), hosts=("host-2", "host-3"))
     full = fleet.draft.hosts[HostName("host-3")]
     fleet.draft.room[full.name] = replace(fleet.draft.room[full.name], free={"memory": 2.0})
@@ -260,7 +260,7 @@ def test_a_users_redeploy_that_no_host_takes_is_never_announced() -> None:
     assert types(fleet) == [EventType.REDEPLOY]
 
 
-def test_a_machine_that_comes_late_joins_when_its_driver_has_agreed() -> None:
+def test_a_latecomer_joins_once_its_driver_has_agreed() -> None:
     fleet = fleet_of(machine("web-0"))
     order = fleet.maintain(work=Work.REDEPLOY, driver="libvirt")
     answer(fleet, order)
@@ -269,13 +269,13 @@ def test_a_machine_that_comes_late_joins_when_its_driver_has_agreed() -> None:
     fleet.advance(order.id)
     assert list(asked(fleet, order)) == ["web-1"]
     assert len(fleet.events()) == 1
-    assert any("looks whether it can go to" in why for why in fleet.waits(order.id))
+    assert any("checks whether it can go to" in why for why in fleet.waits(order.id))
     answer(fleet, order)
     assert len(fleet.events()) == 2
 
 
 @pytest.mark.parametrize("refuses", [False, True])
-def test_the_way_back_is_asked_about_as_well(refuses: bool) -> None:
+def test_the_return_of_machines_is_checked_too(refuses: bool) -> None:
     fleet, order = leaving(machine("a-0"), returning=True)
     answer(fleet, order)
     fleet.pass_(10 * MINUTE)
@@ -289,7 +289,7 @@ def test_the_way_back_is_asked_about_as_well(refuses: bool) -> None:
     assert state is OrderState.FAILED if refuses else state is not OrderState.FAILED
 
 
-def test_a_machine_that_is_to_go_to_one_host_goes_to_no_other() -> None:
+def test_a_machine_with_a_named_target_is_checked_against_that_host_only() -> None:
     fleet = fleet_of(live(resources={"memory": 4.0}))
     order = fleet.order("a-0", Action.MOVE, driver="libvirt", to=HostName("host-2"))
     assert asked(fleet, order) == {"a-0": "host-2"}

@@ -1,4 +1,4 @@
-"""A move of one machine: where it goes, what is refused, and what its guests are told."""
+"""Moves of one machine: their target, refusals and events."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,7 +40,7 @@ def move(fleet: Fleet, name: str = "web-0", *, live: bool = False, **terms: Any)
 
 
 def moved(fleet: Fleet, order: Order) -> Order:
-    """Let an order start and be done."""
+    """Start and finish an order."""
     fleet.pass_(15 * MINUTE)
     fleet.finish(order.id)
     return fleet.draft.orders[order.id]
@@ -66,7 +66,7 @@ def test_a_live_move_is_announced_as_a_freeze_and_ends_on_the_named_host() -> No
     assert fleet.machine("web-0").state is MachineState.RUNNING
 
 
-def test_a_move_goes_where_a_redeploy_would_if_no_host_is_named() -> None:
+def test_a_move_without_a_named_host_chooses_one_like_a_redeploy() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0", HOST_2), hosts=[HOST_2, HOST_3])
     order = move(fleet)
     (event,) = fleet.events()
@@ -79,13 +79,13 @@ def test_a_move_goes_where_a_redeploy_would_if_no_host_is_named() -> None:
     assert fleet.machine("web-0").host == HOST_3
 
 
-def test_a_live_move_without_a_named_host_moves_too() -> None:
+def test_a_live_move_without_a_named_host_moves_its_machine() -> None:
     fleet = Fleet(machine("web-0"), hosts=[HOST_2])
     moved(fleet, move(fleet, live=True))
     assert fleet.machine("web-0").host == HOST_2
 
 
-def test_guests_that_do_not_listen_are_told_all_the_same() -> None:
+def test_a_move_is_announced_to_groups_that_have_not_enabled_events() -> None:
     fleet = Fleet(machine("web-0"), hosts=[HOST_2], silent=["web"])
     assert move(fleet).state is OrderState.ANNOUNCED
 
@@ -126,7 +126,7 @@ def test_a_full_host_is_refused() -> None:
     )
 
 
-def test_what_cannot_move_is_refused() -> None:
+def test_a_machine_that_cannot_move_is_refused() -> None:
     fleet = Fleet(
         machine("web-0"),
         machine("stays-0", mobility=Mobility.NONE),
@@ -142,19 +142,19 @@ def test_what_cannot_move_is_refused() -> None:
     assert move(fleet, "live-0", live=True).state is OrderState.ANNOUNCED
 
 
-def test_bare_metal_is_not_moved() -> None:
+def test_bare_metal_cannot_be_moved_by_name() -> None:
     fleet = Fleet(machine("metal", "metal"), hosts=[HOST_2])
     fleet.draft.put_host(Host(name=HostName("metal"), bare_metal=True))
     fleet.turn()
     assert "is bare metal, and cannot be moved" in refusal(fleet, name="metal")
 
 
-def test_a_host_that_is_not_loaded_as_sound_takes_no_machines() -> None:
+def test_a_host_that_is_not_loaded_as_sound_is_refused() -> None:
     fleet = Fleet(machine("web-0"))
     assert "host host-9 takes no machines" in refusal(fleet, to=HostName("host-9"))
 
 
-def test_a_move_that_waited_waits_on_while_its_host_takes_no_machines() -> None:
+def test_a_waiting_move_keeps_waiting_while_its_host_takes_no_machines() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", HOST_2, domain=1), hosts=[HOST_2, HOST_3])
     other = fleet.maintain(HOST_2)
     fleet.turn()
@@ -173,7 +173,7 @@ def test_a_move_that_waited_waits_on_while_its_host_takes_no_machines() -> None:
     assert fleet.advance(order.id).state is OrderState.ANNOUNCED
 
 
-def test_a_move_fails_if_its_host_cannot_take_it_any_more_and_is_retried() -> None:
+def test_a_move_fails_if_its_host_cannot_take_it_and_can_be_retried() -> None:
     fleet = Fleet(machine("web-0"), hosts=[HOST_2, HOST_3])
     order = move(fleet, to=HOST_2)
     fleet.turn()
@@ -191,7 +191,7 @@ def test_a_move_fails_if_its_host_cannot_take_it_any_more_and_is_retried() -> No
     assert again.steps[0].target == HOST_2
 
 
-def test_a_host_that_its_driver_refuses_is_not_replaced_by_another() -> None:
+def test_a_named_host_that_refuses_is_not_replaced() -> None:
     fleet = Fleet(machine("web-0"), hosts=[HOST_2, HOST_3])
     order = move(fleet, to=HOST_2)
     fleet.pass_(10 * MINUTE)
@@ -202,7 +202,7 @@ def test_a_host_that_its_driver_refuses_is_not_replaced_by_another() -> None:
     assert "host-2 cannot take it, it lacks the disk; make that possible" in step.why
 
 
-def test_a_move_that_is_done_outside_goes_where_it_was_to_go() -> None:
+def test_an_external_move_has_the_named_target() -> None:
     fleet = Fleet(machine("web-0"), hosts=[HOST_2])
     order = move(fleet, to=HOST_2, live=True, driver=EXTERNAL)
     fleet.pass_(15 * MINUTE)
@@ -211,7 +211,7 @@ def test_a_move_that_is_done_outside_goes_where_it_was_to_go() -> None:
     assert fleet.machine("web-0").host == HOST_2
 
 
-def test_a_driver_that_chooses_hosts_is_given_the_named_one() -> None:
+def test_a_driver_that_chooses_hosts_gets_the_named_one() -> None:
     policy = Policy(choosing_hosts=frozenset({"cloud"}))
     fleet = Fleet(machine("web-0"), hosts=[HOST_2], policy=policy)
     order = move(fleet, to=HOST_2, driver="cloud")
@@ -219,7 +219,7 @@ def test_a_driver_that_chooses_hosts_is_given_the_named_one() -> None:
     assert fleet.draft.orders[order.id].steps[0].target == HOST_2
 
 
-def test_an_emergency_moves_at_once_beside_another_domain() -> None:
+def test_an_emergency_move_starts_at_once_beside_another_domain() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", HOST_2, domain=1), hosts=[HOST_3])
     fleet.maintain(HOST_2)
     fleet.turn()
@@ -229,13 +229,13 @@ def test_an_emergency_moves_at_once_beside_another_domain() -> None:
 
 
 @pytest.mark.parametrize("refused", ["", "it lacks the disk"])
-def test_guests_are_told_of_a_move_only_if_its_driver_agrees_to_the_named_host(refused: str) -> None:
+def test_a_move_is_announced_only_if_its_driver_agrees_to_the_named_host(refused: str) -> None:
     policy = Policy(prechecking=frozenset({"simulated"}))
     fleet = Fleet(machine("web-0"), hosts=[HOST_2, HOST_3], policy=policy)
     order = move(fleet, live=True, to=HOST_2)
     assert (fleet.events(), fleet.waits(order.id)) == (
         (),
-        ["web-0: driver simulated looks whether it can go to host-2"],
+        ["web-0: driver simulated checks whether it can go to host-2"],
     )
     asked = AttemptId(order.id, MachineId("web-0"), 1)
     move_prechecks.answered(fleet.draft, asked, Work.FREEZE, HOST_2, refused=refused)

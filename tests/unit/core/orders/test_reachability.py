@@ -1,4 +1,4 @@
-"""Hosts that cannot be reached: no machine is sent there, orders wait with the reason, and go on later."""
+"""Unreachable hosts: no machine is sent there, and orders wait until they are reachable."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def cut(fleet: Fleet, *hosts: HostName) -> None:
 
 
 def restore(fleet: Fleet, host: HostName = OTHER) -> None:
-    """Let a host be reached again, and the orders go on that this wakes."""
+    """Mark a host as reachable, and advance the orders that this wakes."""
     lost_hosts.note_reachable(fleet.draft, host)
     fleet.pass_(SECOND)
 
@@ -41,19 +41,19 @@ def step(fleet: Fleet, order: Order) -> Step:
 
 
 def unreached(fleet: Fleet, order: Order) -> None:
-    """Have the driver of a step find its target out of reach before it begins."""
+    """Report the target of a step as unreachable before the step begins."""
     running = step(fleet, order)
     attempt = AttemptId(order.id, running.machine, running.attempt)
     reports.step_target_unreachable(fleet.draft, attempt, why="no route to it")
     fleet.advance(order.id)
 
 
-def test_a_change_is_recorded_once_with_how_long_the_host_was_away() -> None:
+def test_a_host_that_becomes_reachable_again_is_recorded_once_with_the_downtime() -> None:
     fleet = Fleet(machine("a-0"), hosts=(OTHER,))
     cut(fleet)
     cut(fleet)
     assert fleet.draft.hosts[OTHER].unreachable_since == fleet.now
-    assert fleet.draft.changes().hosts_to_recheck == {OTHER}  # whose order says so
+    assert fleet.draft.changes().hosts_to_recheck == {OTHER}  # as its order tells
     assert not fleet.draft.hosts[OTHER].is_usable
     fleet.turn(90 * SECOND)
     cut(fleet)
@@ -64,14 +64,14 @@ def test_a_change_is_recorded_once_with_how_long_the_host_was_away() -> None:
     assert said == ["no route to it", "after 1 m 30 s"]
 
 
-def test_a_host_that_has_left_the_fleet_is_not_noted() -> None:
+def test_reachability_of_a_host_outside_the_fleet_is_ignored() -> None:
     fleet = Fleet(machine("a-0"))
     cut(fleet, HostName("gone"))
     lost_hosts.note_reachable(fleet.draft, HostName("gone"))
     assert fleet.history(Kind.HOST_UNREACHABLE, Kind.HOST_REACHABLE) == []
 
 
-def test_machines_go_to_hosts_that_can_be_reached() -> None:
+def test_machines_go_to_reachable_hosts() -> None:
     fleet = Fleet(machine("a-0"), machine("b-0", THIRD), hosts=(OTHER,))
     cut(fleet)
     order = fleet.service()
@@ -80,7 +80,7 @@ def test_machines_go_to_hosts_that_can_be_reached() -> None:
 
 
 @pytest.mark.parametrize("action", [Action.REDEPLOY, Action.SERVICE])
-def test_an_order_whose_only_target_is_away_is_not_announced_and_goes_on_when_it_is_back(
+def test_an_order_waits_for_its_only_target_to_be_reachable(
     action: Action,
 ) -> None:
     fleet = Fleet(machine("a-0"), hosts=(OTHER,))
@@ -99,14 +99,14 @@ def test_an_order_whose_only_target_is_away_is_not_announced_and_goes_on_when_it
     assert step(fleet, order).target == OTHER
 
 
-def test_hosts_that_could_not_take_a_machine_anyway_are_not_waited_for() -> None:
+def test_unsuitable_unreachable_hosts_are_not_waited_for() -> None:
     fleet = Fleet(machine("a-0", labels={"disk": "ssd"}), hosts=(OTHER,))
     cut(fleet)
     order = fleet.service()
     assert fleet.waits(order.id) == ["a-0: finds no host with room for it: most lack disk=ssd"]
 
 
-def test_a_machine_that_asks_for_something_waits_for_the_host_that_has_it() -> None:
+def test_a_machine_with_requirements_waits_for_the_unreachable_host_that_meets_them() -> None:
     fleet = Fleet(machine("a-0", labels={"disk": "ssd"}), hosts=(OTHER, THIRD))
     fleet.draft.put_host(replace(fleet.draft.hosts[OTHER], labels={"disk": "ssd"}))
     cut(fleet)
@@ -119,7 +119,7 @@ def test_a_machine_that_asks_for_something_waits_for_the_host_that_has_it() -> N
     assert step(fleet, order).target == OTHER
 
 
-def test_many_hosts_that_are_away_are_named_and_counted() -> None:
+def test_of_many_unreachable_hosts_some_are_named_and_the_rest_counted() -> None:
     names = [HostName(f"host-{number}") for number in range(2, 7)]
     fleet = Fleet(machine("a-0"), hosts=names)
     cut(fleet, *names)
@@ -131,14 +131,14 @@ def test_many_hosts_that_are_away_are_named_and_counted() -> None:
 
 
 @pytest.mark.parametrize("action", [Action.REDEPLOY, Action.SERVICE])
-def test_an_event_does_not_start_while_its_machine_has_nowhere_to_go(action: Action) -> None:
+def test_an_event_does_not_start_while_its_machine_has_no_reachable_target(action: Action) -> None:
     fleet = Fleet(machine("a-0"), hosts=(OTHER,))
     order = fleet.service() if action is Action.SERVICE else fleet.order("a-0", action)
     cut(fleet)
     fleet.pass_(16 * MINUTE)
     assert [event.status for event in fleet.events()] == [EventStatus.SCHEDULED]
     assert any("host-2 cannot be reached since" in said for said in fleet.waits(order.id))
-    fleet.pass_(HOUR)  # it is withdrawn, and announced again only when there is a host
+    fleet.pass_(HOUR)  # it is withdrawn, and announced again only once there is a host
     assert fleet.events() == ()
     assert len(fleet.history(Kind.EVENT_WITHDRAWN)) == 1
     restore(fleet)
@@ -147,7 +147,7 @@ def test_an_event_does_not_start_while_its_machine_has_nowhere_to_go(action: Act
     assert step(fleet, order).state is StepState.RUNNING
 
 
-def test_a_place_that_was_reserved_on_a_host_that_is_away_is_given_up_for_another() -> None:
+def test_a_reservation_on_an_unreachable_host_is_replaced() -> None:
     fleet = Fleet(machine("a-0", resources={"cpus": 2}), hosts=(OTHER, THIRD))
     for host in (OTHER, THIRD):
         fleet.draft.put_host(replace(fleet.draft.hosts[host], resources={"cpus": HostResource(amount=4)}))
@@ -161,9 +161,7 @@ def test_a_place_that_was_reserved_on_a_host_that_is_away_is_given_up_for_anothe
 
 @pytest.mark.parametrize("action", [Action.REDEPLOY, Action.SERVICE])
 @pytest.mark.parametrize("mobility", [Mobility.LIVE, Mobility.COLD])
-def test_a_driver_that_finds_the_target_away_has_begun_nothing_and_the_step_waits(
-    action: Action, mobility: Mobility
-) -> None:
+def test_a_step_waits_if_its_driver_cannot_reach_the_target(action: Action, mobility: Mobility) -> None:
     fleet = Fleet(machine("a-0", mobility=mobility), hosts=(OTHER,))
     order = fleet.service() if action is Action.SERVICE else fleet.order("a-0", action)
     fleet.pass_(15 * MINUTE)
@@ -183,7 +181,7 @@ def test_a_driver_that_finds_the_target_away_has_begun_nothing_and_the_step_wait
     assert fleet.machine("a-0").host == OTHER
 
 
-def test_a_step_whose_target_is_away_goes_to_another_host_at_once() -> None:
+def test_a_step_with_an_unreachable_target_goes_to_another_host_at_once() -> None:
     fleet = Fleet(machine("a-0"), hosts=(OTHER, THIRD))
     order = fleet.service()
     fleet.pass_(15 * MINUTE)
@@ -194,7 +192,7 @@ def test_a_step_whose_target_is_away_goes_to_another_host_at_once() -> None:
     assert fleet.history(Kind.ORDER_RETRIED) == ["host-2 cannot be reached"]
 
 
-def test_what_is_late_of_a_step_that_goes_on_otherwise_says_nothing() -> None:
+def test_a_late_answer_about_an_unreachable_target_is_ignored() -> None:
     fleet = Fleet(machine("a-0"), hosts=(OTHER,))
     order = fleet.service()
     fleet.pass_(15 * MINUTE)
@@ -205,19 +203,21 @@ def test_what_is_late_of_a_step_that_goes_on_otherwise_says_nothing() -> None:
     assert step(fleet, order) == before
 
 
-def test_an_abandoned_step_whose_target_is_away_is_over() -> None:
+def test_an_abandoned_step_with_an_unreachable_target_is_over() -> None:
     fleet = Fleet(machine("a-0"), hosts=(OTHER,))
     order = fleet.service()
     fleet.pass_(15 * MINUTE)
     interventions.abandon(fleet.draft, order.id, by="test")
     running = step(fleet, order)
-    reports.step_target_unreachable(fleet.draft, AttemptId(order.id, running.machine, running.attempt), why="away")
+    reports.step_target_unreachable(
+        fleet.draft, AttemptId(order.id, running.machine, running.attempt), why="away"
+    )
     fleet.advance(order.id)
     assert step(fleet, order).state is StepState.MOOT
     assert not fleet.draft.orders[order.id].open
 
 
-def test_a_machine_of_a_failed_host_waits_for_a_host_that_can_be_reached() -> None:
+def test_a_machine_of_a_failed_host_waits_for_a_reachable_host() -> None:
     fleet = Fleet(machine("a-0"), hosts=(OTHER,))
     cut(fleet)
     order = fleet.maintain(action=Action.FAIL, fenced="the power is off")
@@ -234,7 +234,7 @@ def test_a_machine_of_a_failed_host_waits_for_a_host_that_can_be_reached() -> No
     assert (fleet.machine("a-0").host, fleet.machine("a-0").state) == (OTHER, MachineState.RUNNING)
 
 
-def test_a_stopped_machine_waits_for_the_host_that_has_it() -> None:
+def test_a_stopped_machine_waits_for_the_host_that_defines_it() -> None:
     fleet = Fleet(machine("a-0"), machine("b-0", OTHER))
     for host in (HOST, OTHER):
         fleet.draft.put_host(replace(fleet.draft.hosts[host], driver="libvirt"))
@@ -253,7 +253,7 @@ def test_a_stopped_machine_waits_for_the_host_that_has_it() -> None:
     assert fleet.machine("a-0").state is MachineState.STOPPED
 
 
-def test_who_starts_a_machine_does_not_depend_on_whether_its_host_is_reached() -> None:
+def test_the_driver_of_a_start_does_not_depend_on_reachability() -> None:
     fleet = Fleet(machine("a-0"))
     fleet.draft.put_host(replace(fleet.draft.hosts[HOST], driver="libvirt"))
     fleet.draft.put_machine(replace(fleet.machine("a-0"), state=MachineState.STOPPED, host=None))
@@ -263,7 +263,7 @@ def test_who_starts_a_machine_does_not_depend_on_whether_its_host_is_reached() -
     assert order.driver == "libvirt"
 
 
-def test_machines_come_back_once_their_host_is_reached() -> None:
+def test_machines_return_once_their_host_is_reachable() -> None:
     fleet = Fleet(machine("a-0"), hosts=(OTHER,))
     order = fleet.service(returning=True)
     fleet.pass_(15 * MINUTE)
@@ -283,7 +283,7 @@ def test_machines_come_back_once_their_host_is_reached() -> None:
     assert fleet.machine("a-0").host == HOST
 
 
-def test_machines_that_are_on_their_way_back_do_not_wait_for_their_host() -> None:
+def test_machines_on_their_way_back_do_not_wait_for_their_host() -> None:
     fleet = Fleet(machine("a-0"), hosts=(OTHER,))
     order = fleet.service(returning=True)
     fleet.pass_(15 * MINUTE)

@@ -39,7 +39,7 @@ def hold(fleet: Fleet, **where: str) -> None:
         ({"project": DEFAULT_PROJECT}, "project default"),
     ],
 )
-def test_nothing_is_announced_where_a_hold_reaches(where: dict[str, str], named: str) -> None:
+def test_a_hold_prevents_announcements_in_its_scope(where: dict[str, str], named: str) -> None:
     fleet = Fleet(machine("web-0"))
     hold(fleet, **where)
     order = fleet.maintain()
@@ -47,19 +47,19 @@ def test_nothing_is_announced_where_a_hold_reaches(where: dict[str, str], named:
 
 
 @pytest.mark.parametrize("where", [{"host": HostName("host-2")}, {"project": ProjectName("shop")}])
-def test_a_hold_elsewhere_keeps_nothing(where: dict[str, str]) -> None:
+def test_a_hold_elsewhere_prevents_nothing(where: dict[str, str]) -> None:
     fleet = Fleet(machine("web-0"))
     hold(fleet, **where)
     assert fleet.maintain().state is OrderState.ANNOUNCED
 
 
-def test_a_hold_on_its_host_keeps_a_users_own_order_too() -> None:
+def test_a_hold_on_a_host_also_delays_a_users_own_order() -> None:
     fleet = Fleet(machine("web-0"))
     hold(fleet, host="host-1")
     assert fleet.order("web-0").state is OrderState.QUEUED
 
 
-def test_what_is_announced_does_not_start_while_a_hold_reaches_it() -> None:
+def test_an_announced_order_does_not_start_under_a_hold() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     hold(fleet)
@@ -68,7 +68,7 @@ def test_what_is_announced_does_not_start_while_a_hold_reaches_it() -> None:
     assert fleet.waits(order.id) == ["the whole fleet: held by ops: audit"]
 
 
-def test_a_failed_host_waits_for_no_hold() -> None:
+def test_a_failed_host_ignores_holds() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     hold(fleet)
     assert fleet.maintain(action=Action.FAIL).state is OrderState.STARTED
@@ -83,17 +83,17 @@ def test_maintenance_waits_for_a_window() -> None:
 
 
 @pytest.mark.parametrize("action", [Action.DEGRADE, Action.FAIL])
-def test_a_degraded_or_failed_host_waits_for_no_window(action: Action) -> None:
+def test_a_degraded_or_failed_host_ignores_windows(action: Action) -> None:
     fleet = Fleet(machine("web-0"), calendar=EVENING, hosts=["host-2"])
     assert fleet.maintain(action=action).state is not OrderState.QUEUED
 
 
-def test_a_users_own_order_waits_for_no_window() -> None:
+def test_a_users_own_order_ignores_windows() -> None:
     fleet = Fleet(machine("web-0"), calendar=EVENING)
     assert fleet.order("web-0").state is OrderState.ANNOUNCED
 
 
-def test_a_machine_that_was_removed_does_not_count_when_a_stage_meets_its_window() -> None:
+def test_a_removed_machine_does_not_affect_the_window_of_its_stage() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0", group="db"), calendar=EVENING)
     order = fleet.maintain()
     fleet.pass_(8 * HOUR)
@@ -103,7 +103,7 @@ def test_a_machine_that_was_removed_does_not_count_when_a_stage_meets_its_window
     assert fleet.advance(order.id).state is OrderState.STARTED
 
 
-def test_an_emergency_waits_for_no_window_and_no_budget() -> None:
+def test_an_emergency_ignores_windows_and_budgets() -> None:
     policies = {"web": GroupPolicy(budget=2)}
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2"), calendar=EVENING, policies=policies)
     assert fleet.maintain(emergency="coolant leak").state is OrderState.STARTED
@@ -117,7 +117,7 @@ def test_maintenance_leaves_a_group_the_healthy_machines_it_needs() -> None:
     assert fleet.waits(second.id) == ["web: needs 2 healthy, web-0 is under an event"]
 
 
-def test_a_machine_that_has_an_event_already_is_not_missed_twice() -> None:
+def test_a_machine_under_an_event_is_not_counted_twice() -> None:
     machines = (machine(f"web-{n}", f"host-{n + 1}") for n in range(3))
     fleet = Fleet(*machines, policies={"web": GroupPolicy(budget=2)})
     fleet.order("web-0")
@@ -125,7 +125,7 @@ def test_a_machine_that_has_an_event_already_is_not_missed_twice() -> None:
     assert fleet.maintain("host-1").state is OrderState.ANNOUNCED
 
 
-def test_a_users_own_order_asks_no_budget() -> None:
+def test_a_users_own_order_ignores_budgets() -> None:
     machines = (machine(f"web-{n}", f"host-{n + 1}") for n in range(3))
     fleet = Fleet(*machines, policies={"web": GroupPolicy(budget=2)})
     fleet.order("web-0")
@@ -143,7 +143,7 @@ def test_work_starts_only_while_a_window_still_has_room_for_it() -> None:
     assert fleet.waits(order.id)[0] == OUTSIDE.replace("01-05", "01-06")
 
 
-def test_from_its_deadline_on_windows_give_way() -> None:
+def test_after_the_deadline_windows_no_longer_apply() -> None:
     fleet = Fleet(machine("web-0"), calendar=EVENING)
     order = fleet.maintain(deadline=NOON + HOUR)
     fleet.pass_(HOUR)
@@ -153,14 +153,14 @@ def test_from_its_deadline_on_windows_give_way() -> None:
 # Approvals
 
 
-def test_an_announced_stage_says_which_event_it_waits_for_and_until_when() -> None:
+def test_an_announced_stage_names_the_event_it_waits_for_and_until_when() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     (event,) = fleet.events()
     assert fleet.waits(order.id) == [f"{event.id}: not approved; may start at 2026-01-05T12:15:00Z"]
 
 
-def test_it_names_the_machines_that_must_approve_where_not_just_any_may() -> None:
+def test_the_machines_that_must_approve_are_named_unless_any_may() -> None:
     policies = {"web": GroupPolicy(approval=ApprovalRule.ALL)}
     fleet = Fleet(machine("web-0"), machine("web-1"), policies=policies)
     order = fleet.maintain()
@@ -171,7 +171,7 @@ def test_it_names_the_machines_that_must_approve_where_not_just_any_may() -> Non
     ]
 
 
-def test_all_reasons_of_a_stage_are_given_together() -> None:
+def test_all_reasons_of_a_stage_are_given() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), calendar=EVENING)
     fleet.order("web-1")
     hold(fleet)
@@ -183,10 +183,10 @@ def test_all_reasons_of_a_stage_are_given_together() -> None:
     ]
 
 
-# What is proposed
+# Proposals
 
 
-def test_a_stage_is_proposed_with_whom_it_disturbs() -> None:
+def test_a_proposal_has_the_footprint_of_its_stage() -> None:
     fleet = Fleet(machine("web-0", domain=2), machine("web-1", domain=2), machine("db-0"))
     order = fleet.maintain()
     proposal = reasons.proposal(fleet.draft, order, order.steps, fleet.policy)
@@ -195,7 +195,7 @@ def test_a_stage_is_proposed_with_whom_it_disturbs() -> None:
     assert {group: list(armed) for group, armed in proposal.armed.items()} == {"db": [0], "web": [2]}
 
 
-def test_what_is_proposed_leaves_out_what_the_order_is_exempt_from() -> None:
+def test_a_proposal_omits_rules_that_the_order_is_exempt_from() -> None:
     machines = (machine(f"web-{n}", f"host-{n + 1}") for n in range(3))
     fleet = Fleet(*machines, policies={"web": GroupPolicy(budget=2)}, calendar=EVENING)
     order = fleet.order("web-0")

@@ -1,4 +1,4 @@
-"""Recommendations to rebalance: guests are told, nothing is done, and no rule counts it."""
+"""Recommendations to rebalance: an event without work, which no rule counts."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ def spot(name: str, host: str = "host-1", *, domain: int = 0) -> Fleet:
 
 
 def pair(**more: object) -> Fleet:
-    """Two machines of a group, of two update domains, on two hosts."""
+    """Create two machines of a group, in two update domains on two hosts."""
     return Fleet(
         machine("web-0", priority=Priority.SPOT),
         machine("web-1", "host-2", domain=1, priority=Priority.SPOT),
@@ -33,19 +33,17 @@ def only(fleet: Fleet) -> Event:
     return event
 
 
-def test_it_is_scheduled_for_half_an_hour_and_no_step_belongs_to_it() -> None:
+def test_a_recommendation_is_scheduled_for_half_an_hour_without_a_step() -> None:
     fleet = spot("web-0")
     order = fleet.order("web-0", HINT)
     event = only(fleet)
     assert (event.type, event.status) == ("SpotRebalanceRecommendation", EventStatus.SCHEDULED)
     assert event.not_before == NOON + 30 * MINUTE
     assert (order.state, order.steps) == (OrderState.ANNOUNCED, ())
-    assert fleet.waits(order.id) == [
-        f"{event.id}: a recommendation, nothing is done; it leaves at 2026-01-05T12:30:00Z"
-    ]
+    assert fleet.waits(order.id) == [f"{event.id}: only a recommendation; it ends at 2026-01-05T12:30:00Z"]
 
 
-def test_it_leaves_after_half_an_hour() -> None:
+def test_a_recommendation_ends_after_half_an_hour() -> None:
     fleet = spot("web-0")
     order = fleet.order("web-0", HINT)
     fleet.pass_(30 * MINUTE - timedelta(seconds=1))
@@ -56,14 +54,14 @@ def test_it_leaves_after_half_an_hour() -> None:
     assert fleet.history(Kind.EVENT_FINISHED) == ["its time is over"]
 
 
-def test_it_leaves_when_it_is_cancelled() -> None:
+def test_a_recommendation_can_be_cancelled() -> None:
     fleet = spot("web-0")
     order = fleet.order("web-0", HINT)
     interventions.cancel(fleet.draft, order.id, by="test")
     assert fleet.events() == ()
 
 
-def test_a_preempt_takes_its_place() -> None:
+def test_a_preempt_replaces_a_recommendation() -> None:
     fleet = spot("web-0")
     fleet.order("web-0", HINT)
     fleet.turn(MINUTE)
@@ -71,7 +69,7 @@ def test_a_preempt_takes_its_place() -> None:
     assert only(fleet).type == "Preempt"
 
 
-def test_approving_it_changes_nothing() -> None:
+def test_approving_a_recommendation_changes_nothing() -> None:
     fleet = spot("web-0")
     fleet.order("web-0", HINT)
     before = only(fleet)
@@ -80,19 +78,19 @@ def test_approving_it_changes_nothing() -> None:
     assert fleet.history(Kind.EVENT_APPROVED) == []
 
 
-def test_it_cannot_be_put_off() -> None:
+def test_a_recommendation_cannot_be_deferred() -> None:
     fleet = spot("web-0")
     fleet.order("web-0", HINT)
-    with pytest.raises(Conflict, match="is a recommendation: nothing comes that could be put off"):
+    with pytest.raises(Conflict, match="is a recommendation: it cannot be put off"):
         lifecycle.defer(fleet.draft, only(fleet), by=MachineName("web-0"), wanted=MINUTE, policy=fleet.policy)
 
 
-def test_only_a_spot_machine_is_told() -> None:
+def test_only_a_spot_machine_gets_a_recommendation() -> None:
     with pytest.raises(Conflict, match='"web-0" is regular: only spot machines are evicted'):
         Fleet(machine("web-0")).order("web-0", HINT)
 
 
-def test_it_is_told_once_at_a_time_and_not_to_a_machine_that_is_leaving() -> None:
+def test_a_machine_has_one_recommendation_at_a_time_and_none_while_it_leaves() -> None:
     fleet = spot("web-0")
     first = fleet.order("web-0", HINT)
     with pytest.raises(Conflict, match=f"has order {first.id} \\(recommend-rebalance\\)"):
@@ -104,34 +102,34 @@ def test_it_is_told_once_at_a_time_and_not_to_a_machine_that_is_leaving() -> Non
 
 
 @pytest.mark.parametrize("first", [HINT, Action.RESTART])
-def test_it_stands_in_the_way_of_no_other_order_nor_another_in_its(first: Action) -> None:
+def test_a_recommendation_conflicts_with_no_other_order(first: Action) -> None:
     fleet = spot("web-0")
     fleet.order("web-0", first)
     fleet.order("web-0", Action.RESTART if first is HINT else HINT)
     assert {event.type for event in fleet.events()} == {"Reboot", "SpotRebalanceRecommendation"}
 
 
-def test_maintenance_does_not_wait_for_that_of_another_update_domain() -> None:
+def test_maintenance_does_not_wait_for_a_recommendation() -> None:
     fleet = pair()
     fleet.order("web-0", HINT)
     fleet.turn(MINUTE)
     assert fleet.maintain("host-2").state is OrderState.ANNOUNCED
 
 
-def test_it_does_not_wait_for_maintenance_of_another_update_domain() -> None:
+def test_a_recommendation_does_not_wait_for_maintenance() -> None:
     fleet = pair()
     fleet.maintain("host-2")
     assert fleet.order("web-0", HINT).state is OrderState.ANNOUNCED
 
 
-def test_a_machine_that_was_told_counts_as_healthy() -> None:
+def test_a_machine_with_a_recommendation_counts_as_healthy() -> None:
     fleet = pair(policies={"web": GroupPolicy(budget=1)})
     fleet.order("web-0", HINT)
     fleet.turn(MINUTE)
     assert fleet.maintain("host-2").state is OrderState.ANNOUNCED
 
 
-def test_a_hold_keeps_it_back_until_it_is_released() -> None:
+def test_a_hold_delays_a_recommendation() -> None:
     fleet = spot("web-0")
     fleet.draft.holds["H"] = Hold(id="H", reason="heat", by="test", at=NOON)  # type: ignore[index]
     order = fleet.order("web-0", HINT)

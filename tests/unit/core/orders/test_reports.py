@@ -1,4 +1,4 @@
-"""What drivers report of steps (rule 8), and external drivers of whole orders."""
+"""Reports of drivers about steps (rule 8), and of external programs about orders."""
 
 from datetime import timedelta
 
@@ -7,8 +7,8 @@ import pytest
 from forewarn.core.basic_types import Action, HostName, Kind, MachineId, OrderState, StepState, Work
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.time_formats import format_span
 from forewarn.core.orders import interventions, reports
+from forewarn.core.time_formats import format_span
 from tests.helpers.service.refused import refused
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
@@ -29,14 +29,14 @@ def state(fleet: Fleet, order: Order) -> StepState:
     return fleet.draft.orders[order.id].steps[0].state
 
 
-def test_a_running_step_is_asked_after_when_its_driver_says() -> None:
+def test_a_driver_decides_when_its_running_step_is_checked() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet)
     reports.step_running(fleet.draft, attempt(order), look_at=fleet.now + HOUR)
     assert fleet.advance(order.id).due_at == fleet.now + HOUR
 
 
-def test_a_report_on_a_step_that_is_done_or_moot_changes_nothing() -> None:
+def test_a_report_on_a_finished_step_changes_nothing() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet)
     reports.step_done(fleet.draft, attempt(order))
@@ -47,7 +47,7 @@ def test_a_report_on_a_step_that_is_done_or_moot_changes_nothing() -> None:
     assert fleet.draft.changes() == before
 
 
-def test_a_machine_that_arrives_leaves_what_is_scheduled_on_the_host_it_left() -> None:
+def test_a_machine_that_arrives_leaves_the_orders_on_its_old_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
     moves = fleet.order("web-0", Action.REDEPLOY)
     stays = fleet.maintain()
@@ -59,7 +59,7 @@ def test_a_machine_that_arrives_leaves_what_is_scheduled_on_the_host_it_left() -
     assert fleet.draft.orders[stays.id].due_at == fleet.now
 
 
-def test_a_machine_does_not_arrive_on_a_host_that_failed_before_and_is_done_with() -> None:
+def test_a_machine_cannot_arrive_on_a_host_whose_failure_is_over() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2", "host-3"])
     fleet.maintain("host-3", Action.FAIL)
     fleet.turn()
@@ -70,7 +70,7 @@ def test_a_machine_does_not_arrive_on_a_host_that_failed_before_and_is_done_with
     assert step.why == "host host-3 was lost before it arrived: retry, and another one is chosen"
 
 
-def test_a_machine_does_not_arrive_on_a_host_that_has_left_the_fleet() -> None:
+def test_a_machine_cannot_arrive_on_a_host_outside_the_fleet() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     order = started(fleet, work=Work.REDEPLOY)
     del fleet.draft.hosts[HostName("host-2")]
@@ -78,7 +78,7 @@ def test_a_machine_does_not_arrive_on_a_host_that_has_left_the_fleet() -> None:
     assert fleet.draft.orders[order.id].steps[0].state is StepState.FAILED
 
 
-def test_those_who_wait_for_a_machine_are_looked_at_when_its_step_ends() -> None:
+def test_orders_that_wait_for_a_machine_are_woken_when_its_step_ends() -> None:
     for end in (reports.step_done, reports.step_failed):
         fleet = Fleet(machine("web-0"))
         order = fleet.order("web-0", Action.FREEZE)
@@ -90,7 +90,7 @@ def test_those_who_wait_for_a_machine_are_looked_at_when_its_step_ends() -> None
         assert fleet.draft.orders[waits.id].due_at == fleet.now
 
 
-def test_an_answer_about_another_attempt_is_dropped() -> None:
+def test_an_answer_about_another_attempt_is_ignored() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet)
     reports.step_failed(fleet.draft, attempt(order), why="it burns")
@@ -104,7 +104,7 @@ def test_an_answer_about_another_attempt_is_dropped() -> None:
     assert (step.state, step.attempt, step.why) == (StepState.RUNNING, 2, "")
 
 
-def test_the_mark_and_the_progress_of_a_step_are_kept() -> None:
+def test_the_mark_and_the_progress_of_a_step_are_saved() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet)
     reports.step_running(fleet.draft, attempt(order), look_at=None, mark="job-7", progress=0.2)
@@ -117,7 +117,7 @@ def test_the_mark_and_the_progress_of_a_step_are_kept() -> None:
     assert fleet.history(Kind.STEP_DONE) == ["reboot, simulated, away for 2.3 s"]
 
 
-def test_how_long_a_machine_was_away_is_told_beside_what_was_announced() -> None:
+def test_the_downtime_of_a_machine_is_recorded_beside_the_announced_duration() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet, work=Work.FREEZE)
     reports.step_done(fleet.draft, attempt(order), impact=0.31)
@@ -126,8 +126,8 @@ def test_how_long_a_machine_was_away_is_told_beside_what_was_announced() -> None
     assert fleet.history(Kind.STEP_DONE) == [f"freeze, simulated, away for 0.3 s, announced as {announced}"]
 
 
-def test_a_step_whose_driver_cannot_tell_runs_on_and_says_why() -> None:
-    """Rule 8: not reaching a hypervisor is no failure."""
+def test_a_step_of_unknown_state_runs_on_with_its_reason() -> None:
+    """Rule 8: an unreachable hypervisor is no failure."""
     fleet = Fleet(machine("web-0"))
     order = started(fleet)
     for why in ("no route", "no answer"):
@@ -137,10 +137,10 @@ def test_a_step_whose_driver_cannot_tell_runs_on_and_says_why() -> None:
     reports.step_running(fleet.draft, attempt(order), look_at=None)
     assert fleet.advance(order.id).waiting == ()
     reports.step_unknown(fleet.draft, attempt(order), why="no route")
-    assert fleet.history(Kind.STEP_UNKNOWN) == ["reboot: no route"]  # once for an attempt
+    assert fleet.history(Kind.STEP_UNKNOWN) == ["reboot: no route"]  # once for each attempt
 
 
-def test_a_driver_is_believed_where_the_machine_is() -> None:
+def test_the_host_that_a_driver_reports_is_saved() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2", "host-3"])
     order = started(fleet, work=Work.REDEPLOY)
     reports.step_done(fleet.draft, attempt(order), host=HostName("host-3"))
@@ -148,7 +148,7 @@ def test_a_driver_is_believed_where_the_machine_is() -> None:
     assert fleet.history(Kind.STEP_DONE) == ["redeploy to host-3, simulated, not host-2 as chosen"]
 
 
-def test_a_driver_may_say_that_a_machine_has_moved_which_was_to_stay() -> None:
+def test_a_driver_may_report_that_a_machine_has_moved_unexpectedly() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     order = started(fleet, work=Work.FREEZE)
     reports.step_done(fleet.draft, attempt(order), host=HostName("host-2"))
@@ -156,7 +156,7 @@ def test_a_driver_may_say_that_a_machine_has_moved_which_was_to_stay() -> None:
     assert fleet.history(Kind.STEP_DONE) == ["freeze to host-2, simulated"]
 
 
-def test_a_host_that_nobody_knows_is_a_failure_that_names_it() -> None:
+def test_a_reported_host_outside_the_fleet_fails_the_step() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     order = started(fleet, work=Work.REDEPLOY)
     reports.step_done(fleet.draft, attempt(order), host=HostName("host-9"))
@@ -167,7 +167,7 @@ def test_a_host_that_nobody_knows_is_a_failure_that_names_it() -> None:
     assert (fleet.machine("web-0").host, fleet.machine("web-0").bound_for) == ("host-1", None)
 
 
-def test_a_machine_that_a_host_cannot_take_goes_to_another() -> None:
+def test_a_refused_machine_goes_to_another_host() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2", "host-3"])
     order = started(fleet, work=Work.REDEPLOY)
     reports.step_refused(fleet.draft, attempt(order), why="too little memory")
@@ -179,7 +179,7 @@ def test_a_machine_that_a_host_cannot_take_goes_to_another() -> None:
     )
 
 
-def test_a_machine_that_no_host_can_take_stays_and_its_step_fails_with_all_reasons() -> None:
+def test_a_machine_that_every_host_refuses_stays_and_its_step_fails_with_all_reasons() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2", "host-3"])
     order = started(fleet, work=Work.REDEPLOY)
     reports.step_refused(fleet.draft, attempt(order), why="too little memory")
@@ -193,10 +193,10 @@ def test_a_machine_that_no_host_can_take_stays_and_its_step_fails_with_all_reaso
     fleet.advance(order.id)
     fleet.turn()
     again = interventions.retry(fleet.draft, order.id, by="ops", policy=fleet.policy)
-    assert again.steps[0].target == "host-2"  # somebody may have made room
+    assert again.steps[0].target == "host-2"  # an operator may have freed capacity
 
 
-def test_a_driver_that_goes_by_real_time_is_not_asked_by_service_time() -> None:
+def test_a_driver_that_uses_real_time_is_not_asked_in_service_time() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet, driver="libvirt")
     assert (order.steps[0].look_at, order.due_at) == (None, None)
@@ -216,7 +216,7 @@ def test_an_external_driver_reports_for_all_machines_of_a_stage() -> None:
     assert {step.state for step in fleet.draft.orders[order.id].steps} == {StepState.DONE}
 
 
-def test_a_failure_it_reports_waits_for_a_person() -> None:
+def test_a_reported_failure_waits_for_a_person() -> None:
     fleet = Fleet(machine("web-0"))
     order = external(fleet)
     reports.report_failed(fleet.draft, order.id, by="ops", why="no power", policy=fleet.policy)
@@ -225,7 +225,7 @@ def test_a_failure_it_reports_waits_for_a_person() -> None:
 
 
 @pytest.mark.parametrize(("terms", "silence"), [({}, 10 * MINUTE), ({"heartbeat": 2 * MINUTE}, 2 * MINUTE)])
-def test_a_heartbeat_is_due_again_after_the_silence_that_is_allowed(
+def test_a_heartbeat_is_due_again_after_the_permitted_silence(
     terms: dict[str, timedelta], silence: timedelta
 ) -> None:
     fleet = Fleet(machine("web-0"))
@@ -236,7 +236,7 @@ def test_a_heartbeat_is_due_again_after_the_silence_that_is_allowed(
     )
 
 
-def test_silence_fails_only_what_somebody_has_taken_up() -> None:
+def test_silence_fails_only_work_that_was_taken_up() -> None:
     fleet = Fleet(machine("web-0"))
     order = external(fleet)
     for taken_up, expected in ((False, StepState.RUNNING), (True, StepState.FAILED)):
@@ -246,7 +246,7 @@ def test_silence_fails_only_what_somebody_has_taken_up() -> None:
         assert state(fleet, order) is expected
 
 
-def test_nobody_reports_on_what_another_driver_does() -> None:
+def test_reports_on_work_of_another_driver_are_refused() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet)
     with refused(Conflict, match="is carried out by driver simulated"):
@@ -254,7 +254,7 @@ def test_nobody_reports_on_what_another_driver_does() -> None:
     assert state(fleet, order) is StepState.RUNNING
 
 
-def test_nobody_reports_on_what_is_not_under_way() -> None:
+def test_reports_on_work_that_is_not_under_way_are_refused() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain(driver="external")
     with pytest.raises(Conflict, match="is announced: none of its work is under way"):

@@ -1,4 +1,4 @@
-"""What may be ordered on a machine or a host, and when; what it supersedes."""
+"""Orders on machines and hosts: what is accepted, refused and superseded."""
 
 from dataclasses import replace
 from datetime import time, timedelta
@@ -36,7 +36,7 @@ def spot(name: str, host: str = "host-1") -> Fleet:
 # Machines
 
 
-def test_an_order_keeps_who_asked_for_what() -> None:
+def test_an_order_records_its_caller_and_terms() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.order("web-0")
     assert (order.action, order.work, order.source) == (Action.RESTART, Work.REBOOT, Source.USER)
@@ -45,7 +45,7 @@ def test_an_order_keeps_who_asked_for_what() -> None:
 
 
 @pytest.mark.parametrize("action", [Action.RESTART, Action.REDEPLOY, Action.FREEZE])
-def test_a_second_order_on_a_machine_is_refused_with_the_name_of_the_first(action: Action) -> None:
+def test_a_second_order_on_a_machine_is_refused_and_names_the_first(action: Action) -> None:
     fleet = Fleet(machine("web-0"))
     first = fleet.order("web-0")
     with pytest.raises(
@@ -56,7 +56,7 @@ def test_a_second_order_on_a_machine_is_refused_with_the_name_of_the_first(actio
 
 
 @pytest.mark.parametrize("action", [Action.EVICT, Action.TERMINATE])
-def test_an_order_after_which_the_machine_is_gone_supersedes_what_is_scheduled_for_it(
+def test_an_eviction_supersedes_scheduled_orders_of_the_machine(
     action: Action,
 ) -> None:
     fleet = spot("web-0")
@@ -67,7 +67,7 @@ def test_an_order_after_which_the_machine_is_gone_supersedes_what_is_scheduled_f
     assert len(fleet.events()) == 1
 
 
-def test_it_takes_the_machine_out_of_the_events_of_its_host() -> None:
+def test_an_eviction_removes_the_machine_from_the_events_of_its_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = fleet.maintain()
     fleet.order("web-0", Action.TERMINATE)
@@ -75,7 +75,7 @@ def test_it_takes_the_machine_out_of_the_events_of_its_host() -> None:
     assert [each.name for each in left.resources] == ["web-1"]
 
 
-def test_nothing_supersedes_an_order_after_which_the_machine_is_gone() -> None:
+def test_an_eviction_cannot_be_superseded() -> None:
     fleet = spot("web-0")
     fleet.order("web-0", Action.EVICT)
     with pytest.raises(Conflict, match="evict"):
@@ -87,7 +87,7 @@ def test_only_spot_machines_are_evicted() -> None:
         Fleet(machine("web-0")).order("web-0", Action.EVICT)
 
 
-def test_a_running_machine_cannot_be_started_and_a_stopped_one_only_that_or_terminated() -> None:
+def test_a_running_machine_cannot_be_started_and_a_stopped_one_only_started_or_terminated() -> None:
     with pytest.raises(Conflict, match="is running, there is nothing to start"):
         Fleet(machine("web-0")).order("web-0", Action.START)
     fleet = Fleet(machine("web-0", state=MachineState.STOPPED), hosts=["host-2"])
@@ -96,28 +96,28 @@ def test_a_running_machine_cannot_be_started_and_a_stopped_one_only_that_or_term
     assert fleet.order("web-0", Action.TERMINATE).open
 
 
-def test_a_machine_on_a_failed_host_is_recovered_first() -> None:
+def test_a_machine_on_a_failed_host_must_be_recovered_first() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.maintain(action=Action.FAIL)
     with pytest.raises(Conflict, match='on host "host-1", which is failed: it is recovered first'):
         fleet.order("web-0", Action.REDEPLOY)
 
 
-def test_a_project_has_a_limit_of_scheduled_operations() -> None:
+def test_a_project_has_a_limit_of_scheduled_orders() -> None:
     fleet = Fleet(machine("web-0"))
     assert fleet.order("web-0", scheduled=99).open
     with pytest.raises(LimitReached, match="project default has 100 operations scheduled"):
         Fleet(machine("web-0")).order("web-0", scheduled=100)
 
 
-def test_what_starts_at_once_and_what_the_platform_does_are_not_limited() -> None:
+def test_orders_that_start_at_once_and_platform_orders_are_not_limited() -> None:
     assert Fleet(machine("web-0"), silent=["web"]).order("web-0", scheduled=100).open
     assert spot("web-0").order("web-0", Action.EVICT, scheduled=100).open
     stopped = Fleet(machine("web-0", state=MachineState.STOPPED), hosts=["host-2"])
     assert stopped.order("web-0", Action.START, scheduled=100).open
 
 
-def test_a_rehearsal_needs_a_project_that_is_marked_for_it() -> None:
+def test_a_rehearsal_needs_a_project_that_permits_it() -> None:
     fleet = Fleet(machine("web-0"))
     with pytest.raises(Conflict, match="not for rehearsals"):
         fleet.order("web-0", rehearsal="night")
@@ -125,12 +125,12 @@ def test_a_rehearsal_needs_a_project_that_is_marked_for_it() -> None:
         fleet.maintain(rehearsal="night")
 
 
-def test_a_host_that_carries_nothing_has_nobody_to_rehearse_with() -> None:
+def test_a_rehearsal_needs_a_host_with_machines() -> None:
     with pytest.raises(Conflict, match='"host-2" carries no machine of a project for rehearsals'):
         Fleet(machine("web-0"), hosts=["host-2"]).maintain("host-2", rehearsal="night")
 
 
-def test_in_a_rehearsal_nothing_is_really_done_and_its_record_says_whose_it_is() -> None:
+def test_a_rehearsal_is_simulated_and_its_record_names_the_scenario() -> None:
     fleet = Fleet(machine("web-0"))
     ours = fleet.draft.projects[DEFAULT_PROJECT]
     fleet.draft.projects[DEFAULT_PROJECT] = replace(ours, rehearsal=True)
@@ -150,7 +150,7 @@ def test_maintenance_is_a_freeze_a_reboot_or_a_redeploy() -> None:
 
 
 @pytest.mark.parametrize("action", [Action.MAINTENANCE, Action.DEGRADE])
-def test_a_second_platform_order_on_a_host_is_refused_with_the_name_of_the_first(action: Action) -> None:
+def test_a_second_platform_order_on_a_host_is_refused_and_names_the_first(action: Action) -> None:
     fleet = Fleet(machine("web-0"))
     first = fleet.maintain()
     with pytest.raises(
@@ -160,13 +160,13 @@ def test_a_second_platform_order_on_a_host_is_refused_with_the_name_of_the_first
 
 
 def refusal(fleet: Fleet) -> str:
-    """What is said to who orders work on a host that has an order."""
+    """Return the refusal of a second order on a host."""
     with pytest.raises(Conflict) as refused:
         fleet.maintain()
     return str(refused.value)
 
 
-def test_a_second_order_is_told_what_can_be_done_about_the_first() -> None:
+def test_the_refusal_of_a_second_order_names_the_next_step() -> None:
     fleet = Fleet(machine("web-0"))
     first = fleet.maintain(work=Work.REBOOT)
     fleet.pass_(HOUR / 4)
@@ -178,7 +178,7 @@ def test_a_second_order_is_told_what_can_be_done_about_the_first() -> None:
     assert "whose work is done, and which ends at 2026-" in refusal(fleet)
 
 
-def test_a_second_order_waits_for_one_that_is_being_given_up() -> None:
+def test_a_second_order_is_refused_while_the_first_is_being_abandoned() -> None:
     fleet = Fleet(machine("web-0"))
     first = fleet.maintain(work=Work.REBOOT)
     fleet.pass_(HOUR / 4)
@@ -194,7 +194,7 @@ def test_a_second_order_waits_for_one_that_is_being_given_up() -> None:
         (Action.FAIL, HostState.FAILED),
     ],
 )
-def test_an_order_changes_the_state_of_its_host_and_restore_brings_it_back(
+def test_an_order_changes_the_state_of_its_host_and_a_restore_resets_it(
     action: Action, state: HostState
 ) -> None:
     fleet = Fleet(hosts=["host-1"])
@@ -205,14 +205,14 @@ def test_an_order_changes_the_state_of_its_host_and_restore_brings_it_back(
     assert fleet.history(Kind.HOST_CHANGED) == [f"ok to {state}", f"{state} to ok"]
 
 
-def test_an_order_that_does_nothing_to_machines_is_done_at_once() -> None:
+def test_an_order_without_work_on_machines_is_done_at_once() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain(action=Action.CORDON)
     assert (order.state, order.work, order.ended_at) == (OrderState.DONE, None, fleet.now)
 
 
 @pytest.mark.parametrize("action", [Action.MAINTENANCE, Action.DEGRADE, Action.FAIL, Action.CORDON])
-def test_a_failed_host_takes_only_a_restore(action: Action) -> None:
+def test_a_failed_host_accepts_only_a_restore(action: Action) -> None:
     fleet = Fleet(hosts=["host-1"])
     fleet.maintain(action=Action.FAIL)
     helps = "" if action is Action.FAIL else ": restore it first"
@@ -220,7 +220,7 @@ def test_a_failed_host_takes_only_a_restore(action: Action) -> None:
         fleet.maintain(action=action)
 
 
-def test_a_failure_supersedes_what_is_scheduled_on_the_host_and_its_machines() -> None:
+def test_a_failure_supersedes_scheduled_orders_on_the_host_and_its_machines() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
     host, user = fleet.maintain(), fleet.order("web-0", Action.FREEZE)
     failure = fleet.maintain(action=Action.FAIL)
@@ -229,7 +229,7 @@ def test_a_failure_supersedes_what_is_scheduled_on_the_host_and_its_machines() -
     assert set(fleet.history(Kind.ORDER_CANCELLED)) == {f"host host-1 failed (order {failure.id})"}
 
 
-def test_a_failure_supersedes_also_what_is_under_way_on_a_machine() -> None:
+def test_a_failure_supersedes_orders_under_way_on_a_machine() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     order = fleet.order("web-0", Action.FREEZE)
     fleet.approve(fleet.events()[0])
@@ -246,7 +246,7 @@ def test_a_failure_does_not_supersede_an_eviction_that_has_begun() -> None:
     assert failure.steps == ()
 
 
-def test_a_restored_host_needs_no_redeploy_any_more() -> None:
+def test_a_restore_cancels_the_redeploys_of_a_degraded_host() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain(action=Action.DEGRADE)
     fleet.maintain(action=Action.RESTORE)
@@ -254,7 +254,7 @@ def test_a_restored_host_needs_no_redeploy_any_more() -> None:
     assert fleet.history(Kind.ORDER_CANCELLED) == ["host host-1 was restored"]
 
 
-# What could only wait for ever
+# Impossible orders
 
 
 def test_work_that_no_window_has_room_for_is_refused() -> None:
@@ -262,13 +262,13 @@ def test_work_that_no_window_has_room_for_is_refused() -> None:
         Fleet(machine("web-0"), calendar=SHORT).maintain(expected=HOUR)
 
 
-def test_more_of_a_group_on_a_host_than_it_can_ever_spare_is_refused() -> None:
+def test_more_machines_of_a_group_than_it_can_ever_spare_are_refused() -> None:
     machines = (machine("web-0"), machine("web-1"), machine("web-2", "host-2"))
     with pytest.raises(Invalid, match="group web: needs 2 healthy of 3, but host-1 carries 2 of one"):
         Fleet(*machines, policies={"web": GroupPolicy(budget=2)}).maintain()
 
 
-def test_stopped_machines_do_not_count_against_a_budget_when_it_is_checked() -> None:
+def test_stopped_machines_do_not_count_in_the_check_of_a_budget() -> None:
     machines = (machine("web-0"), machine("web-1", state=MachineState.STOPPED), machine("web-2", "host-2"))
     assert Fleet(*machines, policies={"web": GroupPolicy(budget=2)}).maintain().state is OrderState.QUEUED
 
@@ -293,13 +293,13 @@ def test_an_emergency_is_never_refused_for_windows_or_budgets() -> None:
         (Action.CORDON, None, False),
     ],
 )
-def test_what_may_move_machines_is_known_before_it_is_ordered(
+def test_orders_that_may_move_machines_are_known_in_advance(
     action: Action, work: Work | None, moves: bool
 ) -> None:
     assert requests.may_move(action, work) == moves
 
 
-def test_who_does_the_work_is_the_host_s_driver_or_the_fleet_s_or_the_one_asked_for() -> None:
+def test_the_driver_is_that_of_the_request_the_host_or_the_fleet() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", "host-2"))
     fleet.draft.put_host(replace(fleet.draft.hosts[HostName("host-2")], driver="external"))
     fleet.draft.defaults = FleetDefaults(driver="simulated")
@@ -307,16 +307,16 @@ def test_who_does_the_work_is_the_host_s_driver_or_the_fleet_s_or_the_one_asked_
     assert drivers == ["simulated", "external"]
 
 
-def test_a_machine_without_a_host_is_worked_on_by_the_driver_where_it_goes() -> None:
+def test_a_machine_without_a_host_uses_the_driver_of_its_target() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     fleet.draft.put_machine(replace(fleet.machine("web-0"), host=None, state=MachineState.STOPPED))
     fleet.draft.put_host(replace(fleet.draft.hosts[HostName("host-2")], driver="external"))
-    del fleet.draft.hosts[HostName("host-1")]  # its last one
+    del fleet.draft.hosts[HostName("host-1")]  # its last host
     assert fleet.order("web-0", Action.START, driver=None).driver == "external"
 
 
 @pytest.mark.parametrize("action", [Action.START, Action.TERMINATE])
-def test_a_machine_that_is_off_is_worked_on_by_the_driver_of_its_last_host(action: Action) -> None:
+def test_a_stopped_machine_uses_the_driver_of_its_last_host(action: Action) -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
     fleet.draft.put_host(replace(fleet.draft.hosts[HostName("host-1")], driver="libvirt"))
     fleet.draft.put_machine(replace(fleet.machine("web-0"), host=None, state=MachineState.STOPPED))
@@ -324,7 +324,7 @@ def test_a_machine_that_is_off_is_worked_on_by_the_driver_of_its_last_host(actio
     assert fleet.order("web-0", action, driver=None).driver == "libvirt"
 
 
-def test_where_its_last_host_is_no_more_it_is_the_fleet_s_driver_that_terminates_it() -> None:
+def test_without_its_last_host_a_stopped_machine_uses_the_fleets_driver() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     fleet.draft.put_machine(replace(fleet.machine("web-0"), host=None, state=MachineState.STOPPED))
     del fleet.draft.hosts[HostName("host-1")]
@@ -332,7 +332,7 @@ def test_where_its_last_host_is_no_more_it_is_the_fleet_s_driver_that_terminates
     assert fleet.order("web-0", Action.TERMINATE, driver=None).driver == "simulated"
 
 
-def test_a_heartbeat_is_asked_of_an_external_driver_alone() -> None:
+def test_a_heartbeat_needs_the_external_driver() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     requests.check_heartbeat(fleet.order("web-0", Action.FREEZE, driver="external", heartbeat=MINUTE))
     order = fleet.order("web-1", Action.FREEZE, heartbeat=MINUTE)
@@ -340,14 +340,14 @@ def test_a_heartbeat_is_asked_of_an_external_driver_alone() -> None:
         requests.check_heartbeat(order)
 
 
-def test_a_restored_host_keeps_its_maintenance() -> None:
+def test_a_restore_keeps_scheduled_maintenance() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.maintain(action=Action.RESTORE)
     assert fleet.draft.orders[order.id].open
 
 
-def test_a_second_order_on_a_host_whose_work_is_done_is_told_when_to_try_again() -> None:
+def test_the_refusal_of_a_second_order_names_the_end_of_a_finished_first() -> None:
     fleet = Fleet(machine("web-0"))
     first = fleet.maintain()
     fleet.pass_(15 * MINUTE)

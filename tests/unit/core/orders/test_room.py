@@ -1,4 +1,4 @@
-"""Room: a machine that takes or asks something of its host has a place from its announcement on."""
+"""Capacity: a machine with requirements has a reserved host from its announcement on."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ WEB_0 = MachineId("web-0")
 
 
 def fleet(**vcpus: int) -> Fleet:
-    """Two machines of 4 vcpus on a host, and others with so many vcpus."""
+    """Place two machines of 4 vcpus on a host, beside hosts with so many vcpus."""
     made = Fleet(
         machine("web-0", resources={"vcpus": 4}),
         machine("web-1", domain=1, resources={"vcpus": 4}),
@@ -51,7 +51,7 @@ def bound_for(made: Fleet, name: str = "web-0") -> HostName | None:
     return made.draft.machines[MachineId(name)].bound_for
 
 
-def test_a_place_is_reserved_when_the_move_is_announced() -> None:
+def test_a_host_is_reserved_when_a_move_is_announced() -> None:
     made = fleet(host_2=2, host_3=4)
     order = moved(made)
     assert (order.state, targets(made, order)[0], bound_for(made)) == (OrderState.ANNOUNCED, H3, H3)
@@ -59,7 +59,7 @@ def test_a_place_is_reserved_when_the_move_is_announced() -> None:
     assert made.draft.room[H3].free == {"vcpus": 0}
 
 
-def test_what_finds_no_room_waits_and_says_so() -> None:
+def test_a_machine_without_room_waits_with_its_reason() -> None:
     made = fleet(host_2=2, host_3=3)
     order = moved(made)
     assert (order.state, bound_for(made)) == (OrderState.QUEUED, None)
@@ -68,7 +68,7 @@ def test_what_finds_no_room_waits_and_says_so() -> None:
     assert wait.reason == "finds no host with room for it: most lack 4 vcpus"
 
 
-def test_what_waited_for_room_goes_on_when_there_is_some() -> None:
+def test_a_machine_that_waited_for_room_goes_on_when_there_is_some() -> None:
     made = fleet(host_2=2)
     order = moved(made)
     made.turn()
@@ -78,7 +78,7 @@ def test_what_waited_for_room_goes_on_when_there_is_some() -> None:
     assert targets(made, made.draft.orders[order.id])[0] == H2
 
 
-def test_a_machine_that_took_something_leaves_room() -> None:
+def test_a_machine_that_leaves_frees_its_resources() -> None:
     made = fleet(host_2=2)
     made.turn()
     made.draft.put_machine(replace(made.draft.machines[WEB_0], host=H2))
@@ -95,7 +95,7 @@ def test_a_label_that_no_host_has_is_named() -> None:
     ]
 
 
-def test_where_no_host_is_sound_there_is_nothing_to_name() -> None:
+def test_without_sound_hosts_no_requirement_is_named() -> None:
     made = fleet(host_2=8)
     made.draft.put_host(replace(made.draft.hosts[H2], state=HostState.CORDONED))
     made.draft.put_host(replace(made.draft.hosts[H1], state=HostState.CORDONED))
@@ -103,7 +103,7 @@ def test_where_no_host_is_sound_there_is_nothing_to_name() -> None:
     assert [wait.reason for wait in moved(made).waiting] == ["finds no host with room for it"]
 
 
-def test_the_reserved_place_is_where_the_machine_goes() -> None:
+def test_a_machine_goes_to_its_reserved_host() -> None:
     made = fleet(host_2=8, host_3=8)
     order = moved(made)
     reserved = targets(made, order)[0]
@@ -112,7 +112,7 @@ def test_the_reserved_place_is_where_the_machine_goes() -> None:
     assert (first.state, first.target) == (StepState.RUNNING, reserved)
 
 
-def test_a_place_that_is_no_good_any_more_is_chosen_anew_at_the_start() -> None:
+def test_an_unsuitable_reservation_is_replaced_at_the_start() -> None:
     made = fleet(host_2=8, host_3=8)
     order = moved(made)
     reserved = targets(made, order)[0]
@@ -123,7 +123,7 @@ def test_a_place_that_is_no_good_any_more_is_chosen_anew_at_the_start() -> None:
     assert targets(made, order)[0] == ({H2, H3} - {reserved}).pop()
 
 
-def test_a_host_that_was_given_less_meanwhile_is_left() -> None:
+def test_a_reservation_is_replaced_if_the_host_shrinks() -> None:
     made = fleet(host_2=8, host_3=8)
     order = moved(made)
     reserved = targets(made, order)[0]
@@ -134,7 +134,7 @@ def test_a_host_that_was_given_less_meanwhile_is_left() -> None:
     assert targets(made, order)[0] != reserved
 
 
-def test_a_cancelled_order_gives_its_places_back() -> None:
+def test_cancelling_an_order_releases_its_reservations() -> None:
     made = fleet(host_2=8)
     order = moved(made)
     made.turn()
@@ -144,13 +144,13 @@ def test_a_cancelled_order_gives_its_places_back() -> None:
     assert made.draft.room[H2].free == {"vcpus": 8}
 
 
-def test_a_machine_that_needs_nothing_is_placed_when_it_starts() -> None:
+def test_a_machine_without_requirements_is_placed_when_it_starts() -> None:
     made = Fleet(machine("web-0"), hosts=["host-2"])
     order = moved(made)
     assert (targets(made, order), bound_for(made)) == ([None], None)
 
 
-def test_a_machine_that_comes_later_has_its_place_too() -> None:
+def test_a_latecomer_gets_a_reservation() -> None:
     made = fleet(host_2=8)
     order = moved(made)
     made.turn()
@@ -160,20 +160,20 @@ def test_a_machine_that_comes_later_has_its_place_too() -> None:
     assert order.state is OrderState.ANNOUNCED
 
 
-def test_a_failed_host_waits_for_no_room() -> None:
+def test_a_recovery_does_not_wait_for_room() -> None:
     made = fleet(host_2=2)
     order = made.maintain(action=Action.FAIL)
     assert not [wait for wait in order.waiting if wait.room]
     assert order.state is not OrderState.QUEUED
 
 
-def test_machines_that_leave_a_host_have_their_places_too() -> None:
+def test_machines_of_an_evacuation_get_reservations() -> None:
     made = fleet(host_2=8)
     order = made.service()
     assert (bound_for(made), targets(made, order)[0]) == (H2, H2)
 
 
-def test_a_place_is_kept_while_its_order_waits() -> None:
+def test_a_reservation_is_kept_while_its_order_waits() -> None:
     made = fleet(host_2=8)
     order = moved(made)
     made.turn()
@@ -182,11 +182,11 @@ def test_a_place_is_kept_while_its_order_waits() -> None:
     assert bound_for(made) == H2
 
 
-# A host that is emptied
+# Evacuations
 
 
 def crowded(**free: int) -> Fleet:
-    """Two hosts with two machines each, and another one with so much room."""
+    """Create two hosts with two machines each, and another with so much room."""
     made = Fleet(
         *(machine(name, resources={"vcpus": 4}, mobility=Mobility.COLD) for name in ("web-0", "db-0")),
         *(
@@ -201,7 +201,7 @@ def crowded(**free: int) -> Fleet:
     return made
 
 
-def test_two_hosts_that_are_emptied_do_not_keep_places_that_the_other_needs() -> None:
+def test_two_evacuations_do_not_hold_capacity_that_the_other_needs() -> None:
     made = crowded(host_3=8)
     first = made.service("host-1", returning=True)
     made.turn()
@@ -214,7 +214,7 @@ def test_two_hosts_that_are_emptied_do_not_keep_places_that_the_other_needs() ->
     assert made.draft.hosts[H2].state is HostState.OK
 
 
-def test_a_host_that_cannot_be_emptied_whole_is_not_begun_with() -> None:
+def test_an_evacuation_begins_only_if_all_machines_find_room() -> None:
     made = crowded(host_2=8, host_3=4)
     order = made.service("host-1")
     assert (order.state, made.events()) == (OrderState.QUEUED, ())
@@ -222,7 +222,7 @@ def test_a_host_that_cannot_be_emptied_whole_is_not_begun_with() -> None:
     assert [wait.what for wait in order.waiting if wait.room] == ["web-0"]
 
 
-def test_machines_that_are_announced_later_keep_their_place_from_the_first_announcement_on() -> None:
+def test_machines_announced_later_keep_their_reservations_from_the_first_announcement() -> None:
     made = crowded(host_3=16)
     made.draft.put_machine(replace(made.machine("db-0"), update_domain=1, group=made.machine("web-0").group))
     order = made.service("host-1")
@@ -232,7 +232,7 @@ def test_machines_that_are_announced_later_keep_their_place_from_the_first_annou
     assert bound_for(made, "db-0") == H3
 
 
-def test_an_emergency_moves_what_finds_room() -> None:
+def test_an_emergency_evacuates_as_far_as_there_is_room() -> None:
     made = crowded(host_2=8, host_3=4)
     order = made.service("host-1", emergency="coolant leak", notice=MINUTE)
     assert [event.resources[0].name for event in made.events(order.id)] == ["db-0"]

@@ -1,4 +1,4 @@
-"""Work on a host itself: who leaves first, who restarts with it, and what is done when."""
+"""Work on a host itself: machines that leave, machines that restart with it, and the order of steps."""
 
 from dataclasses import replace
 from datetime import time, timedelta
@@ -60,7 +60,7 @@ def moving(fleet: Fleet, order: Order) -> list[str]:
 
 
 def evacuated(*machines: Machine, **more: object) -> tuple[Fleet, Order]:
-    """A host that everybody who can has left."""
+    """Evacuate a host as far as possible."""
     fleet = Fleet(*machines, hosts=("host-1", *OTHERS))
     order = fleet.service(**more)  # type: ignore[arg-type]
     fleet.pass_(15 * MINUTE)
@@ -70,10 +70,10 @@ def evacuated(*machines: Machine, **more: object) -> tuple[Fleet, Order]:
     return fleet, order
 
 
-# Who leaves, who stays
+# Machines that leave and machines that stay
 
 
-def test_machines_leave_as_they_can_and_the_others_restart_with_their_host() -> None:
+def test_machines_that_can_leave_do_so_and_the_others_restart_with_their_host() -> None:
     fleet = Fleet(live("a-0"), machine("b-0"), staying("c-0"), hosts=OTHERS)
     order = fleet.service()
     kinds = [
@@ -87,12 +87,12 @@ def test_machines_leave_as_they_can_and_the_others_restart_with_their_host() -> 
     assert order.state is OrderState.ANNOUNCED
 
 
-def test_in_place_everybody_restarts_with_their_host() -> None:
+def test_in_place_all_machines_restart_with_their_host() -> None:
     order = Fleet(live("a-0"), machine("b-0")).service(mode=ServiceMode.IN_PLACE)
     assert [(stage.kind, len(stage.steps)) for stage in order.stages] == [(StageKind.HOST, 2)]
 
 
-def test_machines_that_move_are_moved_and_the_host_is_worked_on_afterwards() -> None:
+def test_the_host_is_worked_on_after_its_machines_have_left() -> None:
     fleet, order = evacuated(live("a-0"), machine("b-0"))
     assert {fleet.machine(name).host for name in ("a-0", "b-0")} <= {"host-2", "host-3"}
     assert stages(fleet, order) == [("evacuate", "done"), ("host", "started")]
@@ -101,7 +101,7 @@ def test_machines_that_move_are_moved_and_the_host_is_worked_on_afterwards() -> 
     assert now(fleet, order).state is OrderState.DONE
 
 
-def test_those_who_stay_are_told_when_the_others_have_left_and_restart_once() -> None:
+def test_machines_that_stay_are_announced_when_the_others_have_left_and_restart_once() -> None:
     fleet, order = evacuated(machine("b-0"), staying("c-0"))
     assert stages(fleet, order) == [("evacuate", "done"), ("host", "announced")]
     (event,) = fleet.events()
@@ -126,7 +126,7 @@ def test_an_empty_host_is_worked_on_at_once() -> None:
     assert now(fleet, order).state is OrderState.DONE
 
 
-def test_machines_come_back_if_that_was_asked_for_with_notice_of_its_own() -> None:
+def test_machines_return_on_request_with_their_own_notice() -> None:
     fleet, order = evacuated(live("a-0"), machine("b-0"), returning=True)
     fleet.finish_host(order.id)
     assert stages(fleet, order)[-1] == ("return", "announced")
@@ -140,24 +140,24 @@ def test_machines_come_back_if_that_was_asked_for_with_notice_of_its_own() -> No
     assert attempts == [[1, 1], [], [2, 2]]
 
 
-def test_where_nobody_has_left_nobody_comes_back() -> None:
+def test_without_moved_machines_there_is_no_return() -> None:
     fleet, order = evacuated(returning=True)
     fleet.finish_host(order.id)
     assert stages(fleet, order) == [("evacuate", "done"), ("host", "done")]
     assert now(fleet, order).state is OrderState.DONE
 
 
-def test_nobody_comes_back_to_a_host_that_somebody_has_closed() -> None:
+def test_no_machine_returns_to_a_host_that_an_operator_has_closed() -> None:
     fleet, order = evacuated(machine("b-0"), returning=True)
     fleet.maintain(action=Action.CORDON)
     fleet.finish_host(order.id)
-    assert fleet.waits(order.id) == ["host host-1: is cordoned: nobody comes back to it"]
+    assert fleet.waits(order.id) == ["host host-1: is cordoned: no machine returns to it"]
     fleet.maintain(action=Action.UNCORDON)
     fleet.advance(order.id)
     assert stages(fleet, order)[-1] == ("return", "announced")
 
 
-def test_bare_metal_is_worked_on_in_place() -> None:
+def test_bare_metal_is_serviced_in_place() -> None:
     fleet = Fleet(staying("host-1"))
     fleet.draft.put_host(replace(fleet.draft.hosts[HOST], bare_metal=True))
     order = fleet.service(returning=True)
@@ -165,7 +165,7 @@ def test_bare_metal_is_worked_on_in_place() -> None:
     assert [(step.name, step.work) for step in order.steps] == [("host-1", Work.REBOOT)]
 
 
-# A few at a time
+# Slots
 
 
 def test_machines_leave_a_few_at_a_time() -> None:
@@ -181,7 +181,7 @@ def test_machines_leave_a_few_at_a_time() -> None:
     assert stages(fleet, order)[0] == ("evacuate", "done")
 
 
-def test_a_host_says_how_many_machines_leave_it_at_once() -> None:
+def test_a_host_declares_how_many_machines_leave_at_once() -> None:
     fleet = Fleet(*(machine(f"web-{number}") for number in range(5)), hosts=OTHERS)
     fleet.draft.put_host(replace(fleet.draft.hosts[HOST], at_once=4))
     order = fleet.service()
@@ -189,35 +189,35 @@ def test_a_host_says_how_many_machines_leave_it_at_once() -> None:
     assert len(moving(fleet, order)) == 4
 
 
-def test_those_who_work_outside_see_to_it_themselves_how_many_move_at_once() -> None:
+def test_an_external_driver_moves_any_number_of_machines_at_once() -> None:
     fleet = Fleet(*(machine(f"web-{number}") for number in range(5)), hosts=OTHERS)
     order = fleet.service(driver="external")
     fleet.pass_(10 * MINUTE)
     assert len(moving(fleet, order)) == 5
 
 
-def test_each_event_has_the_time_of_its_slot() -> None:
+def test_each_event_gets_the_time_of_its_slot() -> None:
     fleet = Fleet(*(machine(f"m{number}-0") for number in range(6)), hosts=OTHERS)
     fleet.service()
     ahead = sorted((event.not_before - event.announced_at) // MINUTE for event in fleet.events())
     assert ahead == [10, 10, 14, 14, 18, 18]
 
 
-def test_memory_says_how_long_a_machine_takes_to_move() -> None:
+def test_memory_determines_the_expected_time_of_a_move() -> None:
     large = machine("a-0", resources={"memory": 256})
     fleet = Fleet(large, machine("b-0"), machine("c-0"), machine("d-0"), hosts=OTHERS)
     fleet.service()
     ahead = sorted((event.not_before - event.announced_at) // MINUTE for event in fleet.events())
-    assert ahead == [10, 10, 14, 18]  # b, c and d go one after the other beside it
+    assert ahead == [10, 10, 14, 18]  # b, c and d move one after another beside it
 
 
-def test_memory_in_other_units_keeps_no_host_for_years() -> None:
+def test_memory_in_wrong_units_does_not_block_a_host_for_years() -> None:
     fleet = Fleet(*(machine(f"{name}-0", resources={"memory": 10**15}) for name in "abcdef"), hosts=OTHERS)
     fleet.service()
     assert max(event.not_before - event.announced_at for event in fleet.events()) < timedelta(days=4)
 
 
-def test_who_waits_behind_moves_that_do_not_end_is_told_of_it_more_seldom_after_hours() -> None:
+def test_postponements_behind_overdue_moves_become_rarer() -> None:
     fleet = Fleet(*(machine(f"m{number}-0") for number in range(3)), hosts=OTHERS)
     order = fleet.service()
     fleet.pass_(15 * MINUTE)
@@ -230,8 +230,8 @@ def test_who_waits_behind_moves_that_do_not_end_is_told_of_it_more_seldom_after_
     assert 18 * 4 <= len(told) <= 6 * 60 + 18 * 4
 
 
-def test_forty_machines_of_four_minutes_two_at_once_do_not_withdraw_themselves() -> None:
-    """Rule 11 is judged for each event: the last one waits for more than an hour, as it was told."""
+def test_forty_moves_of_four_minutes_two_at_once_do_not_become_stale() -> None:
+    """Rule 11 applies to each event: the last one waits for more than an hour, as announced."""
     fleet = Fleet(*(live(f"m{number:02}-0") for number in range(40)), hosts=OTHERS)
     order = fleet.service()
     for _ in range(25):
@@ -243,7 +243,7 @@ def test_forty_machines_of_four_minutes_two_at_once_do_not_withdraw_themselves()
     assert all(each.host != HOST for each in fleet.draft.machines.values())
 
 
-def test_slow_moves_move_what_comes_after_them_and_guests_see_it() -> None:
+def test_slow_moves_postpone_later_events() -> None:
     fleet = Fleet(*(machine(f"m{number}-0") for number in range(3)), hosts=OTHERS)
     order = fleet.service()
     last = fleet.events()[-1]
@@ -261,7 +261,7 @@ def test_slow_moves_move_what_comes_after_them_and_guests_see_it() -> None:
     assert moving(fleet, order) == ["m2-0"]
 
 
-def test_an_approved_event_starts_as_soon_as_there_is_a_slot() -> None:
+def test_an_approved_event_starts_once_a_slot_is_free() -> None:
     fleet = Fleet(*(machine(f"m{number}-0") for number in range(3)), hosts=OTHERS)
     order = fleet.service()
     for event in fleet.events():
@@ -272,7 +272,7 @@ def test_an_approved_event_starts_as_soon_as_there_is_a_slot() -> None:
     assert moving(fleet, order) == ["m2-0"]
 
 
-def test_another_update_domain_of_a_group_waits_until_the_first_has_left() -> None:
+def test_another_update_domain_waits_until_the_first_has_left() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1), hosts=OTHERS)
     order = fleet.service()
     assert [event.update_domain for event in fleet.events()] == [0]
@@ -284,7 +284,7 @@ def test_another_update_domain_of_a_group_waits_until_the_first_has_left() -> No
     assert stages(fleet, order)[0] == ("evacuate", "started")
 
 
-def test_together_is_said_of_the_work_on_the_host_and_moves_nobody_together() -> None:
+def test_together_applies_to_the_host_work_and_not_to_moves() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1), hosts=OTHERS)
     fleet.service(together="no time")
     assert [event.update_domain for event in fleet.events()] == [0]
@@ -301,7 +301,7 @@ def test_a_guest_defers_only_its_own_event_of_an_evacuation() -> None:
     assert [event.not_before - mine.announced_at for event in after] == [15 * MINUTE, 10 * MINUTE]
 
 
-def test_a_late_event_is_withdrawn_alone_and_announced_anew() -> None:
+def test_a_stale_event_of_an_evacuation_is_withdrawn_alone_and_announced_again() -> None:
     fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
     order = fleet.service()
     fleet.approve(fleet.events()[0], by="a-0")
@@ -313,7 +313,7 @@ def test_a_late_event_is_withdrawn_alone_and_announced_anew() -> None:
     assert moving(fleet, order) == ["a-0"]
 
 
-# Who comes and goes meanwhile
+# Machines that arrive and leave
 
 
 def arrives(fleet: Fleet, name: str, **more: object) -> None:
@@ -324,7 +324,7 @@ def arrives(fleet: Fleet, name: str, **more: object) -> None:
         fleet.draft.put_group(replace(known, name=new.group))
 
 
-def test_a_machine_that_comes_during_an_evacuation_gets_its_own_event_and_leaves_too() -> None:
+def test_a_machine_that_arrives_during_an_evacuation_leaves_with_its_own_event() -> None:
     fleet = Fleet(machine("a-0"), hosts=OTHERS)
     order = fleet.service()
     fleet.pass_(10 * MINUTE)
@@ -340,7 +340,7 @@ def test_a_machine_that_comes_during_an_evacuation_gets_its_own_event_and_leaves
     assert stages(fleet, order) == [("evacuate", "done"), ("host", "started")]
 
 
-def test_an_evacuation_goes_on_if_somebody_comes_before_the_work_is_announced() -> None:
+def test_an_evacuation_restarts_for_a_machine_that_arrives_before_the_work_is_announced() -> None:
     fleet, order = evacuated(machine("a-0"), staying("b-0"))
     lifecycle.pause(fleet.draft, order.id, why="lunch")
     assert stages(fleet, order) == [("evacuate", "done"), ("host", "queued")]
@@ -351,7 +351,7 @@ def test_an_evacuation_goes_on_if_somebody_comes_before_the_work_is_announced() 
     assert [event.resources[0].name for event in fleet.events()] == ["c-0"]
 
 
-def test_a_machine_that_comes_after_the_announcement_is_told_and_restarts_with_the_host() -> None:
+def test_a_machine_that_arrives_after_the_announcement_is_announced_and_restarts_too() -> None:
     fleet = Fleet(staying("a-0"), hosts=OTHERS)
     order = fleet.service()
     fleet.turn(5 * MINUTE)
@@ -364,7 +364,7 @@ def test_a_machine_that_comes_after_the_announcement_is_told_and_restarts_with_t
     assert sorted(moving(fleet, order)) == ["a-0", "b-0"]
 
 
-def test_a_machine_that_comes_while_the_host_is_worked_on_is_not_told() -> None:
+def test_a_machine_that_arrives_during_the_work_is_not_announced() -> None:
     fleet = Fleet(hosts=["host-1"])
     order = fleet.service()
     fleet.draft.put_group(Fleet(machine("b-0")).draft.groups["b"])  # type: ignore[index]
@@ -386,7 +386,7 @@ def test_a_machine_that_left_and_came_back_restarts_with_the_host() -> None:
     ]
 
 
-def test_a_machine_that_leaves_by_other_hands_is_done_with() -> None:
+def test_a_machine_moved_outside_forewarn_is_done() -> None:
     fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
     order = fleet.service()
     gone = fleet.machine("a-0")
@@ -397,7 +397,7 @@ def test_a_machine_that_leaves_by_other_hands_is_done_with() -> None:
     assert [step.name for step in now(fleet, order).steps if step.state is not StepState.MOOT] == ["b-0"]
 
 
-def test_a_machine_that_is_terminated_during_an_evacuation_leaves_it() -> None:
+def test_a_machine_terminated_during_an_evacuation_leaves_it() -> None:
     fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
     order = fleet.service()
     fleet.order("a-0", Action.TERMINATE)
@@ -406,7 +406,7 @@ def test_a_machine_that_is_terminated_during_an_evacuation_leaves_it() -> None:
     assert mine == ["b-0"]
 
 
-def test_a_machine_that_is_evicted_does_not_come_back() -> None:
+def test_an_evicted_machine_does_not_return() -> None:
     fleet, order = evacuated(machine("a-0"), machine("b-0"), returning=True)
     fleet.finish_host(order.id)
     fleet.order("a-0", Action.TERMINATE)
@@ -423,10 +423,10 @@ def test_a_host_that_fails_during_an_evacuation_supersedes_it() -> None:
     assert fleet.draft.hosts[HOST].cordoned_for is None
 
 
-# What is refused, and together
+# Refusals, and work done together
 
 
-def test_several_update_domains_that_would_restart_together_are_refused_with_their_names() -> None:
+def test_several_update_domains_that_would_restart_together_are_refused_by_name() -> None:
     three = staying("web-0"), staying("web-1", domain=1), machine("web-2", domain=2)
     with pytest.raises(
         Conflict,
@@ -437,7 +437,7 @@ def test_several_update_domains_that_would_restart_together_are_refused_with_the
         Fleet(*three, hosts=OTHERS).service(mode=ServiceMode.IN_PLACE)
 
 
-def test_together_several_update_domains_restart_with_their_host_and_that_is_recorded() -> None:
+def test_with_together_several_update_domains_restart_and_that_is_recorded() -> None:
     fleet = Fleet(staying("web-0"), staying("web-1", domain=1), hosts=OTHERS)
     order = fleet.service(together="no other way")
     assert len(fleet.events()) == 2
@@ -456,7 +456,7 @@ def test_a_second_order_on_the_host_is_refused() -> None:
 # Cordons
 
 
-def test_a_host_is_cordoned_from_the_announcement_to_the_end_of_its_work() -> None:
+def test_a_host_is_cordoned_from_the_announcement_to_the_end_of_the_work() -> None:
     fleet, order = evacuated(machine("a-0"))
     assert (fleet.draft.hosts[HOST].state, fleet.draft.hosts[HOST].cordoned_for) == (
         HostState.CORDONED,
@@ -466,7 +466,7 @@ def test_a_host_is_cordoned_from_the_announcement_to_the_end_of_its_work() -> No
     assert (fleet.draft.hosts[HOST].state, fleet.draft.hosts[HOST].cordoned_for) == (HostState.OK, None)
 
 
-def test_a_host_that_somebody_had_cordoned_stays_so() -> None:
+def test_a_host_that_an_operator_cordoned_before_stays_cordoned() -> None:
     fleet = Fleet(hosts=["host-1"])
     fleet.maintain(action=Action.CORDON)
     order = fleet.service()
@@ -474,7 +474,7 @@ def test_a_host_that_somebody_had_cordoned_stays_so() -> None:
     assert fleet.draft.hosts[HOST].state is HostState.CORDONED
 
 
-def test_a_host_that_somebody_cordons_meanwhile_stays_so() -> None:
+def test_a_host_that_an_operator_cordons_during_the_work_stays_cordoned() -> None:
     fleet, order = evacuated(machine("a-0"))
     fleet.maintain(action=Action.CORDON)
     fleet.finish_host(order.id)
@@ -482,7 +482,7 @@ def test_a_host_that_somebody_cordons_meanwhile_stays_so() -> None:
 
 
 @pytest.mark.parametrize("minutes", [0, 12])
-def test_an_order_that_is_cancelled_gives_its_host_back(minutes: int) -> None:
+def test_cancelling_an_order_uncordons_its_host(minutes: int) -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1), hosts=OTHERS)
     order = fleet.service()
     if minutes:
@@ -496,7 +496,7 @@ def test_an_order_that_is_cancelled_gives_its_host_back(minutes: int) -> None:
     assert fleet.events() == ()
 
 
-def test_an_order_whose_host_is_worked_on_cannot_be_cancelled() -> None:
+def test_an_order_with_work_under_way_cannot_be_cancelled() -> None:
     fleet, order = evacuated(machine("a-0"))
     with pytest.raises(Conflict, match="too late"):
         interventions.cancel(fleet.draft, order.id, by="test")
@@ -505,7 +505,7 @@ def test_an_order_whose_host_is_worked_on_cannot_be_cancelled() -> None:
 # Failures, pauses
 
 
-def test_a_move_that_fails_is_tried_again_and_the_others_go_on() -> None:
+def test_a_failed_move_is_retried_and_the_others_go_on() -> None:
     fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS, policy=Policy(move_retries=0))
     order = fleet.service()
     fleet.pass_(10 * MINUTE)
@@ -519,7 +519,7 @@ def test_a_move_that_fails_is_tried_again_and_the_others_go_on() -> None:
     assert stages(fleet, order)[1] == ("host", "started")
 
 
-def test_an_abandoned_evacuation_gives_its_host_back() -> None:
+def test_an_abandoned_evacuation_uncordons_its_host() -> None:
     fleet = Fleet(machine("a-0"), hosts=OTHERS, policy=Policy(move_retries=0))
     order = fleet.service()
     fleet.pass_(10 * MINUTE)
@@ -529,14 +529,14 @@ def test_an_abandoned_evacuation_gives_its_host_back() -> None:
     assert fleet.draft.hosts[HOST].state is HostState.OK
 
 
-def test_a_hold_that_withdraws_one_machine_after_another_is_one_withdrawal() -> None:
+def test_a_hold_that_withdraws_machine_after_machine_counts_as_one_withdrawal() -> None:
     fleet = Fleet(*(live(f"g{number}-0") for number in range(6)), hosts=OTHERS)
     order = fleet.service()
     fleet.draft.holds["H"] = Hold(id="H", by="ops", reason="a storm", at=fleet.now)
     for _ in range(12):
         fleet.pass_(5 * MINUTE)
     late = fleet.history(Kind.EVENT_WITHDRAWN)
-    assert (len(late), len(set(late))) == (6, 3)  # their turns came at three times
+    assert (len(late), len(set(late))) == (6, 3)  # they were due at three times
     assert not fleet.draft.orders[order.id].stuck
     del fleet.draft.holds["H"]
     fleet.pass_(MINUTE)
@@ -544,7 +544,7 @@ def test_a_hold_that_withdraws_one_machine_after_another_is_one_withdrawal() -> 
 
 
 def announced_three_times() -> tuple[Fleet, Order]:
-    """A machine that could move twice, while the service was away."""
+    """The server is down while a machine could move twice."""
     fleet = Fleet(live("a-0"), hosts=OTHERS)
     order = fleet.service()
     for _ in range(2):
@@ -553,7 +553,7 @@ def announced_three_times() -> tuple[Fleet, Order]:
     return fleet, order
 
 
-def test_a_machine_that_is_announced_for_the_third_time_and_does_not_move_is_stuck() -> None:
+def test_a_machine_announced_three_times_without_a_move_is_stuck() -> None:
     fleet, order = announced_three_times()
     assert fleet.waits(order.id)[0] == (
         f"order {order.id}: announced 3 times without a start; see what it waits for, or cancel it"
@@ -563,7 +563,7 @@ def test_a_machine_that_is_announced_for_the_third_time_and_does_not_move_is_stu
     assert [step.withdrawals for step in fleet.draft.orders[order.id].steps] == [0]
 
 
-def test_a_person_who_resumes_an_evacuation_is_not_told_at_once_that_it_is_stuck() -> None:
+def test_resuming_an_evacuation_resets_the_counts_of_announcements() -> None:
     fleet, order = announced_three_times()
     lifecycle.pause(fleet.draft, order.id, why="stuck")
     lifecycle.resume(fleet.draft, order.id)
@@ -571,7 +571,7 @@ def test_a_person_who_resumes_an_evacuation_is_not_told_at_once_that_it_is_stuck
     assert (len(fleet.events()), fleet.draft.orders[order.id].stuck) == (1, False)
 
 
-def test_a_pause_withdraws_what_has_not_started_and_moves_go_on() -> None:
+def test_a_pause_withdraws_unstarted_events_and_moves_go_on() -> None:
     fleet = Fleet(machine("a-0"), machine("b-0"), hosts=OTHERS)
     order = fleet.service()
     fleet.approve(fleet.events()[0], by="a-0")
@@ -610,7 +610,7 @@ def test_planning_twice_changes_nothing_the_second_time() -> None:
     raise AssertionError(stages(fleet, order))
 
 
-# Events that are over, and listed for a while
+# Finished events that stay listed
 
 LINGER = 90 * SECOND
 
@@ -622,7 +622,7 @@ def started_moves(*machines: Machine) -> tuple[Fleet, Order]:
     return fleet, order
 
 
-def test_an_empty_host_is_worked_on_while_the_events_of_its_machines_are_still_listed() -> None:
+def test_an_empty_host_is_worked_on_while_events_of_its_machines_are_listed() -> None:
     fleet, order = started_moves(machine("a-0"))
     fleet.finish(order.id)
     assert stages(fleet, order) == [("evacuate", "done"), ("host", "started")]
@@ -631,7 +631,7 @@ def test_an_empty_host_is_worked_on_while_the_events_of_its_machines_are_still_l
     assert event.started_at == fleet.now
 
 
-def test_an_order_says_until_when_its_last_events_are_listed() -> None:
+def test_an_order_waits_until_its_last_events_may_end() -> None:
     fleet, order = started_moves(machine("a-0"))
     fleet.finish(order.id)
     (event,) = fleet.events()
@@ -646,7 +646,7 @@ def test_an_order_says_until_when_its_last_events_are_listed() -> None:
     assert (order.id in fleet.draft.orders and now(fleet, order).open, fleet.events()) == (False, ())
 
 
-def test_a_machine_that_stays_waits_for_the_events_of_another_domain_of_its_group() -> None:
+def test_a_staying_machine_waits_for_the_events_of_another_domain_of_its_group() -> None:
     fleet, order = started_moves(machine("web-0"), staying("web-1", domain=1))
     fleet.finish(order.id)
     assert stages(fleet, order) == [("evacuate", "done"), ("host", "queued")]
@@ -655,14 +655,14 @@ def test_a_machine_that_stays_waits_for_the_events_of_another_domain_of_its_grou
     assert stages(fleet, order) == [("evacuate", "done"), ("host", "announced")]
 
 
-def test_machines_that_have_restarted_with_their_host_say_until_when_they_are_listed() -> None:
+def test_restarted_machines_wait_until_their_events_may_end() -> None:
     fleet, order = started_moves(staying("a-0"))
     fleet.finish_host(order.id)
     (event,) = fleet.events()
     assert fleet.waits(order.id)[0].startswith(f"{event.id}: is done, and stays listed until")
 
 
-# What is done to the host itself
+# Host steps
 
 
 def hooked(
@@ -676,7 +676,7 @@ def running_on_host(fleet: Fleet, order: Order) -> list[str]:
     return [step.task.value for step in now(fleet, order).running_host_steps]
 
 
-def test_hooks_come_one_after_another() -> None:
+def test_hooks_run_one_after_another() -> None:
     fleet, order = hooked(machine("a-0"))
     assert {step.driver for step in order.host_steps} == {"hook"}
     assert running_on_host(fleet, order) == ["cordon"]
@@ -701,13 +701,13 @@ def test_hooks_come_one_after_another() -> None:
     assert now(fleet, order).state is OrderState.DONE
 
 
-def test_who_works_on_the_host_itself_may_be_said() -> None:
+def test_the_driver_of_the_host_work_can_be_named() -> None:
     _, order = hooked(host_driver="external", driver="simulated")
     drivers = {step.task: step.driver for step in order.host_steps}
     assert (drivers[HostTask.WORK], drivers[HostTask.BEFORE]) == ("external", "hook")
 
 
-def test_work_on_a_host_that_fails_is_tried_again_and_its_machines_wait() -> None:
+def test_failed_host_work_is_retried_and_its_machines_wait() -> None:
     fleet, order = hooked(staying("a-0"), hooks=frozenset({HostTask.WORK}))
     fleet.pass_(15 * MINUTE)
     (step,) = now(fleet, order).running_host_steps
@@ -724,7 +724,7 @@ def test_work_on_a_host_that_fails_is_tried_again_and_its_machines_wait() -> Non
 
 
 @pytest.mark.parametrize("by", ["olga", FOREWARN])
-def test_a_host_that_is_left_half_done_takes_no_machines(by: str) -> None:
+def test_a_host_with_half_done_work_takes_no_machines(by: str) -> None:
     fleet, order = evacuated(machine("a-0"))
     reports.step_failed(fleet.draft, AttemptId(order.id, "host/work", 1), why="its board is broken")
     fleet.advance(order.id)
@@ -743,7 +743,7 @@ def test_a_hook_that_fails_after_the_work_keeps_the_order_open() -> None:
     assert fleet.waits(order.id) == ["health of host host-1: failed: fans"]
 
 
-def test_hosts_of_rollouts_are_asked_after_their_health_whatever_was_done() -> None:
+def test_a_rollout_checks_the_health_of_hosts_after_any_work() -> None:
     fleet = Fleet(machine("a-0"), hosts=OTHERS, policy=Policy(hooks=frozenset(HostTask)))
     assert fleet.maintain("host-2").state is OrderState.DONE
     order = fleet.maintain(rollout="R")
@@ -761,7 +761,7 @@ def test_hosts_of_rollouts_are_asked_after_their_health_whatever_was_done() -> N
     assert now(fleet, order).state is OrderState.DONE
 
 
-def test_what_is_called_off_while_its_host_is_worked_on_leaves_its_machines_running() -> None:
+def test_abandoning_work_on_a_host_leaves_its_machines_running() -> None:
     fleet = Fleet(staying("a-0"), hosts=OTHERS)
     order = fleet.service()
     fleet.pass_(15 * MINUTE)
@@ -775,7 +775,7 @@ def test_what_is_called_off_while_its_host_is_worked_on_leaves_its_machines_runn
 
 
 def restarted_by_its_owner() -> tuple[Fleet, Order, Order]:
-    """A machine that restarts with its host, and an order of its owner that waits for it."""
+    """Restart a machine with its host while an order of its owner waits for it."""
     fleet = Fleet(staying("a-0"), hosts=OTHERS)
     order = fleet.service()
     fleet.pass_(15 * MINUTE)
@@ -787,7 +787,7 @@ def restarted_by_its_owner() -> tuple[Fleet, Order, Order]:
     return fleet, order, restart
 
 
-def test_what_waits_for_a_machine_goes_on_once_it_has_restarted_with_its_host() -> None:
+def test_an_order_that_waits_for_a_machine_goes_on_once_that_has_restarted_with_its_host() -> None:
     fleet, order, restart = restarted_by_its_owner()
     reports.step_done(fleet.draft, AttemptId(order.id, "host/work", 1))
     fleet.advance(order.id)
@@ -795,7 +795,7 @@ def test_what_waits_for_a_machine_goes_on_once_it_has_restarted_with_its_host() 
     assert fleet.advance(restart.id).state is OrderState.STARTED
 
 
-def test_what_waits_for_a_machine_goes_on_once_the_work_on_its_host_is_given_up() -> None:
+def test_an_order_that_waits_for_a_machine_goes_on_once_the_host_work_is_abandoned() -> None:
     fleet, order, restart = restarted_by_its_owner()
     interventions.abandon(fleet.draft, order.id, by="ann")
     reports.step_cancelled(fleet.draft, AttemptId(order.id, "host/work", 1))
@@ -804,7 +804,7 @@ def test_what_waits_for_a_machine_goes_on_once_the_work_on_its_host_is_given_up(
     assert fleet.advance(restart.id).state is OrderState.STARTED
 
 
-def test_a_host_that_is_restored_meanwhile_is_let_be() -> None:
+def test_a_host_that_is_restored_during_the_work_is_not_changed_again() -> None:
     fleet, order = evacuated(machine("a-0"))
     host = fleet.draft.hosts[HOST]
     fleet.draft.put_host(replace(host, state=HostState.DEGRADED))
@@ -812,7 +812,7 @@ def test_a_host_that_is_restored_meanwhile_is_let_be() -> None:
     assert (fleet.draft.hosts[HOST].state, fleet.draft.hosts[HOST].cordoned_for) == (HostState.DEGRADED, None)
 
 
-def test_an_emergency_has_no_slots_in_its_notice() -> None:
+def test_an_emergency_does_not_add_slot_times_to_its_notice() -> None:
     fleet = Fleet(*(machine(f"m{number}-0") for number in range(4)), hosts=OTHERS)
     order = fleet.service(emergency="fire", notice=MINUTE)
     assert {event.not_before - event.announced_at for event in fleet.events()} == {MINUTE}
@@ -820,16 +820,16 @@ def test_an_emergency_has_no_slots_in_its_notice() -> None:
     assert moving(fleet, order) == ["m0-0", "m1-0"]
 
 
-def test_nobody_begins_to_come_back_once_the_host_is_closed() -> None:
+def test_no_return_begins_to_a_closed_host() -> None:
     fleet, order = evacuated(machine("a-0"), returning=True)
     fleet.finish_host(order.id)
     fleet.maintain(action=Action.CORDON)
     fleet.pass_(10 * MINUTE)
     assert not fleet.running(order.id)
-    assert "host host-1: is cordoned: nobody comes back to it" in fleet.waits(order.id)
+    assert "host host-1: is cordoned: no machine returns to it" in fleet.waits(order.id)
 
 
-def test_a_machine_that_comes_back_waits_while_its_host_is_closed_meanwhile() -> None:
+def test_a_returning_machine_waits_while_its_host_is_closed() -> None:
     fleet, order = evacuated(*(machine(f"web-{number}") for number in range(3)), returning=True)
     fleet.finish_host(order.id)
     fleet.pass_(10 * MINUTE)
@@ -837,10 +837,10 @@ def test_a_machine_that_comes_back_waits_while_its_host_is_closed_meanwhile() ->
     fleet.maintain(action=Action.CORDON)
     fleet.finish(order.id)
     assert moving(fleet, order) == []
-    assert fleet.waits(order.id) == ["host host-1: is cordoned: nobody comes back to it"]
+    assert fleet.waits(order.id) == ["host host-1: is cordoned: no machine returns to it"]
 
 
-def test_what_has_moved_already_takes_no_slot() -> None:
+def test_a_moved_machine_needs_no_slot() -> None:
     fleet = Fleet(*(machine(f"web-{number}") for number in range(3)), hosts=OTHERS)
     order = fleet.service()
     fleet.pass_(10 * MINUTE)
@@ -851,7 +851,7 @@ def test_what_has_moved_already_takes_no_slot() -> None:
     assert late.not_before - fleet.now == 10 * MINUTE
 
 
-def test_windows_bind_moves_by_how_long_they_take() -> None:
+def test_windows_bind_moves_by_their_expected_time() -> None:
     night = Calendar(windows=(Window(days=frozenset(range(7)), start=time(22), length=10 * MINUTE),))
     with pytest.raises(Invalid, match="no window with room"):
         Fleet(*(machine(f"web-{number}") for number in range(9)), hosts=OTHERS, calendar=night).service()
@@ -874,7 +874,7 @@ def test_between_evacuation_and_work_a_host_stays_empty_until_its_window_opens()
     assert now(fleet, order).due_at is not None
 
 
-def test_a_machine_does_not_come_back_from_a_host_that_fails_meanwhile() -> None:
+def test_a_machine_does_not_return_from_a_host_that_has_failed() -> None:
     fleet, order = evacuated(live("a-0"), returning=True)
     fleet.finish_host(order.id)
     fleet.pass_(15 * MINUTE)
@@ -884,7 +884,7 @@ def test_a_machine_does_not_come_back_from_a_host_that_fails_meanwhile() -> None
     assert [step.name for step in failed.steps] == ["a-0"]
 
 
-def test_nobody_comes_back_from_a_failed_host_before_that_is_fenced() -> None:
+def test_no_machine_returns_from_a_failed_host_before_it_is_fenced() -> None:
     fleet, order = evacuated(machine("b-0"), machine("c-0"), returning=True)
     fleet.finish_host(order.id)
     fleet.maintain(f"{fleet.machine('b-0').host}", Action.FAIL)
@@ -892,7 +892,7 @@ def test_nobody_comes_back_from_a_failed_host_before_that_is_fenced() -> None:
     assert "b-0" not in moving(fleet, order)
 
 
-def test_nobody_comes_back_from_a_host_that_is_lost() -> None:
+def test_no_machine_returns_from_a_lost_host() -> None:
     fleet, order = evacuated(machine("b-0"), returning=True)
     fleet.finish_host(order.id)
     host = fleet.draft.hosts[HostName(f"{fleet.machine('b-0').host}")]
@@ -904,7 +904,7 @@ def test_nobody_comes_back_from_a_host_that_is_lost() -> None:
     assert moving(fleet, order) == ["b-0"]
 
 
-def test_an_approved_event_without_a_slot_is_looked_at_when_its_time_has_come() -> None:
+def test_an_approved_event_without_a_slot_is_due_at_its_not_before() -> None:
     fleet = Fleet(*(machine(f"{group}-0") for group in "abc"), hosts=["host-2"])
     order = fleet.service()
     for event in fleet.events(order.id):
@@ -915,7 +915,7 @@ def test_an_approved_event_without_a_slot_is_looked_at_when_its_time_has_come() 
     assert due_at <= waits.not_before
 
 
-def test_what_an_abandoned_order_has_only_announced_leaves_at_once() -> None:
+def test_unstarted_events_of_an_abandoned_order_end_at_once() -> None:
     fleet = Fleet(*(machine(f"{group}-0") for group in "abc"), hosts=["host-2"])
     order = fleet.service()
     for event in fleet.events(order.id):
@@ -925,7 +925,7 @@ def test_what_an_abandoned_order_has_only_announced_leaves_at_once() -> None:
     assert len(fleet.events(order.id)) == len(moving(fleet, order)) == 2
 
 
-def test_a_machine_whose_eviction_is_cancelled_is_moved_back_after_all() -> None:
+def test_a_machine_whose_eviction_is_cancelled_returns() -> None:
     fleet, order = evacuated(machine("a-0"), machine("b-0", priority=Priority.SPOT), returning=True)
     fleet.finish_host(order.id)
     leaving = fleet.order("b-0", Action.EVICT)

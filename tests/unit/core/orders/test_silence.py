@@ -1,4 +1,4 @@
-"""What of the silence of those who work outside counts after a start of the service."""
+"""The silence of external programs across a start of the server."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ LIMIT = 10 * MINUTE
 
 
 def counted(*, heard: timedelta | None, away: timedelta, absence: timedelta | None = None) -> timedelta:
-    """Return what counts where a server ran until noon; spans are before noon, but how long it was away."""
+    """Return the silence that counts if a server ran until noon. Spans count back from noon, but `away`."""
     gone = () if absence is None else (Absence(since=NOON - 60 * MINUTE, until=NOON - absence),)
     presence = Presence(until=NOON, absences=gone)
     return silence_before_start(LIMIT, None if heard is None else NOON - heard, presence, now=NOON + away)
@@ -26,34 +26,34 @@ def counted(*, heard: timedelta | None, away: timedelta, absence: timedelta | No
         (4 * MINUTE, 4 * MINUTE),
         (9 * MINUTE, 9 * MINUTE),
         (9 * MINUTE + SECOND, 9 * MINUTE),  # a minute is always left
-        (-2 * SECOND, timedelta()),  # that the server ran is saved now and then only
+        (-2 * SECOND, timedelta()),  # the server saves its presence only from time to time
     ],
 )
-def test_after_a_brief_restart_the_count_goes_on(heard: timedelta, counts: timedelta) -> None:
+def test_after_a_brief_restart_silence_keeps_counting(heard: timedelta, counts: timedelta) -> None:
     assert counted(heard=heard, away=30 * SECOND) == counts
 
 
 @pytest.mark.parametrize("away", [61 * SECOND, timedelta(days=1), -SECOND])
-def test_after_an_outage_or_with_a_clock_that_was_set_back_it_begins_anew(away: timedelta) -> None:
+def test_after_an_outage_or_a_clock_change_silence_counts_from_zero(away: timedelta) -> None:
     assert counted(heard=9 * MINUTE, away=away) == timedelta()
 
 
-def test_it_began_anew_with_the_end_of_the_last_absence() -> None:
+def test_silence_counts_from_the_end_of_the_last_absence() -> None:
     assert counted(heard=9 * MINUTE, away=SECOND, absence=2 * MINUTE) == 2 * MINUTE
     assert counted(heard=2 * MINUTE, away=SECOND, absence=9 * MINUTE) == 2 * MINUTE
 
 
-def test_a_brief_absence_does_not_begin_it_again() -> None:
+def test_a_brief_absence_does_not_reset_silence() -> None:
     brief = Absence(since=NOON - 2 * MINUTE, until=NOON - 90 * SECOND)
     presence = Presence(until=NOON, absences=(brief,))
     assert silence_before_start(LIMIT, NOON - 5 * MINUTE, presence, now=NOON + SECOND) == 5 * MINUTE
 
 
-def test_what_is_not_known_does_not_count() -> None:
+def test_unknown_times_do_not_count_as_silence() -> None:
     assert counted(heard=None, away=SECOND) == timedelta()
     assert silence_before_start(LIMIT, NOON, None, now=NOON + SECOND) == timedelta()
 
 
-def test_a_limit_of_less_than_a_minute_begins_anew() -> None:
+def test_a_limit_under_a_minute_resets_silence() -> None:
     presence = Presence(until=NOON)
     assert silence_before_start(30 * SECOND, NOON - 20 * SECOND, presence, now=NOON + SECOND) == timedelta()

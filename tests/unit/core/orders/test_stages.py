@@ -1,4 +1,4 @@
-"""How an order is cut into stages: no stage has two update domains of one group (rules 3 and 5)."""
+"""Stages of an order: no stage has two update domains of one group (rules 3 and 5)."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Stage, Step
 from forewarn.core.orders import departures, stages
+from forewarn.core.orders.steps import all_finished
 from tests.unit.slices import HOUR, Fleet, machine
 
 
@@ -31,7 +32,7 @@ def test_two_update_domains_of_a_group_are_two_stages_the_lowest_first() -> None
     assert cut(machine("web-0", domain=4), machine("web-1", domain=2)) == [["web-1"], ["web-0"]]
 
 
-def test_groups_go_side_by_side_whatever_their_update_domains_are_called() -> None:
+def test_groups_share_stages_whatever_their_update_domains_are_called() -> None:
     both = cut(machine("web-0", domain=3), machine("db-0", domain=1), machine("db-1", domain=2))
     assert both == [["web-0", "db-0"], ["db-1"]]
 
@@ -51,7 +52,7 @@ def test_a_machine_fits_a_stage_of_its_own_update_domain_or_without_its_group() 
     ]
 
 
-def test_a_step_that_is_moot_keeps_no_other_update_domain_out() -> None:
+def test_a_moot_step_does_not_exclude_other_update_domains() -> None:
     (gone, comes) = steps(machine("web-0", domain=1), machine("web-1", domain=2))
     stage = Stage(state=StageState.ANNOUNCED, steps=(replace(gone, state=StepState.MOOT),))
     assert stages.fits(stage, comes, GroupPolicy())
@@ -62,7 +63,7 @@ def test_all_update_domains_of_a_gang_are_one_stage() -> None:
     assert cut(*machines, web=GroupPolicy(gang=True)) == [["web-0", "web-1", "db-0"], ["db-1"]]
 
 
-def test_as_many_freezes_as_a_group_lets_come_together_are_one_stage() -> None:
+def test_as_many_freezes_as_a_group_permits_form_one_stage() -> None:
     machines = (machine("web-0"), machine("web-1", domain=1))
     two, one = GroupPolicy(freezes_at_once=2), GroupPolicy(freezes_at_once=1)
     assert cut(*machines, work=Work.FREEZE, web=two) == [["web-0", "web-1"]]
@@ -70,15 +71,15 @@ def test_as_many_freezes_as_a_group_lets_come_together_are_one_stage() -> None:
     assert cut(*machines, work=Work.REBOOT, web=two) == [["web-0"], ["web-1"]]
 
 
-def test_a_machine_fits_a_stage_of_its_gang_or_of_few_enough_freezes() -> None:
+def test_a_machine_fits_a_stage_of_its_gang_or_of_permitted_freezes() -> None:
     stage = Stage(state=StageState.ANNOUNCED, steps=steps(machine("web-0")))
     step = stages.step_of(machine("web-1", domain=1), Work.FREEZE)
     fit = [GroupPolicy(gang=True), GroupPolicy(freezes_at_once=2), GroupPolicy(freezes_at_once=1)]
     assert [stages.fits(stage, step, policy) for policy in fit] == [True, True, False]
 
 
-def test_a_machine_that_comes_back_after_its_step_failed_is_another_attempt() -> None:
-    """Rule 8: no two attempts have the same name."""
+def test_a_machine_that_returns_after_a_failed_step_gets_the_next_attempt() -> None:
+    """Rule 8: attempt ids are unique."""
     fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
     order = fleet.maintain()
     fleet.pass_(HOUR / 4)
@@ -92,20 +93,20 @@ def test_a_machine_that_comes_back_after_its_step_failed_is_another_attempt() ->
     assert (back.name, back.attempt) == ("web-0", 2)
 
 
-def test_a_machine_that_comes_to_the_host_is_in_a_stage_to_come() -> None:
+def test_a_machine_that_arrives_is_planned_in_a_later_stage() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     fleet.draft.put_machine(machine("web-1", domain=1))
     assert list(map(names, stages.replan(fleet.draft, order).stages)) == [["web-0"], ["web-1"]]
 
 
-def test_a_machine_that_was_handled_is_not_planned_again() -> None:
+def test_a_handled_machine_is_not_planned_again() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     order = fleet.maintain()
     assert stages.replan(fleet.draft, order) == order
 
 
-def test_a_machine_whose_step_is_moot_is_planned_again_if_it_is_on_the_host() -> None:
+def test_a_machine_with_a_moot_step_is_planned_again_if_it_is_on_the_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = fleet.maintain()
     moot = replace(order.stages[0].steps[1], state=StepState.MOOT)
@@ -128,8 +129,8 @@ def test_only_announced_and_started_stages_are_active() -> None:
         )
 
 
-def test_only_what_is_done_or_moot_is_settled() -> None:
+def test_only_done_and_moot_steps_are_finished() -> None:
     (step,) = steps(machine("web-0"))
-    settled = {state for state in StepState if stages.settled([replace(step, state=state)])}
+    settled = {state for state in StepState if all_finished([replace(step, state=state)])}
     assert settled == {StepState.DONE, StepState.MOOT}
-    assert stages.settled([])
+    assert all_finished([])

@@ -21,7 +21,7 @@ from tests.unit.slices import HOUR, MINUTE, NOON, Fleet, machine
 
 
 def started(fleet: Fleet, work: Work = Work.REBOOT) -> Order:
-    """Maintenance of host-1 whose NotBefore has just passed."""
+    """Advance maintenance of host-1 to its NotBefore."""
     order = fleet.maintain(work=work)
     fleet.pass_(HOUR / 4)
     return fleet.draft.orders[order.id]
@@ -39,7 +39,7 @@ def placed(found: Machine) -> tuple[MachineState, HostName | None, HostName | No
         (Work.REDEPLOY, MachineState.MOVING),
     ],
 )
-def test_a_machine_shows_what_it_goes_through(work: Work, during: MachineState) -> None:
+def test_a_step_changes_the_state_of_its_machine(work: Work, during: MachineState) -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     started(fleet, work)
     assert fleet.machine("web-0").state is during
@@ -68,14 +68,14 @@ def test_an_evicted_machine_is_stopped_on_no_host() -> None:
     assert placed(fleet.machine("web-0")) == (MachineState.STOPPED, None, None)
 
 
-def test_a_stopped_machine_is_started_on_a_host_that_has_room() -> None:
+def test_a_stopped_machine_starts_on_a_host_with_room() -> None:
     fleet = Fleet(machine("web-0", "host-1", state=MachineState.STOPPED), hosts=["host-2"])
     order = fleet.order("web-0", Action.START)
     fleet.finish(order.id)
     assert placed(fleet.machine("web-0")) == (MachineState.RUNNING, "host-2", None)
 
 
-def test_without_a_sound_host_a_move_fails_at_once_and_says_what_helps() -> None:
+def test_without_a_sound_host_a_move_fails_at_once_and_names_a_remedy() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet, Work.REDEPLOY)
     (step,) = order.steps
@@ -93,7 +93,7 @@ def test_an_external_driver_chooses_the_host_itself() -> None:
     assert (step.target, fleet.machine("web-0").bound_for) == (None, None)
 
 
-def test_a_machine_of_a_failed_host_is_down_and_may_come_back_there_once_it_is_restored() -> None:
+def test_a_machine_of_a_failed_host_is_down_and_may_return_once_that_is_restored() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain(action=Action.FAIL, fenced="its plug is pulled")
     assert order.steps[0].state is StepState.FAILED
@@ -104,13 +104,13 @@ def test_a_machine_of_a_failed_host_is_down_and_may_come_back_there_once_it_is_r
     assert (begun.state, begun.target) == (StepState.RUNNING, "host-1")
 
 
-def test_a_step_is_asked_after_at_once_and_keeps_when_it_was_begun() -> None:
+def test_a_step_is_checked_at_once_and_keeps_its_start_time() -> None:
     fleet = Fleet(machine("web-0"))
     (step,) = started(fleet).steps
     assert (step.begun_at, step.look_at, step.attempt) == (NOON + HOUR / 4, NOON + HOUR / 4, 1)
 
 
-def test_what_is_done_or_failed_is_not_asked_after_any_more() -> None:
+def test_a_finished_step_is_not_checked() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0"))
     order = fleet.maintain()
     fleet.pass_(HOUR / 4)
@@ -121,14 +121,14 @@ def test_what_is_done_or_failed_is_not_asked_after_any_more() -> None:
     assert failed.why == "it burns"
 
 
-def test_a_failed_move_is_bound_for_nowhere() -> None:
+def test_a_failed_move_has_no_target() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     order = started(fleet, Work.REDEPLOY)
     fleet.fail(order.id)
     assert placed(fleet.machine("web-0")) == (MachineState.MOVING, "host-1", None)
 
 
-def test_an_abandoned_step_is_moot_and_its_machine_is_taken_to_run() -> None:
+def test_an_abandoned_step_is_moot_and_its_machine_runs() -> None:
     fleet = Fleet(machine("web-0"))
     order = started(fleet)
     moot = steps.abandon(fleet.draft, order, order.steps[0], why="enough")
@@ -136,7 +136,7 @@ def test_an_abandoned_step_is_moot_and_its_machine_is_taken_to_run() -> None:
     assert fleet.machine("web-0").state is MachineState.RUNNING
 
 
-def test_an_abandoned_step_that_never_began_changes_no_machine() -> None:
+def test_an_abandoned_step_that_never_began_leaves_its_machine() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain()
     before = fleet.machine("web-0")
@@ -144,14 +144,14 @@ def test_an_abandoned_step_that_never_began_changes_no_machine() -> None:
     assert fleet.machine("web-0") is before
 
 
-def test_a_machine_whose_recovery_is_abandoned_is_down_on_no_host() -> None:
+def test_a_machine_whose_recovery_is_abandoned_is_stopped_without_a_host() -> None:
     fleet = Fleet(machine("web-0"))
     order = fleet.maintain(action=Action.FAIL)
     steps.abandon(fleet.draft, order, order.steps[0], why="enough")
     assert placed(fleet.machine("web-0")) == (MachineState.STOPPED, None, None)
 
 
-def test_a_machine_in_other_hands_is_not_changed_by_what_is_abandoned() -> None:
+def test_abandoning_a_step_does_not_change_a_machine_that_another_order_works_on() -> None:
     fleet = Fleet(machine("web-0"))
     failed = fleet.maintain(action=Action.FAIL, fenced="its plug is pulled")
     assert failed.steps[0].state is StepState.FAILED  # there is no other host
@@ -164,7 +164,7 @@ def test_a_machine_in_other_hands_is_not_changed_by_what_is_abandoned() -> None:
     assert fleet.machine("web-0") is before
 
 
-def test_another_order_that_works_on_a_machine_is_found() -> None:
+def test_another_order_with_a_running_step_is_found() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
     order = started(fleet)
     other = fleet.order("web-0", Action.FREEZE)
@@ -172,7 +172,7 @@ def test_another_order_that_works_on_a_machine_is_found() -> None:
     assert steps.running_elsewhere(fleet.draft, MachineId("web-0"), order) is None
 
 
-def test_every_step_leaves_records_of_its_beginning_and_end() -> None:
+def test_every_step_records_its_start_and_its_end() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
     order = started(fleet, Work.REDEPLOY)
     fleet.finish(order.id)
@@ -180,7 +180,7 @@ def test_every_step_leaves_records_of_its_beginning_and_end() -> None:
     assert fleet.history(Kind.STEP_DONE) == ["redeploy to host-2, simulated"] * 2
 
 
-def test_a_failed_host_takes_no_machine() -> None:
+def test_a_failed_host_is_not_a_target() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     fleet.maintain("host-2", Action.FAIL)
     assert fleet.draft.hosts[HostName("host-2")].state is HostState.FAILED

@@ -1,4 +1,4 @@
-"""Holds that stop what is under way."""
+"""Holds that stop work under way."""
 
 from dataclasses import replace
 
@@ -28,14 +28,14 @@ def fleet() -> Fleet:
 
 
 def begun(made: Fleet, **terms: object) -> Order:
-    """An order on the host whose machines are being worked on."""
+    """Start an order on the host."""
     order = made.maintain(work=Work.REBOOT, **terms)
     made.pass_(15 * MINUTE)
     assert made.running(order.id)
     return order
 
 
-def test_what_is_under_way_is_called_off_and_says_by_whom_and_why() -> None:
+def test_a_hold_abandons_running_work_with_its_name_and_reason() -> None:
     made = fleet()
     order = begun(made)
     assert interventions.stop(made.draft, order.id, EVERYWHERE)
@@ -52,7 +52,7 @@ def test_what_is_under_way_is_called_off_and_says_by_whom_and_why() -> None:
     assert made.events() == ()
 
 
-def test_what_can_no_longer_be_called_off_is_named_and_ends_as_it_does() -> None:
+def test_a_step_that_cannot_be_cancelled_is_named_and_runs_to_its_end() -> None:
     made = fleet()
     order = begun(made)
     interventions.stop(made.draft, order.id, EVERYWHERE)
@@ -67,7 +67,7 @@ def test_what_can_no_longer_be_called_off_is_named_and_ends_as_it_does() -> None
     assert made.draft.orders[order.id].why == "stopped by ops: wrong image"
 
 
-def test_those_who_work_outside_are_asked_to_stop() -> None:
+def test_external_programs_are_asked_to_stop() -> None:
     made = fleet()
     order = begun(made, driver=EXTERNAL)
     reports.heartbeat(made.draft, order.id, heard_at=made.now, policy=made.policy)
@@ -80,7 +80,7 @@ def test_those_who_work_outside_are_asked_to_stop() -> None:
     assert {each.too_late for each in StillRunningAnswer.of(stopped)} == {False}
 
 
-def test_what_a_driver_says_of_a_step_that_has_ended_changes_nothing() -> None:
+def test_an_answer_about_an_ended_step_changes_nothing() -> None:
     made = fleet()
     order = begun(made)
     made.finish(order.id)
@@ -89,14 +89,14 @@ def test_what_a_driver_says_of_a_step_that_has_ended_changes_nothing() -> None:
     assert made.draft.orders[order.id] == before
 
 
-def test_what_has_not_started_only_waits_for_the_hold() -> None:
+def test_an_order_that_has_not_started_only_waits_for_the_hold() -> None:
     made = fleet()
     order = made.maintain(work=Work.REBOOT)
     assert not interventions.stop(made.draft, order.id, EVERYWHERE)
     assert made.draft.orders[order.id].state is OrderState.ANNOUNCED
 
 
-def test_what_is_over_but_for_its_listed_events_is_not_stopped() -> None:
+def test_an_order_with_only_listed_events_is_not_stopped() -> None:
     made = fleet()
     order = begun(made)
     made.finish(order.id)
@@ -104,13 +104,13 @@ def test_what_is_over_but_for_its_listed_events_is_not_stopped() -> None:
     assert not interventions.stop(made.draft, order.id, EVERYWHERE)
 
 
-def test_machines_of_a_failed_host_are_brought_back_all_the_same() -> None:
+def test_recoveries_are_not_stopped() -> None:
     made = fleet()
     order = made.maintain(action=Action.FAIL)
     assert not interventions.stop(made.draft, order.id, EVERYWHERE)
 
 
-def test_what_is_being_abandoned_is_not_stopped_again() -> None:
+def test_an_order_that_is_being_abandoned_is_not_stopped_again() -> None:
     made = fleet()
     order = begun(made)
     assert interventions.stop(made.draft, order.id, EVERYWHERE)
@@ -126,7 +126,7 @@ def test_what_is_being_abandoned_is_not_stopped_again() -> None:
         (replace(EVERYWHERE, project=ProjectName("other")), False),
     ],
 )
-def test_only_what_the_hold_reaches_is_stopped(hold: Hold, reached: bool) -> None:
+def test_only_orders_in_the_scope_of_a_hold_are_stopped(hold: Hold, reached: bool) -> None:
     made = fleet()
     order = begun(made)
     assert interventions.stop(made.draft, order.id, hold) is reached

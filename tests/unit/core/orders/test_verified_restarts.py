@@ -1,4 +1,4 @@
-"""Machines that stay on a host that is worked on: their driver verifies afterwards that they run."""
+"""Machines that stay on a host during work: their driver verifies afterwards that they run."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ VERIFYING = Policy(
 
 
 def begun(driver: str = "libvirt", **terms: object) -> tuple[Fleet, Order]:
-    """A host that is being worked on, with a machine that stays."""
+    """Start work on a host with a machine that stays."""
     fleet = Fleet(machine("web-0"), policy=VERIFYING)
     order = fleet.service(mode=ServiceMode.IN_PLACE, driver=driver, **terms)
     fleet.pass_(15 * MINUTE)
@@ -39,7 +39,7 @@ def state(fleet: Fleet, order: Order) -> StepState:
     return now(fleet, order).steps[0].state
 
 
-def test_a_machine_that_stayed_is_verified_once_the_work_on_its_host_is_done() -> None:
+def test_a_machine_that_stayed_is_verified_after_the_work_on_its_host() -> None:
     fleet, order = begun()
     assert driven(fleet, order) == ["work"]
     fleet.finish_host(order.id)
@@ -54,14 +54,14 @@ def test_a_machine_that_stayed_is_verified_once_the_work_on_its_host_is_done() -
     assert now(fleet, order).state is OrderState.DONE
 
 
-def test_a_driver_that_verifies_nothing_is_not_asked() -> None:
+def test_a_driver_without_verification_is_not_asked() -> None:
     for driver in ("simulated", "command", EXTERNAL):
         fleet, order = begun(driver, host_driver="simulated")
         fleet.finish_host(order.id)
         assert (driven(fleet, order), state(fleet, order)) == ([], StepState.DONE)
 
 
-def test_a_machine_that_does_not_run_fails_its_order_and_is_tried_again() -> None:
+def test_a_machine_that_does_not_run_fails_its_order_and_can_be_retried() -> None:
     fleet, order = worked_on()
     fleet.fail(order.id, why="it is off, and cannot be started: no such disk")
     failed = now(fleet, order)
@@ -78,7 +78,7 @@ def test_a_machine_that_does_not_run_fails_its_order_and_is_tried_again() -> Non
     assert len(fleet.history(Kind.STEP_BEGUN)) == 3  # twice the machine, once the work
 
 
-def test_nothing_is_verified_of_an_order_that_is_given_up_before_the_work_is_done() -> None:
+def test_an_order_that_is_abandoned_before_the_work_is_done_verifies_nothing() -> None:
     fleet, order = begun()
     interventions.abandon(fleet.draft, order.id, by="olga")
     reports.step_cancelled(fleet.draft, AttemptId(order.id, "host/work", 1))
@@ -86,7 +86,7 @@ def test_nothing_is_verified_of_an_order_that_is_given_up_before_the_work_is_don
     assert (driven(fleet, order), state(fleet, order)) == ([], StepState.MOOT)
 
 
-def test_a_verification_is_called_off_with_its_order() -> None:
+def test_abandoning_an_order_cancels_its_verification() -> None:
     fleet, order = worked_on()
     interventions.abandon(fleet.draft, order.id, by="olga")
     assert driven(fleet, order) == ["web-0"]
@@ -94,7 +94,7 @@ def test_a_verification_is_called_off_with_its_order() -> None:
     assert fleet.advance(order.id).why == "abandoned by olga"
 
 
-def test_a_machine_that_waits_for_another_order_is_verified_as_well() -> None:
+def test_a_machine_that_waits_for_another_order_is_verified_too() -> None:
     fleet, order = begun()
     (stage,) = now(fleet, order).stages
     waiting = replace(stage.steps[0], state=StepState.WAITING)

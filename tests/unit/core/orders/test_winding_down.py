@@ -1,4 +1,4 @@
-"""Orders of an aborted rollout: what has started ends, nothing else begins, nothing is announced."""
+"""Orders of an aborted rollout: started work ends, and nothing else is announced or begun."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def staying(name: str, **more: object) -> Machine:
 
 
 def serviced(*machines: Machine, policy: Policy | None = None, **terms: object) -> tuple[Fleet, Order]:
-    """Announce work on a host, as a rollout does."""
+    """Announce work on a host as a rollout does."""
     fleet = Fleet(*machines, hosts=OTHERS, policy=policy)
     order = fleet.service(rollout="R", **terms)  # type: ignore[arg-type]
     if policy is not None:
@@ -84,14 +84,14 @@ def fails(fleet: Fleet, order: Order, task: HostTask, why: str) -> None:
 
 
 def leaving() -> tuple[Fleet, Order]:
-    """Three machines of one event leave two at a time; another group is announced."""
+    """Evacuate three machines of one event, two at a time, and announce another group."""
     fleet, order = serviced(*(machine(f"web-{number}") for number in range(3)), machine("zoo-0"))
     web, _ = fleet.events()
     fleet.approve(web)
     return fleet, order
 
 
-def test_moves_that_run_end_and_all_others_are_called_off() -> None:
+def test_running_moves_end_and_the_others_are_cancelled() -> None:
     fleet, order = leaving()
     aborted(fleet, order)
     moot, runs = StepState.MOOT, StepState.RUNNING
@@ -99,11 +99,11 @@ def test_moves_that_run_end_and_all_others_are_called_off() -> None:
     (event,) = fleet.events()
     assert [each.name for each in event.resources] == ["web-0", "web-1"]
     assert event.status is EventStatus.STARTED
-    assert fleet.waits(order.id) == [f"order {order.id}: ends once what has started is over: {WHY}"]
+    assert fleet.waits(order.id) == [f"order {order.id}: ends after all work that has started: {WHY}"]
     assert host_state(fleet) is HostState.CORDONED
 
 
-def test_once_they_have_moved_they_stay_there_and_the_host_is_given_back() -> None:
+def test_moved_machines_stay_and_the_host_is_uncordoned() -> None:
     fleet, order = leaving()
     aborted(fleet, order)
     fleet.finish(order.id)
@@ -120,7 +120,7 @@ def test_once_they_have_moved_they_stay_there_and_the_host_is_given_back() -> No
     assert fleet.history(Kind.ORDER_CANCELLED)[-1].startswith(WHY)
 
 
-def test_of_many_machines_that_have_moved_the_first_are_named() -> None:
+def test_of_many_moved_machines_the_first_are_named() -> None:
     fleet, order = serviced(*(machine(f"web-{number:02}") for number in range(12)))
     fleet.draft.put_host(replace(fleet.draft.hosts[HOST], at_once=12))
     fleet.approve(fleet.events()[0], by="web-00")
@@ -130,7 +130,7 @@ def test_of_many_machines_that_have_moved_the_first_are_named() -> None:
     assert unmarked(fleet.advance(order.id).why).endswith("web-09 on host-3 and 2 more")
 
 
-def test_a_move_that_fails_waits_for_a_person_and_is_not_tried_again_by_itself() -> None:
+def test_a_failed_move_waits_for_a_person_and_is_not_retried() -> None:
     fleet, order = serviced(live("a-0"))
     fleet.approve(fleet.events()[0], by="a-0")
     aborted(fleet, order)
@@ -145,7 +145,7 @@ def test_a_move_that_fails_waits_for_a_person_and_is_not_tried_again_by_itself()
     assert outcome(fleet, order)[0] is OrderState.CANCELLED
 
 
-def test_a_move_that_waits_to_be_tried_again_is_called_off_and_its_machine_runs() -> None:
+def test_a_move_that_waits_for_a_retry_is_cancelled_and_its_machine_runs() -> None:
     fleet, order = serviced(*(machine(f"a-{number}") for number in range(3)))
     fleet.approve(fleet.events()[0], by="a-0")
     first, _ = fleet.running(order.id)
@@ -160,7 +160,7 @@ def test_a_move_that_waits_to_be_tried_again_is_called_off_and_its_machine_runs(
     assert fleet.machine("a-0").state is MachineState.RUNNING
 
 
-def test_external_moves_are_called_off_unless_a_report_has_taken_them_up() -> None:
+def test_external_moves_are_cancelled_unless_they_were_taken_up() -> None:
     fleet, order = serviced(machine("a-0"), driver="external")
     fleet.approve(fleet.events()[0], by="a-0")
     assert steps(fleet, order) == {"a-0": StepState.RUNNING}
@@ -178,7 +178,7 @@ def test_external_moves_that_were_taken_up_go_on_after_an_abort() -> None:
 
 
 @pytest.mark.parametrize("taken_up", [False, True])
-def test_external_work_on_a_host_is_called_off_unless_a_report_has_taken_it_up(taken_up: bool) -> None:
+def test_external_work_on_a_host_is_cancelled_unless_it_was_taken_up(taken_up: bool) -> None:
     fleet, order = serviced(staying("a-0"), host_driver="external")
     fleet.approve(fleet.events()[0], by="a-0")
     assert work_of(fleet.draft.orders[order.id]) is StepState.RUNNING
@@ -195,7 +195,7 @@ def work_of(order: Order) -> StepState:
     return work.state
 
 
-def test_what_had_failed_before_still_waits_for_a_person() -> None:
+def test_earlier_failures_still_wait_for_a_person() -> None:
     fleet, order = serviced(machine("a-0"), machine("b-0"), driver="external")
     fleet.approve(fleet.events()[0], by="a-0")
     fleet.fail(order.id)
@@ -209,7 +209,7 @@ PRECHECKED = Policy(prechecking=frozenset({"libvirt"}))
 
 
 def answered(fleet: Fleet, order: Order, **refused: str) -> None:
-    """Have the driver agree to the moves that it is asked about, but for those of some machines."""
+    """Answer the questions to the driver: it agrees, except for some machines."""
     for step in fleet.draft.orders[order.id].steps:
         asked = step.precheck
         if asked is not None and asked.answered_at is None:
@@ -221,7 +221,7 @@ def answered(fleet: Fleet, order: Order, **refused: str) -> None:
 
 
 def refused_and_aborted(fleet: Fleet, order: Order) -> None:
-    """Have the driver refuse a redeploy, too; abort while another machine still moves."""
+    """Refuse a redeploy too, and abort while another machine still moves."""
     answered(fleet, order, b="no disk")
     answered(fleet, order, b="no disk")
     assert steps(fleet, order)["b-0"] is StepState.FAILED
@@ -234,9 +234,9 @@ def nothing_is_left_to_retry(fleet: Fleet, order: Order) -> None:
         interventions.retry(fleet.draft, order.id, by="ops", policy=PRECHECKED)
 
 
-def test_a_move_that_its_driver_refused_beforehand_is_called_off() -> None:
+def test_a_move_that_its_driver_refused_in_advance_is_cancelled() -> None:
     fleet, order = serviced(live("a-0"), live("b-0"), driver="libvirt", policy=PRECHECKED)
-    for _ in range(2):  # as many hosts as there are others
+    for _ in range(2):  # all other hosts
         answered(fleet, order, b="no disk")
     fleet.approve(fleet.events()[0], by="a-0")
     refused_and_aborted(fleet, order)
@@ -248,7 +248,7 @@ def test_a_move_that_its_driver_refused_beforehand_is_called_off() -> None:
     assert outcome(fleet, order)[0] is OrderState.CANCELLED
 
 
-def test_a_move_that_failed_and_cannot_go_in_another_way_is_called_off() -> None:
+def test_a_move_that_failed_in_every_way_is_cancelled() -> None:
     fleet, order = serviced(live("b-0"), driver="libvirt", policy=PRECHECKED)
     answered(fleet, order)
     fleet.approve(fleet.events()[0], by="b-0")
@@ -257,13 +257,13 @@ def test_a_move_that_failed_and_cannot_go_in_another_way_is_called_off() -> None
         answered(fleet, order)
     (step,) = fleet.draft.orders[order.id].steps
     assert (step.work, step.begun_at is None) == (Work.REDEPLOY, False)
-    fleet.pass_(2 * MINUTE)  # the event of the live move leaves
+    fleet.pass_(2 * MINUTE)  # the event of the live move ends
     refused_and_aborted(fleet, order)
     nothing_is_left_to_retry(fleet, order)
     assert outcome(fleet, order)[0] is OrderState.CANCELLED
 
 
-def test_what_a_pause_has_withdrawn_is_not_announced_again() -> None:
+def test_a_stage_withdrawn_by_a_pause_is_not_announced_again() -> None:
     fleet, order = leaving()
     lifecycle.pause(fleet.draft, order.id, why="lunch")
     fleet.advance(order.id)
@@ -274,7 +274,7 @@ def test_what_a_pause_has_withdrawn_is_not_announced_again() -> None:
     assert len(fleet.history(Kind.EVENT_SCHEDULED)) == 2
 
 
-def test_a_machine_that_comes_later_is_not_told_of_anything() -> None:
+def test_a_machine_that_arrives_later_is_not_announced() -> None:
     fleet, order = leaving()
     aborted(fleet, order)
     fleet.draft.put_machine(machine("late-0"))
@@ -286,7 +286,7 @@ def test_a_machine_that_comes_later_is_not_told_of_anything() -> None:
 # The host itself
 
 
-def test_a_host_that_is_empty_but_not_worked_on_is_given_back() -> None:
+def test_an_evacuated_host_without_work_is_uncordoned() -> None:
     fleet, order = serviced(machine("web-0"), staying("web-1", domain=1))
     fleet.approve(fleet.events()[0])
     fleet.finish(order.id)
@@ -297,7 +297,7 @@ def test_a_host_that_is_empty_but_not_worked_on_is_given_back() -> None:
     assert (steps(fleet, order)["web-1"], host_state(fleet)) == (StepState.MOOT, HostState.OK)
 
 
-def test_work_that_is_announced_is_called_off() -> None:
+def test_announced_work_is_cancelled() -> None:
     fleet, order = serviced(machine("a-0"), staying("b-0"))
     fleet.approve(fleet.events()[0], by="a-0")
     fleet.finish(order.id)
@@ -307,7 +307,7 @@ def test_work_that_is_announced_is_called_off() -> None:
     assert fleet.history(Kind.EVENT_CANCELLED) == [WHY]
 
 
-def test_the_hook_lets_the_host_go_once_nothing_moves_any_more() -> None:
+def test_the_hook_uncordons_the_host_once_no_move_runs() -> None:
     fleet, order = serviced(machine("a-0"), machine("b-0"), policy=HOOKS)
     fleet.approve(fleet.events()[0], by="a-0")
     aborted(fleet, order)
@@ -323,7 +323,7 @@ def test_the_hook_lets_the_host_go_once_nothing_moves_any_more() -> None:
     assert list(on_host(fleet, order).values()) == [done, moot, moot, moot, moot, done]
 
 
-def test_work_that_has_begun_ends_and_the_host_is_given_back_once_it_is_well() -> None:
+def test_work_that_has_begun_ends_and_the_healthy_host_is_uncordoned() -> None:
     fleet, order = serviced(machine("a-0"), policy=HOOKS, returning=True)
     fleet.approve(fleet.events()[0], by="a-0")
     fleet.finish(order.id)
@@ -340,14 +340,14 @@ def test_work_that_has_begun_ends_and_the_host_is_given_back_once_it_is_well() -
 
 
 def made_ready() -> tuple[Fleet, Order]:
-    """A host whose `before` hook runs, with a machine that is to restart with it."""
+    """Start the `before` hook of a host with a machine that will restart with it."""
     fleet, order = serviced(staying("a-0"), policy=HOOKS)
     fleet.approve(fleet.events()[0], by="a-0")
     assert fleet.machine("a-0").state is MachineState.RESTARTING
     return fleet, order
 
 
-def test_work_never_begins_after_the_hook_before_it_and_the_hook_after_it_follows() -> None:
+def test_the_hook_before_the_work_is_followed_only_by_the_hook_after_it() -> None:
     fleet, order = made_ready()
     aborted(fleet, order)
     assert (fleet.machine("a-0").state, fleet.events()) == (MachineState.RUNNING, ())
@@ -359,7 +359,7 @@ def test_work_never_begins_after_the_hook_before_it_and_the_hook_after_it_follow
 
 
 @pytest.mark.parametrize("retried", [True, False])
-def test_a_hook_that_had_failed_before_the_work_waits_for_a_person(retried: bool) -> None:
+def test_a_hook_that_failed_before_the_work_waits_for_a_person(retried: bool) -> None:
     fleet, order = made_ready()
     fails(fleet, order, HostTask.BEFORE, "no route")
     assert aborted(fleet, order).state is OrderState.FAILED
@@ -370,10 +370,10 @@ def test_a_hook_that_had_failed_before_the_work_waits_for_a_person(retried: bool
         assert outcome(fleet, order)[0] is OrderState.CANCELLED
     else:
         interventions.abandon(fleet.draft, order.id, by="ops")
-        assert "stays cordoned, for the work on it was begun and is not finished" in outcome(fleet, order)[1]
+        assert "stays cordoned: the work on it has begun and is not finished" in outcome(fleet, order)[1]
 
 
-def test_machines_do_not_come_back_to_a_host_that_is_done() -> None:
+def test_machines_do_not_return_to_a_finished_host() -> None:
     fleet, order = serviced(machine("a-0"), machine("b-0"), returning=True)
     for event in fleet.events():
         fleet.approve(event, by=event.resources[0].name)
@@ -393,7 +393,7 @@ def test_machines_do_not_come_back_to_a_host_that_is_done() -> None:
     assert why == f"{WHY}; machines that have moved stay there: b-0 on host-3"
 
 
-# Machines that are treated where they are
+# Machines that are treated in place
 
 
 def two_stages() -> tuple[Fleet, Order]:
@@ -403,7 +403,7 @@ def two_stages() -> tuple[Fleet, Order]:
     return fleet, order
 
 
-def test_the_stage_that_has_started_ends_and_the_next_is_never_announced() -> None:
+def test_the_started_stage_ends_and_the_next_is_never_announced() -> None:
     fleet, order = two_stages()
     aborted(fleet, order)
     assert steps(fleet, order) == {"web-0": StepState.RUNNING, "web-1": StepState.MOOT}
@@ -414,7 +414,7 @@ def test_the_stage_that_has_started_ends_and_the_next_is_never_announced() -> No
     assert len(fleet.history(Kind.EVENT_SCHEDULED)) == 1
 
 
-def test_an_order_of_which_everything_had_started_is_done() -> None:
+def test_an_order_whose_work_had_all_started_is_done() -> None:
     fleet = Fleet(machine("web-0"), hosts=OTHERS, policy=Policy(hooks=frozenset({HostTask.HEALTH})))
     order = fleet.maintain(rollout="R")
     fleet.approve(fleet.events()[0])
@@ -425,7 +425,7 @@ def test_an_order_of_which_everything_had_started_is_done() -> None:
     assert outcome(fleet, order) == (OrderState.DONE, WHY)
 
 
-def test_a_check_finds_what_begins_all_the_same() -> None:
+def test_the_checker_finds_work_that_begins_nevertheless() -> None:
     fleet, order = leaving()
     aborted(fleet, order)
     fleet.turn()
@@ -439,16 +439,16 @@ def test_a_check_finds_what_begins_all_the_same() -> None:
     other = replace(event, id=EventId("FF"))
     after = replace(before, orders={known.id: more}, events={**before.events, other.id: other})
     found = [each for each in violations(change(before, after, fleet)) if each.startswith("nothing_begins")]
-    rule = "nothing_begins_that_winds_down: "
+    rule = "nothing_begins_in_an_order_that_winds_down: "
     assert found == [
-        f"{rule}FF was announced for {known.id}, which winds down",
-        f"{rule}evacuate of web-2 of {known.id} began, which winds down",
-        f"{rule}evacuate of zoo-0 of {known.id} began, which winds down",
-        f"{rule}work of the host of {known.id} began, which winds down",
+        f"{rule}FF was announced for {known.id}, which is winding down",
+        f"{rule}evacuate of web-2 of {known.id} began, which is winding down",
+        f"{rule}evacuate of zoo-0 of {known.id} began, which is winding down",
+        f"{rule}work of the host of {known.id} began, which is winding down",
     ]
 
 
-def test_looking_again_changes_nothing() -> None:
+def test_advancing_again_changes_nothing() -> None:
     fleet, order = leaving()
     again = aborted(fleet, order)
     assert fleet.advance(order.id) == again

@@ -1,4 +1,4 @@
-"""What a rollout foresees of work on hosts themselves."""
+"""The stages that a rollout plans for work on hosts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -51,21 +51,21 @@ def servicing(ground: HostSurvey, **terms: Any) -> Rollout:
 
 
 def spans(ground: HostSurvey, **terms: Any) -> list[tuple[timedelta, timedelta]]:
-    """The notice of each stage on host-1, and how long it lasts."""
+    """Return the notice and the duration of each stage on host-1."""
     stages = foreseen(servicing(ground, **terms), host(1), ground, POLICY)
     return [(stage.notice, stage.lasting) for stage in stages]
 
 
-def test_who_can_leaves_and_the_others_restart_with_their_host() -> None:
+def test_machines_that_can_leave_do_and_the_others_restart_with_their_host() -> None:
     shares = (share(Mobility.LIVE), share(Mobility.COLD, group="db"), share(Mobility.NONE, group="own"))
     ground = survey(Footprint.of(shares))
-    # Two move at once; who is moved live is told as early as who restarts.
+    # Two machines move at once. A live move has the same notice as a restart.
     assert spans(ground) == [(15 * MINUTE, 4 * MINUTE), (15 * MINUTE, 5 * MINUTE)]
     assert spans(ground, returning=True)[2] == (15 * MINUTE, 4 * MINUTE)
     assert spans(ground, mode=ServiceMode.IN_PLACE) == [(15 * MINUTE, 5 * MINUTE)]
 
 
-def test_nobody_is_told_of_work_on_an_empty_host() -> None:
+def test_work_on_an_empty_host_notifies_no_guest() -> None:
     assert spans(survey(Footprint())) == [(timedelta(), 5 * MINUTE)]
     emptied = survey(Footprint.of([share(Mobility.COLD)]))
     assert spans(emptied) == [(10 * MINUTE, 4 * MINUTE), (timedelta(), 5 * MINUTE)]
@@ -76,7 +76,7 @@ def test_update_domains_of_a_group_leave_one_after_another() -> None:
     assert spans(ground)[:-1] == [(10 * MINUTE, 2 * MINUTE)] * 3
 
 
-def test_how_long_moves_take_follows_from_memory_and_how_many_go_at_once() -> None:
+def test_the_time_of_moves_follows_from_memory_and_slots() -> None:
     shares = [share(Mobility.COLD, group=f"g{i}", unsized=0, memory=32, largest=32) for i in range(4)]
     one = work_durations.LEAST_MOVE + 32 * work_durations.PER_GIB
     assert work_durations.shares_time(shares, 2) == 2 * one
@@ -92,7 +92,7 @@ def test_how_long_moves_take_follows_from_memory_and_how_many_go_at_once() -> No
     assert spans(outside, driver="libvirt")[0][1] == 2 * one
 
 
-def test_bare_metal_restarts_where_it_is() -> None:
+def test_bare_metal_restarts_in_place() -> None:
     metal = replace(
         survey(Footprint.of([share(Mobility.COLD)])),
         hosts={host(1): Host(name=host(1), bare_metal=True)},
@@ -100,12 +100,12 @@ def test_bare_metal_restarts_where_it_is() -> None:
     assert spans(metal) == [(15 * MINUTE, 5 * MINUTE)]
 
 
-def test_a_wave_ends_when_its_slowest_host_is_worked_on() -> None:
+def test_a_wave_ends_with_its_slowest_host() -> None:
     ground = survey(Footprint.of([share(Mobility.COLD)]), Footprint())
     assert ends_about(servicing(ground), ground.hosts, ground, now=NOW, policy=POLICY) == NOW + 19 * MINUTE
 
 
-def test_domains_that_would_restart_together_are_refused_and_waited_for() -> None:
+def test_domains_that_would_restart_together_are_refused_or_waited_for() -> None:
     ground = survey(Footprint.of([share(Mobility.NONE), share(Mobility.NONE, 1)]))
     candidates = Candidates(servicing(ground), ground, POLICY)
     with pytest.raises(Conflict, match=r"restart together. Move machines away, or say why"):
@@ -123,19 +123,19 @@ def test_a_lost_host_waits_for_a_person() -> None:
     assert wait.reason == "is lost: fail it, or wait for it"
 
 
-def test_a_host_that_cannot_be_reached_waits_until_it_can() -> None:
+def test_an_unreachable_host_waits_until_it_is_reachable() -> None:
     away = Host(name=host(1), unreachable_since=NOW)
     ground = replace(survey(Footprint()), hosts={host(1): away})
     (wait,) = Candidates(servicing(ground), ground, POLICY).why_not(host(1), now=NOW)
     assert (wait.reason, wait.stuck) == ("cannot be reached since 2026-01-05T12:00:00Z", False)
 
 
-def test_machines_of_one_domain_are_counted_together_however_they_leave() -> None:
+def test_machines_of_one_domain_are_counted_together_whatever_their_mobility() -> None:
     footprint = Footprint.of([share(Mobility.LIVE), share(Mobility.COLD, machines=2)])
     assert footprint.counts == {WEB: {0: 3}}
 
 
-def test_hosts_that_carry_alike_have_the_same_stages_and_others_their_own() -> None:
+def test_hosts_with_the_same_footprint_share_stages() -> None:
     ground = survey(
         *(carries(**{group: {0: 1}}) for group in ("web", "db", "slow", "mute")),
         carries(web={0: 1, 1: 1}),
@@ -156,14 +156,14 @@ def test_hosts_that_carry_alike_have_the_same_stages_and_others_their_own() -> N
     ]
 
 
-def test_an_action_is_named_as_it_was_asked_for() -> None:
+def test_an_action_keeps_the_name_of_the_request() -> None:
     ground = survey(Footprint())
     assert (servicing(ground).action, servicing(ground).ordered) == ("service", Action.SERVICE)
     assert (over(ground).action, over(ground).ordered) == ("freeze", Action.MAINTENANCE)
     assert [action.work for action in RolloutAction] == [Work.FREEZE, Work.REBOOT, Work.REDEPLOY, Work.HOST]
 
 
-def test_what_is_armed_later_waits_for_no_other_domain_yet() -> None:
+def test_work_that_is_armed_later_does_not_wait_for_another_domain() -> None:
     armed = {WEB: {1: ArmedDomain(events=1)}}
     ground = survey(Footprint.of([share(Mobility.COLD)]), armed=armed)
     assert Candidates(servicing(ground), ground, POLICY).why_not(host(1), now=NOW)
@@ -171,7 +171,7 @@ def test_what_is_armed_later_waits_for_no_other_domain_yet() -> None:
     assert not Candidates(servicing(early), early, POLICY).why_not(host(1), now=NOW)
 
 
-def test_what_is_armed_later_waits_for_a_budget_only_if_that_can_never_be_met() -> None:
+def test_work_that_is_armed_later_waits_only_for_a_budget_that_can_never_be_met() -> None:
     down = {MachineId("2"): MachineName("web-2")}
     ground = survey(Footprint.of([share(Mobility.COLD, machines=2)]), notices={WEB: timedelta(hours=1)})
     for members, reasons in [

@@ -1,4 +1,4 @@
-"""Update domains that follow the hosts make few waves, and spread every group."""
+"""Update domains that follow the hosts need few waves, and spread every group."""
 
 import random
 from collections import Counter
@@ -45,12 +45,12 @@ def test_machines_of_a_group_on_one_host_get_one_domain() -> None:
     after = domains(fitted(there, found), "web")
     assert [after[f"web-{2 * n}"] for n in range(3)] == [after[f"web-{2 * n + 1}"] for n in range(3)]
     assert set(after.values()) == {0, 1, 2}
-    # Each host is done in one stage instead of two, though in as many waves.
+    # Each host needs one stage instead of two; the number of waves is the same.
     assert (found.waves_before, found.waves_after) == (3, 3)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_fleet_at_random_has_as_many_waves_as_its_groups_have_domains_or_hardly_more(seed: int) -> None:
+def test_a_random_fleet_needs_hardly_more_waves_than_its_groups_have_domains(seed: int) -> None:
     there = at_random(seed)
     found = fit(there, GROUPS)
     assert found.waves_after <= 4 < found.waves_before
@@ -60,7 +60,7 @@ def test_a_fleet_at_random_has_as_many_waves_as_its_groups_have_domains_or_hardl
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_fitting_twice_changes_nothing_the_second_time(seed: int) -> None:
+def test_fitting_twice_changes_nothing(seed: int) -> None:
     there = at_random(seed)
     once = fitted(there, fit(there, GROUPS))
     again = fit(once, GROUPS)
@@ -75,7 +75,7 @@ def test_a_group_that_is_fitted_alone_follows_the_others() -> None:
     assert all(id_.startswith("web-") for id_ in found.domains)
 
 
-def test_hosts_that_carry_two_domains_of_another_group_are_waves_of_their_own() -> None:
+def test_hosts_with_two_domains_of_another_group_are_waves_of_their_own() -> None:
     divided = [machine(f"db-{n}", f"host-{n // 2}", domain=n % 2) for n in range(4)]
     stray = [machine(f"web-{n}", f"host-{n}", domain=n % 3) for n in range(6)]
     found = fit(divided + stray, GROUPS, only=WEB)
@@ -83,7 +83,7 @@ def test_hosts_that_carry_two_domains_of_another_group_are_waves_of_their_own() 
     assert not {id_ for id_ in found.domains if id_.startswith("db-")}
 
 
-def test_what_has_no_host_keeps_its_domain_and_what_is_stopped_makes_no_wave() -> None:
+def test_a_machine_without_a_host_keeps_its_domain_and_a_stopped_one_causes_no_wave() -> None:
     evicted = replace(machine("web-9", domain=2), host=None)
     stopped = machine("web-8", "host-1", domain=1, state=MachineState.STOPPED)
     found = fit([machine("web-0", "host-1"), stopped, evicted], GROUPS)
@@ -95,14 +95,14 @@ def test_a_fleet_without_groups_has_nothing_to_fit() -> None:
     assert fit([machine("alone", group="alone")], GROUPS) == FittedDomains(waves_before=1, waves_after=1)
 
 
-def test_as_few_machines_change_as_need_to() -> None:
+def test_as_few_machines_as_possible_change() -> None:
     there = [machine(f"web-{n}", f"host-{n}", domain=n % 3) for n in range(9)]
     there += [machine(f"db-{n}", f"host-{n}", domain=0 if n < 2 else n % 2) for n in range(9)]
     found = fit(there, GROUPS)
     assert len(found.domains) < 9
 
 
-def test_where_not_all_groups_can_be_spread_most_are() -> None:
+def test_if_not_all_groups_can_be_spread_most_are() -> None:
     pairs = list(combinations(range(6), 2))  # any two hosts have a group of their own
     names = {pair: f"g{pair[0]}{pair[1]}" for pair in pairs}
     there = [

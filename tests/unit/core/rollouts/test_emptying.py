@@ -1,4 +1,4 @@
-"""Which hosts of a plan can be emptied, and what stands in the way."""
+"""Hosts of a plan that can be evacuated, and the obstacles of the others."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,13 @@ from forewarn.core.model.constraints import Hold
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host, Room
 from forewarn.core.model.rollout import Rollout, RolloutTerms, Wave
-from forewarn.core.rollouts.emptying import CANNOT_LEAVE, EvacuationCheck, EvacuationInput, LeavingMachine, find_obstacles
+from forewarn.core.rollouts.emptying import (
+    CANNOT_LEAVE,
+    EvacuationCheck,
+    EvacuationInput,
+    LeavingMachine,
+    find_obstacles,
+)
 from tests.unit.core.model.test_rollout import NOW, host, over, survey
 
 ROOMY = Room()
@@ -24,15 +30,17 @@ def planned(*waves: tuple[int, ...], **terms: Any) -> Rollout:
     return replace(plan, work=Work.HOST, waves=hosts, terms=RolloutTerms(**terms))
 
 
-def reasons(plan: Rollout, *machines: LeavingMachine, holds: tuple[Hold, ...] = (), **rooms: Room) -> list[str]:
-    """What is said of machines, where `host_N` is the room of a host."""
+def reasons(
+    plan: Rollout, *machines: LeavingMachine, holds: tuple[Hold, ...] = (), **rooms: Room
+) -> list[str]:
+    """Return the obstacles of machines; `host_N` is the room of a host."""
     found = {host(int(name.removeprefix("host_"))): room for name, room in rooms.items()}
     ground = replace(survey(*(Footprint() for _ in plan.hosts)), holds=holds)
     hosts = find_obstacles(plan, ground, EvacuationInput(machines=machines, rooms=found))
     return [f"{each.machine}: {each.reason}" for one in hosts for each in one.obstacles]
 
 
-def test_a_host_whose_machines_all_find_room_can_be_emptied() -> None:
+def test_a_host_whose_machines_all_find_room_can_be_evacuated() -> None:
     plan = planned((1,), (2,))
     ground = survey(Footprint(), Footprint())
     around = EvacuationInput(machines=[leaver("web-0")], rooms={host(1): ROOMY, host(2): ROOMY})
@@ -43,7 +51,7 @@ def test_a_host_whose_machines_all_find_room_can_be_emptied() -> None:
     assert find_obstacles(plan, ground, around)[0].possible
 
 
-def test_machines_that_stay_are_in_the_way() -> None:
+def test_machines_that_cannot_leave_are_obstacles() -> None:
     pinned = leaver("pinned", mobility=Mobility.NONE)
     assert reasons(planned((1,)), pinned, host_2=ROOMY) == [f"pinned: {CANNOT_LEAVE}"]
     plan, metal = planned((1,)), Host(name=host(1), bare_metal=True)
@@ -52,7 +60,7 @@ def test_machines_that_stay_are_in_the_way() -> None:
     assert not found.possible
 
 
-def test_hosts_that_cannot_be_reached_are_no_room_and_are_named() -> None:
+def test_unreachable_hosts_are_no_targets_and_are_named() -> None:
     plan, away = planned((1,)), Room(unreachable_since=NOW, labels={"disk": "ssd"})
     machine, choosy = leaver("web-0"), leaver("web-1", labels={"disk": "nvme"})
     said = "web-0: finds no host with room for it; host-2 cannot be reached since 2026-01-05T12:00:00Z"
@@ -61,7 +69,7 @@ def test_hosts_that_cannot_be_reached_are_no_room_and_are_named() -> None:
     assert reasons(plan, choosy, host_2=away) == ["web-1: finds no host with room for it"]
 
 
-def test_hosts_of_one_wave_are_no_room_for_each_other() -> None:
+def test_hosts_of_one_wave_are_no_targets_for_each_other() -> None:
     machine = leaver("web-0")
     assert reasons(planned((1, 2)), machine, host_1=ROOMY, host_2=ROOMY) == [
         "web-0: finds no host with room for it"
@@ -69,7 +77,7 @@ def test_hosts_of_one_wave_are_no_room_for_each_other() -> None:
     assert reasons(planned((1,), (2,)), machine, host_1=ROOMY, host_2=ROOMY) == []
 
 
-def test_room_is_given_out_once() -> None:
+def test_capacity_is_used_once() -> None:
     machines = [leaver(f"big-{number}", resources={"memory": 6}) for number in range(4)]
     room = Room(free={"memory": 10})
     lacking = "finds no host with room for it: most lack 6 memory"
@@ -79,7 +87,7 @@ def test_room_is_given_out_once() -> None:
     ]
 
 
-def test_labels_are_asked_for() -> None:
+def test_labels_are_required() -> None:
     wants = leaver("gpu-0", labels={"zone": "b"})
     assert reasons(planned((1,)), wants, host_2=ROOMY) == [
         "gpu-0: finds no host with room for it: most lack zone=b"
@@ -87,7 +95,7 @@ def test_labels_are_asked_for() -> None:
     assert reasons(planned((1,)), wants, host_2=Room(labels={"zone": "b"})) == []
 
 
-def test_orders_and_holds_of_machines_are_in_the_way() -> None:
+def test_orders_and_holds_on_machines_are_obstacles() -> None:
     busy = leaver("busy", ordered="has order 1 (restart), which is announced")
     hold = Hold(id="H", project=None, host=host(1), by="ops", reason="audit", at=NOW)
     assert reasons(planned((1,)), busy, leaver("web-0"), host_2=ROOMY) == [f"busy: {busy.ordered}"]
@@ -96,6 +104,6 @@ def test_orders_and_holds_of_machines_are_in_the_way() -> None:
     assert reasons(planned((1,), (2,)), leaver("web-0", 2), holds=(hold,), host_3=ROOMY) == []
 
 
-def test_nobody_leaves_in_place() -> None:
+def test_in_place_there_are_no_obstacles() -> None:
     ground = survey(Footprint())
     assert find_obstacles(planned((1,), mode=ServiceMode.IN_PLACE), ground, EvacuationInput()) == ()

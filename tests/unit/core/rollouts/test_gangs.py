@@ -1,4 +1,4 @@
-"""Groups of which update domains do not count: gangs, and Freezes of as many machines as a group says."""
+"""Groups whose update domains do not count: gangs, and Freezes up to the limit of a group."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -31,7 +31,7 @@ GANG = {"web": GroupPolicy(gang=True)}
 
 
 def web(count: int, **policy: int | bool) -> Fleet:
-    """Machines of `web`, each of an update domain and on a host of its own."""
+    """Place machines of `web`, each in its own update domain on its own host."""
     machines = (machine(f"web-{n}", f"host-{n + 1}", domain=n) for n in range(count))
     return Fleet(*machines, policies={"web": GroupPolicy(**policy)}, hosts=["host-9"])  # type: ignore[arg-type]
 
@@ -43,14 +43,14 @@ def freeze(fleet: Fleet, host: str, **terms: object) -> Order:
 # Gangs
 
 
-def test_update_domains_of_a_gang_are_announced_side_by_side_and_no_promise_is_broken() -> None:
+def test_update_domains_of_a_gang_are_announced_together_without_a_broken_promise() -> None:
     fleet = web(2, gang=True)
     orders = fleet.maintain("host-1"), fleet.maintain("host-2")
     assert {order.state for order in orders} == {OrderState.ANNOUNCED}
     assert fleet.history(Kind.PROMISE_BROKEN) == []
 
 
-def test_all_of_a_gang_on_a_host_is_announced_at_once_each_update_domain_by_itself() -> None:
+def test_a_gang_on_a_host_is_announced_at_once_with_one_event_per_update_domain() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1), policies=GANG)
     order = fleet.maintain(whole=True)
     assert [event.update_domain for event in fleet.events(order.id)] == [0, 1]
@@ -62,19 +62,19 @@ def test_a_gang_that_is_done_together_breaks_no_promise() -> None:
     assert fleet.history(Kind.PROMISE_BROKEN) == []
 
 
-def test_a_gang_restarts_with_its_host() -> None:
+def test_a_gang_restarts_together_with_its_host() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1), policies=GANG)
     order = fleet.maintain(action=Action.SERVICE, work=Work.HOST, mode=ServiceMode.IN_PLACE)
     assert len(fleet.events(order.id)) == 2
 
 
-def test_update_domains_of_others_do_not_restart_together_with_their_host() -> None:
+def test_update_domains_of_other_groups_do_not_restart_together() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
     with pytest.raises(Conflict, match="web-0 of domain 0, web-1 of domain 1"):
         fleet.maintain(action=Action.SERVICE, work=Work.HOST, mode=ServiceMode.IN_PLACE)
 
 
-def test_a_latecomer_of_a_gang_joins_whatever_its_update_domain() -> None:
+def test_a_latecomer_of_a_gang_joins_in_any_update_domain() -> None:
     fleet = Fleet(machine("web-0"), policies=GANG)
     order = fleet.maintain()
     fleet.draft.put_machine(machine("web-1", domain=1))
@@ -85,16 +85,18 @@ def test_a_latecomer_of_a_gang_joins_whatever_its_update_domain() -> None:
 # Freezes at once
 
 
-def test_as_many_machines_are_frozen_at_once_as_their_group_says() -> None:
+def test_a_group_limits_how_many_machines_are_frozen_at_once() -> None:
     fleet = web(3, freezes_at_once=2)
     states = [freeze(fleet, f"host-{n}").state for n in (1, 2, 3)]
     assert states == [OrderState.ANNOUNCED, OrderState.ANNOUNCED, OrderState.QUEUED]
     (third,) = (order for order in fleet.draft.orders.values() if order.host == "host-3")
-    assert fleet.waits(third.id) == ["web: lets 2 be frozen at once, and 2 are or soon will be"]
+    assert fleet.waits(third.id) == [
+        "web: permits 2 freezes at once, and 2 of its machines are frozen or soon will be"
+    ]
     assert third.waiting[0].group == WEB
 
 
-def test_it_goes_on_when_some_are_over() -> None:
+def test_waiting_freezes_go_on_when_others_are_over() -> None:
     fleet = web(3, freezes_at_once=2)
     first, _, third = (freeze(fleet, f"host-{n}") for n in (1, 2, 3))
     fleet.approve(fleet.events(first.id)[0])
@@ -116,7 +118,7 @@ def test_other_work_waits_for_a_freeze_of_another_update_domain() -> None:
     assert fleet.waits(fleet.maintain("host-2").id) == ["web: update domain 1 waits for domain 0"]
 
 
-def test_a_host_with_more_than_may_be_frozen_at_once_goes_by_update_domains() -> None:
+def test_a_host_with_more_machines_than_may_be_frozen_at_once_goes_by_update_domain() -> None:
     fleet = Fleet(
         machine("web-0"), machine("web-1", domain=1), policies={"web": GroupPolicy(freezes_at_once=1)}
     )
@@ -146,7 +148,7 @@ def ground(**policy: int | bool) -> HostSurvey:
         ({"freezes_at_once": 3}, Work.REBOOT, [1, 1, 1, 1]),
     ],
 )
-def test_a_wave_holds_what_a_group_lets_be_disturbed_together(
+def test_a_wave_holds_as_many_machines_as_a_group_permits_together(
     policy: dict[str, int], work: Work, sizes: list[int]
 ) -> None:
     survey = ground(**policy).disturbed_by(work)
@@ -154,7 +156,7 @@ def test_a_wave_holds_what_a_group_lets_be_disturbed_together(
     assert [len(wave.hosts) for wave in plan.waves] == sizes
 
 
-def test_a_wave_that_is_announced_now_holds_fewer_while_others_are_frozen() -> None:
+def test_a_wave_announced_now_holds_fewer_machines_while_others_are_frozen() -> None:
     frozen = {WEB: {0: ArmedDomain(events=1, freezes=1, frozen=2)}}
     survey = replace(ground(freezes_at_once=3).disturbed_by(Work.FREEZE), armed=frozen)
     plan = over(survey, at_once=10)

@@ -1,4 +1,4 @@
-"""Whether the machines of a wave are well again, and when that is looked at next."""
+"""The health of machines after their wave, and when it is checked next."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ def mute(known: Step) -> UnwellMachine:
 
 
 def rollout(**terms: Any) -> Rollout:
-    """Hosts whose machines may take ten minutes to be well."""
+    """Return a rollout whose machines have ten minutes to become healthy."""
     return begun(done(1), terms=RolloutTerms(health=10 * MINUTE, **terms))
 
 
@@ -38,14 +38,14 @@ def test_a_machine_that_polled_before_its_work_and_not_since_is_silent() -> None
     assert machine_health.silent(wanted, [started(1)], {WEB_1: NOW}) == ()
 
 
-def test_silence_matters_only_where_polls_are_required_and_to_nobody_who_gave_up() -> None:
+def test_silence_counts_only_if_polls_are_required_and_the_rollout_goes_on() -> None:
     seen = {WEB_1: NOW}
     required = rollout(require_poll=True)
     for wanted in (rollout(), replace(required, aborting=True), replace(required, excused=(WEB_1,))):
         assert machine_health.silent(wanted, [done(1)], seen) == ()
 
 
-def test_a_machine_is_unwell_when_its_work_should_have_been_over_for_longer_than_it_may_take() -> None:
+def test_a_machine_is_unhealthy_if_its_work_is_overdue_by_the_limit() -> None:
     def unwell(after: timedelta, **terms: Any) -> list[str]:
         orders = [started(1), done(2)]
         found = machine_health.unwell(rollout(**terms), orders, (), now=NOW + after, policy=POLICY)
@@ -57,7 +57,7 @@ def test_a_machine_is_unwell_when_its_work_should_have_been_over_for_longer_than
     assert [unwell(after, expected=longer) for after in (15 * MINUTE, 30 * MINUTE)] == [[], late]
 
 
-def test_a_machine_is_unwell_when_it_has_not_polled_for_as_long_after_its_work() -> None:
+def test_a_machine_is_unhealthy_if_it_has_not_polled_within_the_limit() -> None:
     quiet = [mute(step("web-1", StepState.DONE, ended_at=NOW))]
 
     def unwell(after: timedelta) -> list[str]:
@@ -68,7 +68,7 @@ def test_a_machine_is_unwell_when_it_has_not_polled_for_as_long_after_its_work()
     assert unwell(10 * MINUTE) == ["web-1: has not polled again 10 m after its work"]
 
 
-def test_it_is_looked_at_again_when_the_next_machine_should_be_well() -> None:
+def test_a_rollout_is_due_when_the_next_machine_reaches_the_limit() -> None:
     quiet = [mute(step("web-2", StepState.DONE, ended_at=NOW))]
 
     def look_at(after: timedelta) -> timedelta | None:
@@ -79,7 +79,7 @@ def test_it_is_looked_at_again_when_the_next_machine_should_be_well() -> None:
     assert [look_at(after * MINUTE) for after in (0, 10, 15)] == [10 * MINUTE, 15 * MINUTE, None]
 
 
-def test_a_machine_that_is_away_with_its_host_is_not_said_to_be_unwell() -> None:
+def test_a_machine_that_restarts_with_its_host_is_not_unhealthy() -> None:
     order = started(1)
     away = replace(order, stages=(replace(order.stages[0], kind=StageKind.HOST),))
     now = NOW + timedelta(days=1)
@@ -87,17 +87,17 @@ def test_a_machine_that_is_away_with_its_host_is_not_said_to_be_unwell() -> None
     assert machine_health.look_at(rollout(), [away], (), now=NOW, policy=POLICY) is None
 
 
-# Machines that are off
+# Stopped machines
 
 
-def test_a_machine_that_others_have_stopped_since_its_work_is_not_well() -> None:
+def test_a_machine_that_was_stopped_outside_forewarn_is_unhealthy() -> None:
     known = step("web-1", StepState.DONE, ended_at=NOW)
     (off,) = machine_health.off([known, step("web-2", ended_at=NOW)], {WEB_1})
     found = machine_health.unwell(rollout(), [], [off], now=NOW + 10 * MINUTE, policy=POLICY)
     assert list(map(str, found.values())) == ["web-1: is off, as its hypervisor says, 10 m after its work"]
 
 
-def test_a_machine_whose_work_is_done_is_looked_at_until_it_is_excused_or_its_rollout_aborted() -> None:
+def test_a_treated_machine_is_watched_until_it_is_excused_or_the_rollout_is_aborted() -> None:
     def treated(mine: Rollout) -> list[str]:
         return [each.name for each in machine_health.treated(mine, [done(1), started(2)])]
 
@@ -106,7 +106,7 @@ def test_a_machine_whose_work_is_done_is_looked_at_until_it_is_excused_or_its_ro
     assert treated(replace(rollout(), aborting=True)) == []
 
 
-def test_waves_are_looked_at_for_as_long_as_their_machines_may_take_to_be_well() -> None:
+def test_waves_are_watched_within_the_time_limit_of_their_machines() -> None:
     mine = rollout()
     over = replace(mine, waves=(replace(mine.waves[0], ended_at=NOW),))
     assert machine_health.recent(mine, now=NOW + timedelta(days=1)) == mine.begun
@@ -114,11 +114,11 @@ def test_waves_are_looked_at_for_as_long_as_their_machines_may_take_to_be_well()
     assert machine_health.recent(over, now=NOW + 10 * MINUTE + SECOND) == ()
 
 
-def test_the_newest_record_says_who_has_stopped_a_machine() -> None:
+def test_the_newest_record_tells_how_a_machine_was_stopped() -> None:
     def record(kind: Kind, reason: str) -> Record:
         return Record(number=1, at=NOW, kind=kind, order=None, event=None, by="test", reason=reason)
 
-    others = record(Kind.MACHINE_CHANGED, "state running to stopped, by other hands")
+    others = record(Kind.MACHINE_CHANGED, "state running to stopped, outside forewarn")
     evicted, tagged = record(Kind.STEP_DONE, "evict"), record(Kind.MACHINE_CHANGED, "tags")
     assert machine_health.is_stopped_by_others([tagged, others, evicted])
     assert not machine_health.is_stopped_by_others([tagged, evicted, others])

@@ -1,4 +1,4 @@
-"""Which moves of a plan drivers are asked about, and what their answers say of its hosts."""
+"""Questions to drivers about the moves of a plan, and what their answers mean for its hosts."""
 
 from forewarn.core.basic_types import MachineName, Mobility, Work
 from forewarn.core.model.host import Room
@@ -20,7 +20,7 @@ ROOMY = Room()
 WEB = MachineName("web-0")
 
 
-def test_machines_are_asked_about_on_hosts_outside_their_wave_that_have_room() -> None:
+def test_drivers_are_asked_about_hosts_outside_the_wave_with_room() -> None:
     plan = planned((1, 2), (3,))
     machines = [
         leaver("web-0", mobility=Mobility.LIVE),
@@ -43,7 +43,7 @@ def test_machines_are_asked_about_on_hosts_outside_their_wave_that_have_room() -
     assert list(machines_to_evacuate(plan, around, [kept], of=())) == []
 
 
-def test_of_many_hosts_the_first_are_asked_about_and_of_those_away_none() -> None:
+def test_of_many_hosts_the_first_reachable_ones_are_asked_about() -> None:
     away = {host(2): Room(unreachable_since=NOW)}
     rooms = {host(number): ROOMY for number in range(1, MOST_TARGETS + 10)} | away
     around = EvacuationInput(machines=[leaver("web-0")], rooms=rooms)
@@ -52,28 +52,28 @@ def test_of_many_hosts_the_first_are_asked_about_and_of_those_away_none() -> Non
     assert host(2) not in move.targets
 
 
-def test_machines_of_equal_needs_are_asked_about_on_the_same_hosts() -> None:
+def test_machines_with_equal_requirements_are_checked_against_the_same_hosts() -> None:
     rooms = {host(number): ROOMY for number in (1, 2, 3)}
     around = EvacuationInput(machines=[leaver("web-0"), leaver("web-1")], rooms=rooms)
     first, second = planned_moves(machines_to_evacuate(planned((1,)), around, (), of={host(1)}), around)
     assert first.targets == second.targets == (host(2), host(3))
 
 
-def test_one_host_that_takes_a_machine_is_enough() -> None:
+def test_one_host_that_agrees_is_enough() -> None:
     refused, unknown = MoveAnswer(refused="no"), MoveAnswer(unknown="away")
     assert verdict({host(1): refused, host(2): unknown, host(3): MoveAnswer()}, takers=9) == MoveAnswer()
     assert verdict({host(1): refused, host(2): unknown}, takers=2) == unknown
     assert verdict({host(1): refused}, takers=1) == MoveAnswer(refused="host-1 cannot take it, no")
 
 
-def test_refusals_of_some_hosts_are_not_those_of_all() -> None:
+def test_refusals_of_some_hosts_do_not_speak_for_all() -> None:
     refused = {host(number): MoveAnswer(refused="no") for number in range(1, 6)}
     some = "; ".join(f"host-{number} cannot take it, no" for number in (1, 2, 3))
     assert verdict(refused, takers=6) == MoveAnswer(unknown=f"5 of 6 hosts were asked: {some} and 2 more")
     assert verdict(refused, takers=5) == MoveAnswer(refused=f"{some} and 2 more")
 
 
-def test_what_drivers_say_is_in_the_way_of_the_host() -> None:
+def test_refusals_of_drivers_are_obstacles() -> None:
     ones = (EvacuationCheck(host=host(1), machines=1), EvacuationCheck(host=host(2), machines=1))
     first, second = with_obstacles(ones, {(host(1), WEB): "disk vda"})
     assert first.obstacles == (Obstacle(machine=WEB, reason="disk vda"),)

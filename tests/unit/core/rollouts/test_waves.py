@@ -1,4 +1,4 @@
-"""Waves: as hosts come where that makes few of them, the hardest hosts first where it does not."""
+"""Waves: hosts in the given order, or the most constrained hosts first if that needs fewer waves."""
 
 import random
 
@@ -28,7 +28,7 @@ def cut(made: WaveLimits, *hosts: str) -> list[list[str]]:
     return [list(wave.hosts) for wave in made.cut(map(HostName, hosts or made.survey.footprints))]
 
 
-# A crown: each host conflicts with the one that stands beside it, and as they come all pairs are parted.
+# A crown graph: each host conflicts with its neighbour. In the given order, every pair is split.
 CROWN = {
     f"{side}{number}": {
         f"g{number}-{other}" if side == "a" else f"g{other}-{number}": [side == "b"]
@@ -40,12 +40,12 @@ CROWN = {
 }
 
 
-def test_hosts_are_taken_as_they_come_where_no_other_order_is_better() -> None:
+def test_hosts_keep_their_order_if_no_other_order_is_better() -> None:
     made = limits({"c": {"web": [0]}, "a": {"web": [1]}, "b": {"web": [0]}})
     assert cut(made, "c", "a", "b") == [["c", "b"], ["a"]]
 
 
-def test_the_hardest_first_make_fewer_waves() -> None:
+def test_the_most_constrained_hosts_first_need_fewer_waves() -> None:
     made = limits(
         {
             host: {group: [int(each) for each in its] for group, its in its_.items()}
@@ -53,12 +53,12 @@ def test_the_hardest_first_make_fewer_waves() -> None:
         }
     )
     pairs = [f"{side}{number}" for number in range(4) for side in "ab"]
-    assert len(made.as_they_come([HostName(host) for host in pairs])) == 4
+    assert len(made.in_order([HostName(host) for host in pairs])) == 4
     waves = cut(made, *pairs)
     assert sorted(map(sorted, waves)) == [["a0", "a1", "a2", "a3"], ["b0", "b1", "b2", "b3"]]
 
 
-def test_every_wave_is_allowed_however_it_was_found() -> None:
+def test_every_cut_produces_valid_waves() -> None:
     chance = random.Random(7)
     carried = {
         f"host-{number:02}": {
@@ -76,21 +76,21 @@ def test_every_wave_is_allowed_however_it_was_found() -> None:
         )
         waves = made.cut(made.survey.footprints)
         assert made.allow(waves, made.survey.footprints)
-        assert len(waves) <= len(made.as_they_come(list(made.survey.footprints)))
+        assert len(waves) <= len(made.in_order(list(made.survey.footprints)))
 
 
-def test_a_host_that_takes_more_than_can_be_spared_stays_the_first_of_its_wave() -> None:
+def test_a_host_that_exceeds_the_limit_stays_the_first_of_its_wave() -> None:
     made = limits({**{host: {f"x-{host}": [0]} for host in "ab"}, "big": {"web": [0, 0, 0]}}, web=1)
     waves = (Wave(hosts=(HostName("big"), HostName("a"), HostName("b"))),)
     assert made.allow(waves, waves[0].hosts)
-    found = made.hardest_first([HostName("a"), HostName("b"), HostName("big")])
+    found = made.most_constrained_first([HostName("a"), HostName("b"), HostName("big")])
     assert all(made.pick(wave.hosts) == tuple(wave.hosts) for wave in found)
 
 
-def test_there_are_no_waves_of_nothing() -> None:
+def test_no_hosts_make_no_waves() -> None:
     assert cut(limits({})) == []
 
 
-def test_a_wave_that_is_picked_has_no_more_hosts_than_may_be() -> None:
+def test_a_picked_wave_respects_the_limit_of_hosts() -> None:
     made = limits({"a": {}, "b": {}, "c": {}}, at_once=2)
     assert made.pick(map(HostName, "abc")) == ("a", "b")

@@ -36,23 +36,23 @@ def role(*faults: Fault) -> RehearsalState:
 def test_a_fault_meets_as_many_calls_as_it_says_also_when_its_times_become_known() -> None:
     twice = fault(FaultKind.ERROR, calls=2, number=3)
     playing = role(twice)
-    assert playing.meet(NOW) == [twice]
+    assert playing.take_faults(NOW) == [twice]
     timed = Fault(kind=FaultKind.ERROR, calls=2, number=3, since=NOW)
     playing.faults = (timed,)
-    assert (playing.still(twice), playing.meet(NOW)) == (timed, [timed])
-    assert not playing.spoils(NOW)
-    assert playing.meet(NOW) == []
+    assert (playing.still(twice), playing.take_faults(NOW)) == (timed, [timed])
+    assert not playing.has_fault(NOW)
+    assert playing.take_faults(NOW) == []
 
 
 def test_a_fault_has_its_machines_and_its_time() -> None:
     later, end = NOW + timedelta(minutes=1), NOW + timedelta(minutes=2)
     mine = fault(FaultKind.HANG, since=later, until=end, machines=("web-0",), number=1)
     playing = role(mine, fault(FaultKind.HANG, machines=("web-1",), number=2))
-    assert not playing.spoils(NOW)
+    assert not playing.has_fault(NOW)
     assert playing.next_change(NOW) == later
-    assert playing.meet(later) == [mine]
+    assert playing.take_faults(later) == [mine]
     assert playing.next_change(later) == end
-    assert not playing.spoils(end)
+    assert not playing.has_fault(end)
     assert playing.next_change(end) is None
 
 
@@ -64,7 +64,7 @@ def test_a_fault_says_what_it_is_and_for_whom() -> None:
 def test_without_faults_a_document_is_told_as_it_is() -> None:
     shown = ShownDocuments()
     assert shown.instead_of(document(4, event()), [], now=NOW) is None
-    assert not shown.twisted
+    assert not shown.altered
 
 
 def test_a_vanished_event_moves_the_incarnation_and_so_does_its_return() -> None:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 and the reuse of connections; without sockets and without a clock."""
+"""HTTP/1.1 and the reuse of connections, without sockets or a clock."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -45,7 +45,7 @@ class FakeConnection:
 
 
 class Driver:
-    """Performs steps: each transfer receives the next of what the server says, nothing where it hangs up."""
+    """Performs steps: each transfer receives the next scripted data; nothing means a closed connection."""
 
     def __init__(self, *said: bytes) -> None:
         self.said = list(said)
@@ -96,7 +96,7 @@ def asked() -> Exchange:
     return made.exchange
 
 
-def test_a_request_says_where_it_goes_and_what_it_is() -> None:
+def test_a_request_has_its_target_and_headers() -> None:
     driver = Driver(ANSWER)
     driver.run(connections("http://[::1]:8169/here").ask(POLL))
     head = driver.sent()[0].decode().lower()
@@ -112,23 +112,23 @@ def test_a_body_is_sent_with_its_length() -> None:
     assert (b"content-length: 2" in head.lower(), body) == (True, b"{}")
 
 
-def test_an_answer_is_whole_when_its_last_byte_has_come() -> None:
+def test_an_answer_is_complete_with_its_last_byte() -> None:
     replies = received(asked(), *(bytes([byte]) for byte in ANSWER))
     assert replies[:-1] == [None] * (len(ANSWER) - 1)
     assert replies[-1] == HttpAnswer(status=200, headers={"content-length": "2"}, body=b"{}")
 
 
-def test_the_end_of_a_connection_without_an_answer_is_stale_and_in_an_answer_is_not() -> None:
+def test_only_a_connection_that_ends_before_an_answer_is_stale() -> None:
     assert received(asked(), b"") == [NoAnswer(why=HANGS_UP, stale=True)]
     assert received(asked(), ANSWER[:-1], b"") == [None, NoAnswer(why=HANGS_UP)]
 
 
-def test_a_body_without_end_is_given_up() -> None:
+def test_a_body_that_is_too_long_is_refused() -> None:
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     assert received(asked(), head, b"x" * LONGEST_BODY, b"x") == [None, None, NoAnswer(why=ENDLESS)]
 
 
-def test_a_connection_is_kept_for_the_next_request() -> None:
+def test_a_connection_is_reused() -> None:
     driver, kept = Driver(ANSWER, ANSWER), connections()
     for _ in range(2):
         assert isinstance(driver.run(kept.ask(POLL)), HttpAnswer)
@@ -136,14 +136,14 @@ def test_a_connection_is_kept_for_the_next_request() -> None:
 
 
 @pytest.mark.parametrize("said", [CLOSING, ANSWER + b"more"])
-def test_a_connection_that_is_at_its_end_is_closed(said: bytes) -> None:
+def test_a_connection_that_the_server_ends_is_closed(said: bytes) -> None:
     driver, kept = Driver(said, ANSWER), connections()
     for _ in range(2):
         assert isinstance(driver.run(kept.ask(POLL)), HttpAnswer)
     assert [made.closed for made in driver.made] == [True, False]
 
 
-def test_a_connection_over_which_something_came_unasked_is_closed() -> None:
+def test_a_connection_with_unrequested_data_is_closed() -> None:
     driver, kept = Driver(ANSWER, ANSWER), connections()
     driver.run(kept.ask(POLL))
     driver.made[0].is_silent = False
@@ -151,7 +151,7 @@ def test_a_connection_over_which_something_came_unasked_is_closed() -> None:
     assert [made.closed for made in driver.made] == [True, False]
 
 
-def test_a_connection_that_was_idle_for_long_is_closed() -> None:
+def test_a_connection_that_was_idle_too_long_is_closed() -> None:
     time, driver = Time(), Driver(ANSWER, ANSWER)
     kept = connections(time=time)
     driver.run(kept.ask(POLL))
@@ -160,7 +160,7 @@ def test_a_connection_that_was_idle_for_long_is_closed() -> None:
     assert [made.closed for made in driver.made] == [True, False]
 
 
-def test_a_request_that_met_a_stale_connection_is_sent_once_more_over_a_new_one() -> None:
+def test_a_request_on_a_stale_connection_is_repeated_on_a_new_one() -> None:
     driver, kept = Driver(ANSWER, b"", b"", ANSWER), connections()
     driver.run(kept.ask(POLL))
     assert driver.run(kept.ask(APPROVE)) == NoAnswer(why=HANGS_UP, stale=True)
@@ -168,14 +168,14 @@ def test_a_request_that_met_a_stale_connection_is_sent_once_more_over_a_new_one(
     assert [made.closed for made in driver.made] == [True, True]
 
 
-def test_a_request_that_was_answered_in_part_is_not_sent_again() -> None:
+def test_a_partly_answered_request_is_not_repeated() -> None:
     driver, kept = Driver(ANSWER, b"rubbish\r\n\r\n"), connections()
     driver.run(kept.ask(POLL))
     assert isinstance(driver.run(kept.ask(POLL)), NoAnswer)
     assert len(driver.sent()) == 2
 
 
-def test_closing_hangs_up_what_is_under_way_and_closes_the_rest() -> None:
+def test_close_aborts_busy_connections_and_closes_idle_ones() -> None:
     driver, kept = Driver(ANSWER), connections()
     under_way = kept.ask(POLL)
     next(under_way)
@@ -190,7 +190,7 @@ def test_closing_hangs_up_what_is_under_way_and_closes_the_rest() -> None:
         next(kept.ask(POLL))
 
 
-def test_a_request_that_is_given_up_closes_its_connection() -> None:
+def test_an_abandoned_request_closes_its_connection() -> None:
     under_way = connections().ask(POLL)
     next(under_way)
     under_way.send(busy := FakeConnection())

@@ -79,7 +79,7 @@ def refuse_next_commit(store: Store) -> None:
 
 def test_jobs_are_saved_in_one_transaction_and_each_has_its_result(store: Store, batches: Batches) -> None:
     with counted(store) as asked:
-        outcomes = batches.run([adding("a"), adding("b")])
+        outcomes = batches.run_jobs([adding("a"), adding("b")])
     assert outcomes == [Outcome("a"), Outcome("b")]
     assert asked.writes == 1, asked.listed()
     assert names(store) == ["a", "b"]
@@ -90,14 +90,14 @@ def test_a_job_that_raises_is_undone_alone(store: Store, batches: Batches, faili
     error = NotFound("nothing")
     jobs = [adding("a"), adding("b"), adding("c")]
     jobs[failing] = failing_after(jobs[failing], error)
-    outcomes = batches.run(jobs)
+    outcomes = batches.run_jobs(jobs)
     assert [each.error for each in outcomes] == [error if each == failing else None for each in range(3)]
     assert names(store) == [name for number, name in enumerate("abc") if number != failing]
 
 
 def test_a_job_that_breaks_in_any_way_leaves_the_others(store: Store, batches: Batches) -> None:
     broken = SystemExit("told to break")
-    first, second, third = batches.run([adding("a"), failing_after(adding("b"), broken), adding("c")])
+    first, second, third = batches.run_jobs([adding("a"), failing_after(adding("b"), broken), adding("c")])
     assert (first.error, second.error, third.error) == (None, broken, None)
     assert names(store) == ["a", "c"]
 
@@ -107,13 +107,13 @@ def test_a_commit_that_fails_is_the_error_of_each_job_that_ran_and_of_no_other(
 ) -> None:
     refuse_next_commit(store)
     jobs = [adding("a"), failing_after(adding("b"), NotFound("nothing")), adding("c")]
-    outcomes = batches.run(jobs, enough=lambda done: done == 2)
+    outcomes = batches.run_jobs(jobs, enough=lambda done: done == 2)
     assert [str(each.error) for each in outcomes] == ["the disk is full"] * 2
     first, second = (each.error for each in outcomes)
     assert isinstance(first, Unavailable)
     assert first is not second  # each waiter raises its own
     assert names(store) == []
-    assert batches.run(jobs[2:]) == [Outcome("c")]
+    assert batches.run_jobs(jobs[2:]) == [Outcome("c")]
     assert names(store) == ["c"]
 
 
@@ -122,7 +122,7 @@ def test_a_commit_without_an_answer_is_uncertain_to_each_job_that_ran(
     store: Store, batches: Batches, saved: bool
 ) -> None:
     with lost_commit(saved=saved):
-        outcomes = batches.run([adding("a"), adding("b")])
+        outcomes = batches.run_jobs([adding("a"), adding("b")])
     assert [type(each.error).__name__ for each in outcomes] == ["Uncertain"] * 2
     assert names(store) == (["a", "b"] if saved else [])
 
@@ -134,7 +134,7 @@ def test_a_batch_that_cannot_begin_is_the_error_of_the_first_job(
         raise Unavailable("the database is away")
 
     monkeypatch.setattr(Store, "batch", away)
-    (outcome,) = batches.run([adding("a"), adding("b")])
+    (outcome,) = batches.run_jobs([adding("a"), adding("b")])
     assert str(outcome.error) == "the database is away"
 
 
@@ -145,7 +145,7 @@ def test_a_batch_ends_early_once_enough_is_done(store: Store, batches: Batches) 
         seen.append(done)
         return done == 2
 
-    outcomes = batches.run([adding("a"), adding("b"), adding("c")], enough=enough)
+    outcomes = batches.run_jobs([adding("a"), adding("b"), adding("c")], enough=enough)
     assert (outcomes, seen) == ([Outcome("a"), Outcome("b")], [1, 2])
     assert names(store) == ["a", "b"]
 
@@ -161,7 +161,7 @@ def test_what_guests_were_sent_is_saved_before_each_job_decides(
         guests.sent = {EVENT: {other: NOW}}  # while the first job runs
 
     guests.sent = {EVENT: {MACHINE: NOW}}
-    batches.run([look, look])
+    batches.run_jobs([look, look])
     assert seen == [{MACHINE: NOW}, {MACHINE: NOW, other: NOW}]
     assert notices(store) == {MACHINE: NOW, other: NOW}
 
@@ -170,7 +170,7 @@ def test_what_guests_were_sent_is_saved_by_the_next_job_if_one_is_undone(
     store: Store, guests: Polls, batches: Batches
 ) -> None:
     guests.sent = {EVENT: {MACHINE: NOW}}
-    failed, done = batches.run([failing_after(adding("a"), Conflict("refused")), adding("b")])
+    failed, done = batches.run_jobs([failing_after(adding("a"), Conflict("refused")), adding("b")])
     assert (str(failed.error), done) == ("refused", Outcome("b"))
     assert notices(store) == {MACHINE: NOW}
 
@@ -180,9 +180,9 @@ def test_what_guests_were_sent_is_saved_by_the_next_batch_if_a_commit_fails(
 ) -> None:
     guests.sent = {EVENT: {MACHINE: NOW}}
     refuse_next_commit(store)
-    batches.run([adding("a")])
+    batches.run_jobs([adding("a")])
     assert notices(store) == {}
-    batches.run([adding("b")])
+    batches.run_jobs([adding("b")])
     assert notices(store) == {MACHINE: NOW}
 
 
@@ -229,7 +229,7 @@ def test_effects_of_a_job_follow_the_commit_and_those_of_an_undone_job_never_do(
 
         return tell
 
-    batches.run([telling("a"), failing_after(telling("b"), Conflict("refused"))])
+    batches.run_jobs([telling("a"), failing_after(telling("b"), Conflict("refused"))])
     assert heard == ["b undone", "a after ['a']"]
 
 
@@ -246,15 +246,15 @@ def test_what_guests_are_sent_while_a_job_waits_for_the_lock_is_saved_before_it_
 
 def test_a_transaction_that_is_used_after_its_batch_is_refused(store: Store, batches: Batches) -> None:
     kept = batches.transact(lambda tx: tx)
-    with pytest.raises(RuntimeError, match="is over"):
+    with pytest.raises(RuntimeError, match="after the end of its batch"):
         kept.lock()
-    with pytest.raises(RuntimeError, match="is over"):
+    with pytest.raises(RuntimeError, match="after the end of its batch"):
         kept.after_commit(lambda: None)
     assert batches.transact(adding("web-0")) == "web-0"
 
 
 def test_a_job_cannot_commit_on_its_own(store: Store, batches: Batches) -> None:
-    with pytest.raises(RuntimeError, match="a job commits nothing itself"):
+    with pytest.raises(RuntimeError, match="a job must not commit"):
         batches.transact(lambda _: batches.transact(adding("web-0")))
     assert names(store) == []
 
@@ -268,7 +268,7 @@ def test_an_error_of_a_commit_is_copied_whole(store: Store, batches: Batches) ->
     def both(*_: object) -> None:
         event.listen(store.engines.writing, "commit", lose, once=True)
 
-    first, second = batches.run([failing_commit(both), adding("web-1")])
+    first, second = batches.run_jobs([failing_commit(both), adding("web-1")])
     assert [each.error.unknown for each in (first, second) if isinstance(each.error, NotFound)] == [
         lost.unknown,
         lost.unknown,

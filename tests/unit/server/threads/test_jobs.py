@@ -5,6 +5,7 @@ import queue
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from forewarn.control.use_case import Alone
 from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.server.threads import jobs as threads_jobs
-from forewarn.server.threads.jobs import GUESTS_ACTIVE, LONGEST_WAIT, FollowUp, Job, Jobs
+from forewarn.server.threads.jobs import GUESTS_ACTIVE, LONGEST_WAIT, FollowUp, Job, Jobs, Turn
 from forewarn.store.batch import Transaction
 from tests.helpers.service.racing import at_once
 
@@ -25,7 +26,10 @@ def waiting(jobs: Jobs, *whose: str) -> Iterator[None]:
 
     def job(who: str, number: int) -> Awaitable[str]:
         run: Callable[[Callable[[Transaction], str]], Awaitable[str]]
-        run = jobs.run_for_guests("a") if who == GUEST else jobs.run if who == OWN else jobs.run_for(who)
+        if who == GUEST:
+            run = partial(jobs.run, Turn.GUESTS, "a")
+        else:
+            run = jobs.run_own if who == OWN else jobs.run_for(who)
         return run(lambda _: f"{who} {number}")
 
     with asyncio.Runner() as runner:
@@ -88,7 +92,7 @@ def test_guests_of_a_project_do_not_wait_for_all_of_another() -> None:
         await asyncio.sleep(0)
 
     def ask_for(number: int, project: str) -> Awaitable[str]:
-        return jobs.run_for_guests(project)(lambda _: str(number))
+        return jobs.run(Turn.GUESTS, project, lambda _: str(number))
 
     asked: list[asyncio.Future[str]] = []
     with asyncio.Runner() as runner:
@@ -160,7 +164,7 @@ class SlowDatabase:
 
     waited = 0.0
 
-    def __call__(self) -> float:
+    def __call__(self, _thread: int) -> float:
         return self.waited
 
 
@@ -182,8 +186,8 @@ async def given_up(jobs: Jobs, slow: SlowDatabase, *, under_way: bool) -> Unavai
 
 
 def test_a_job_that_has_waited_too_long_for_the_database_is_taken_back_and_never_run() -> None:
-    jobs, slow = Jobs(), SlowDatabase()
-    jobs.waited = slow
+    slow = SlowDatabase()
+    jobs = Jobs(waited=slow)
     refused = asyncio.run(given_up(jobs, slow, under_way=False))
     assert type(refused) is Unavailable
     assert "nothing was done" in str(refused)
@@ -192,24 +196,24 @@ def test_a_job_that_has_waited_too_long_for_the_database_is_taken_back_and_never
 
 
 def test_while_the_worker_is_stuck_for_so_long_nobody_else_begins_to_wait() -> None:
-    jobs, slow = Jobs(), SlowDatabase()
-    jobs.waited_now, slow.waited = slow, LONGEST_WAIT + 0.1
+    slow = SlowDatabase()
+    jobs, slow.waited = Jobs(waiting=slow), LONGEST_WAIT + 0.1
     with pytest.raises(Unavailable, match="nothing was done"):
         asyncio.run(jobs.run_for("a")(lambda _: "done"))
     assert not jobs.waiting
 
 
 def test_what_is_under_way_for_too_long_may_still_happen_and_its_caller_is_told_so() -> None:
-    jobs, slow = Jobs(), SlowDatabase()
-    jobs.waited = slow
+    slow = SlowDatabase()
+    jobs = Jobs(waited=slow)
     refused = asyncio.run(given_up(jobs, slow, under_way=True))
     assert type(refused) is Uncertain
     assert "same Idempotency-Key" in str(refused)
 
 
 def test_a_job_whose_turn_had_come_but_not_together_with_others_is_taken_back_too() -> None:
-    jobs, slow = Jobs(), SlowDatabase()
-    jobs.waited = slow
+    slow = SlowDatabase()
+    jobs = Jobs(waited=slow)
 
     async def refused() -> Unavailable:
         asked = asyncio.ensure_future(jobs.run_for("a")(Alone(lambda _: "done")))
@@ -226,9 +230,9 @@ def test_a_job_whose_turn_had_come_but_not_together_with_others_is_taken_back_to
 
 
 def test_a_job_that_the_worker_takes_just_before_it_is_taken_back_may_still_happen() -> None:
-    jobs, taken = Jobs(), list[Job]()
+    taken = list[Job]()
 
-    def waited() -> float:
+    def waited(_thread: int) -> float:
         """Tell that it has waited too long, and let the worker take the job before its caller goes on."""
         if not jobs.waiting:
             return 0.0
@@ -237,7 +241,7 @@ def test_a_job_that_the_worker_takes_just_before_it_is_taken_back_may_still_happ
         worker.join()
         return LONGEST_WAIT + 0.1
 
-    jobs.waited = waited
+    jobs = Jobs(waited=waited)
     with pytest.raises(Uncertain):
         asyncio.run(jobs.run_for("a")(lambda _: "done"))
     assert [answer(job) for job in taken] == ["done"]
@@ -284,7 +288,7 @@ def test_a_reader_waits_for_the_next_look() -> None:
     reader = reading(follow_up)
     reader.join(0.05)
     assert reader.is_alive()
-    follow_up.looked()
+    follow_up.ticked()
     reader.join(60)
     assert not reader.is_alive()
 
@@ -292,7 +296,7 @@ def test_a_reader_waits_for_the_next_look() -> None:
 def test_after_the_look_nobody_waits() -> None:
     follow_up = FollowUp(longest_wait=FOREVER)
     follow_up.owe()
-    follow_up.looked()
+    follow_up.ticked()
     follow_up.wait()
 
 

@@ -131,7 +131,7 @@ def test_a_check_that_was_asked_before_a_late_begin_returned_does_not_have_it_be
     lanes.returned(late, Running(None))
     lanes.take_answers()
     lanes.returned(asked, NotBegun())
-    assert told(lanes) == [("check", "web-0", Unknown("it began while its driver was being asked"))]
+    assert told(lanes) == [("check", "web-0", Unknown("the attempt began while the driver was being asked"))]
 
 
 def test_a_late_check_is_dropped_once_there_is_a_newer_one() -> None:
@@ -246,7 +246,7 @@ def test_nothing_is_kept_of_what_is_over(answer: Done | Failed) -> None:
         lanes._newest,
         lanes._present,
         lanes._woken,
-        lanes._made,
+        lanes._started,
     )
     assert not any(kept)
 

@@ -100,15 +100,21 @@ class Inbox:
 
 
 @contextmanager
-def lanes_of(driver: HangingDriver, inbox: Inbox, **bounds: int) -> Iterator[Lanes]:
+def lanes_of(
+    driver: HangingDriver,
+    inbox: Inbox,
+    *,
+    reached: Callable[[CallAnswer], None] = lambda _: None,
+    **bounds: int,
+) -> Iterator[Lanes]:
     lanes = Lanes(
         {"test": driver},
         post=inbox.post,
-        take=inbox.take,
         real_now=SystemClock().now,
         monotonic=monotonic,
         bounds=LaneBounds(**bounds),
     )
+    lanes.deliver_to(take=inbox.take, reached=reached, planned=lambda _: None)
     try:
         yield lanes
     finally:
@@ -227,21 +233,22 @@ class BreakingClock:
 
 def test_the_threads_of_lanes_that_fail_are_started_again(inbox: Inbox) -> None:
     driver = HangingDriver(timeout=0.01)
+    supervisor = Supervisor(pace=RestartPace(first=0))
     lanes = Lanes(
         {"test": driver},
         post=inbox.post,
-        take=inbox.take,
         real_now=SystemClock().now,
         monotonic=BreakingClock("forewarn-lane", "forewarn-lane-timer"),
+        supervisor=supervisor,
     )
-    lanes.supervisor = Supervisor(pace=RestartPace(first=0))
+    lanes.deliver_to(take=inbox.take, reached=lambda _: None, planned=lambda _: None)
     lanes.submit(check("lost"))
     given_up = ("lost", Unknown(f"{driver_named('test')} has not answered check within 0.01 s"))
     assert inbox.wait_for(1) == [given_up]  # by the timer
     driver.limits = DriverLimits(timeout=timedelta(seconds=PATIENCE), at_once=1)
     lanes.submit(check("sound", host="b"))
     assert inbox.wait_for(2)[1] == ("sound", Running(None))
-    restarts = lanes.supervisor.restarts()
+    restarts = supervisor.restarts()
     assert (restarts["lane"], restarts["lane-timer"]) == (1, 1)
     lanes.stop()
 
@@ -270,10 +277,9 @@ def test_an_answer_that_cannot_be_passed_on_holds_up_no_other(
     def broken(_: CallAnswer) -> None:
         raise RuntimeError("injected")
 
-    with lanes_of(HangingDriver(), inbox) as lanes:
-        lanes.reached = broken
+    with lanes_of(HangingDriver(), inbox, reached=broken) as lanes:
         lanes.submit(replace(check("web-0"), verb=Verb.REACH))
-        until(lambda: "whether a host can be reached could not be noted" in caplog.text, what="the answer")
+        until(lambda: "cannot note whether a host is reachable" in caplog.text, what="the answer")
         lanes.submit(check("web-0"))
         assert inbox.wait_for(1) == [("web-0", Running(None))]
 

@@ -27,7 +27,7 @@ class Library:
 
     def read(self, caller: str | None, name: str, at_once: int = threads_reads.THREADS) -> Awaitable[str]:
         run: Callable[..., Awaitable[str]] = (
-            self.reads.run if caller is None else self.reads.run_for(caller, at_once)
+            self.reads.run_own if caller is None else self.reads.run_for(caller, at_once)
         )
         return asyncio.ensure_future(run(lambda: self._read(name)))
 
@@ -165,7 +165,7 @@ def test_a_read_that_cannot_begin_in_time_is_refused_and_never_done() -> None:
     async def ask(lib: Library) -> None:
         slow = lib.read("a", "slow")
         await lib.until_begun("slow")
-        with pytest.raises(Unavailable, match="too much is being read"):
+        with pytest.raises(Unavailable, match="too many reads are waiting"):
             await lib.read("a", "late")
         lib.end("all")
         assert await slow == "slow"  # what has begun is waited for
@@ -185,7 +185,7 @@ def test_more_than_a_certain_number_do_not_wait(monkeypatch: pytest.MonkeyPatch)
         slow = lib.read("a", "slow")
         await lib.until_begun("slow")
         waits = lib.read("a", "waits")
-        with pytest.raises(Unavailable, match="too much is being read"):
+        with pytest.raises(Unavailable, match="too many reads are waiting"):
             await lib.read("b", "one too many")
         assert lib.counts() == ReadCounts(running=1, waiting=1, refused=1)
         lib.end("all")

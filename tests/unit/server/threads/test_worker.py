@@ -18,7 +18,7 @@ from forewarn.core.errors import ForewarnError, Invalid, Unavailable, Uncertain
 from forewarn.server.threads import worker
 from forewarn.server.threads.batches import Batches
 from forewarn.server.threads.bridge import MOST_APPROVED, WorkerCommands
-from forewarn.server.threads.jobs import FollowUp, Job, Jobs
+from forewarn.server.threads.jobs import FollowUp, Job, Jobs, Turn
 from forewarn.server.threads.worker import MOST_TOGETHER, Worker
 from forewarn.supervision import RestartPace, Supervisor
 from tests.helpers.programs.process import PATIENCE
@@ -257,7 +257,7 @@ def test_an_operator_is_answered_when_it_is_saved_and_guests_are_shown_it() -> N
     around: Any = Around(answer, seen)
     jobs: Any = FewJobs(Job(save, answer))
     worker = worker_on(jobs, around)
-    worker.start()
+    worker.start(Supervisor())
     worker.stop()
     assert (seen[:2], answer.result(timeout=0)) == (["saved", "shown"], "done")
 
@@ -272,7 +272,7 @@ def test_a_job_that_fails_is_answered_with_its_error() -> None:
 
     jobs: Any = FewJobs(Job(fail, answer))
     worker = worker_on(jobs, around)
-    worker.start()
+    worker.start(Supervisor())
     worker.stop()
     assert answer.exception(timeout=0) is fault
 
@@ -282,25 +282,25 @@ class BrokenFollowUp(FollowUp):
 
     is_broken = True
 
-    def looked(self) -> None:
+    def ticked(self) -> None:
         if self.is_broken:
             self.is_broken = False
             raise SystemExit("injected")
-        super().looked()
+        super().ticked()
 
 
 def test_a_worker_that_fails_goes_on_and_answers_what_it_had_taken(caplog: pytest.LogCaptureFixture) -> None:
     around: Any = Around(Future(), [])
     jobs = Jobs()
     jobs.follow_up = BrokenFollowUp()
+    supervisor = Supervisor(pace=RestartPace(first=0))
     worker = worker_on(jobs, around)
-    worker.supervisor = Supervisor(pace=RestartPace(first=0))
     first = jobs.post(lambda _: "one")
-    worker.start()
+    worker.start(supervisor)
     assert first.result(timeout=PATIENCE) == "one"
     assert jobs.post(lambda _: "two").result(timeout=PATIENCE) == "two"
     worker.stop()
-    assert worker.supervisor.restarts()["worker"] == 1
+    assert supervisor.restarts()["worker"] == 1
     assert "background task worker failed" in caplog.text
 
 
@@ -313,7 +313,7 @@ def test_jobs_that_a_worker_has_taken_when_it_fails_may_have_happened() -> None:
     answer: Future[str] = Future()
     jobs: Any = FewJobs(Job(lambda _: "done", answer))
     worker = worker_on(jobs, around)
-    worker.start()
+    worker.start(Supervisor())
     worker.stop()
     assert isinstance(answer.exception(timeout=0), Uncertain)
 
@@ -325,10 +325,11 @@ def test_a_worker_that_has_ended_leaves_no_caller_waiting() -> None:
 
     around: Any = Around(Future(), [])
     jobs = Broken()
+    supervisor = Supervisor()
     worker = worker_on(jobs, around)
     before = [jobs.post(lambda _: None), jobs.post(lambda _: None)]
-    worker.supervisor.stop()
-    worker.start()
+    supervisor.stop()
+    worker.start(supervisor)
     worker.stop()
     assert not worker.alive
     for answer in (*before, jobs.post(lambda _: None)):
@@ -346,7 +347,7 @@ def test_guests_are_shown_what_a_tick_has_saved_though_some_orders_cannot_go_on(
     around: Any = Stumbling(Future(), seen)
     jobs: Any = FewJobs(Job(lambda _: seen.append("a job"), Future()))
     worker = worker_on(jobs, around)
-    worker.start()
+    worker.start(Supervisor())
     worker.stop()
     assert seen[:3] == ["saved", "shown", "a job"]
 
@@ -380,11 +381,11 @@ def saved_with_a_guest_among(callers: int, *, before: bool) -> list[list[str]]:
         around.save(f"caller {number}")
 
     async def ask() -> None:
-        guest = partial(jobs.run_for_guests("a"), partial(around.save, "guest"))
+        guest = partial(jobs.run, Turn.GUESTS, "a", partial(around.save, "guest"))
         asked = [asyncio.ensure_future(jobs.run_for("b")(partial(work, number))) for number in range(callers)]
         asked += [asyncio.ensure_future(guest())] if before else []
         await asyncio.sleep(0)
-        worker.start()
+        worker.start(Supervisor())
         await asyncio.to_thread(under_way.wait)
         asked += [] if before else [asyncio.ensure_future(guest())]
         await asyncio.sleep(0)
@@ -443,6 +444,6 @@ def test_jobs_that_have_waited_together_come_before_a_tick_but_not_for_long(
     jobs: Any = FewJobs(*(Job(lambda _: seen.append("job"), Future()) for _ in range(2)))
     around: Any = AlwaysDue(Future(), seen)
     mine = worker_on(jobs, around)
-    mine.start()
+    mine.start(Supervisor())
     mine.stop()
     assert seen == done

@@ -1,4 +1,4 @@
-"""Deadlines: a database that says nothing is given up, one that is slow is not."""
+"""Deadlines end waits for a database that does not answer, but not for a slow one."""
 
 import threading
 from collections.abc import Generator, Iterator
@@ -14,7 +14,7 @@ from tests.helpers.programs.process import until
 
 
 class Clock:
-    """Real time, as the test turns it."""
+    """A clock that the test advances."""
 
     now = 0.0
 
@@ -30,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 class Database:
-    """Answers those who ask whether it lives."""
+    """A database that answers pings, or fails them."""
 
     lives = True
     asked = 0
@@ -50,20 +50,20 @@ def database() -> Database:
 def deadlines(clock: Clock, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deadlines]:
     monkeypatch.setattr(module, "PROBE_EVERY", 0)
     made = Deadlines(name="fleet")
-    made.arm(database.ask, lives=database.ask)
+    made.arm(database.ask, ping=database.ask)
     yield made
     made.disarm()
 
 
 def waiting() -> Generator[str, int, str]:
-    """Wait as a driver does, until there is something."""
+    """Wait like a driver, until data arrives."""
     while not (yield "read"):
         pass
     return "row"
 
 
 def hear(steps: Generator[str, int, str], ready: int) -> str | None:
-    """Tell a driver whether there is something; return what it has read."""
+    """Send the driver whether data has arrived; return its result."""
     try:
         steps.send(ready)
     except StopIteration as done:
@@ -78,14 +78,14 @@ def begin(deadlines: Deadlines) -> Generator[str, int, str]:
     return steps
 
 
-def test_what_is_answered_is_returned(deadlines: Deadlines, clock: Clock) -> None:
+def test_an_answer_is_returned(deadlines: Deadlines, clock: Clock) -> None:
     steps = begin(deadlines)
     clock.now += SILENT_AFTER / 2
     assert hear(steps, 0) is None
     assert hear(steps, 1) == "row"
 
 
-def test_a_database_that_is_silent_is_given_up(
+def test_a_wait_for_a_database_that_does_not_answer_ends(
     deadlines: Deadlines, clock: Clock, database: Database
 ) -> None:
     database.lives = False
@@ -95,7 +95,7 @@ def test_a_database_that_is_silent_is_given_up(
         hear(steps, 0)
 
 
-def test_a_statement_that_takes_long_goes_on_while_the_database_lives(
+def test_a_long_statement_continues_while_the_database_answers_pings(
     deadlines: Deadlines, clock: Clock, database: Database
 ) -> None:
     steps = begin(deadlines)
@@ -108,16 +108,16 @@ def test_a_statement_that_takes_long_goes_on_while_the_database_lives(
         hear(steps, 0)
 
 
-def test_before_it_is_served_a_database_may_take_as_long_as_it_likes(clock: Clock) -> None:
+def test_before_the_server_starts_waits_have_no_limit(clock: Clock) -> None:
     steps = begin(Deadlines(name="fleet"))
     clock.now += 1000 * SILENT_AFTER
     assert hear(steps, 0) is None
 
 
-def test_once_it_is_known_to_be_silent_nobody_waits_for_it(deadlines: Deadlines, database: Database) -> None:
+def test_calls_fail_fast_while_the_database_does_not_answer(deadlines: Deadlines, database: Database) -> None:
     database.lives = False
     steps = begin(deadlines)
-    deadlines.fell_silent()
+    deadlines.fail_fast()
     with pytest.raises(Silent):
         hear(steps, 0)
     with pytest.raises(Unavailable, match="fleet does not answer; nothing was done by this call"):
@@ -128,7 +128,7 @@ def test_once_it_is_known_to_be_silent_nobody_waits_for_it(deadlines: Deadlines,
     assert deadlines.silences == 1
 
 
-def test_a_prober_that_fails_is_started_again(deadlines: Deadlines, database: Database) -> None:
+def test_a_failed_prober_is_restarted(deadlines: Deadlines, database: Database) -> None:
     class Broken(Database):
         def ask(self) -> None:
             super().ask()
@@ -137,35 +137,35 @@ def test_a_prober_that_fails_is_started_again(deadlines: Deadlines, database: Da
 
     broken = Broken()
     deadlines.supervisor = Supervisor(pace=RestartPace(first=0))
-    deadlines.arm(broken.ask, lives=database.ask)
-    deadlines.fell_silent()
+    deadlines.arm(broken.ask, ping=database.ask)
+    deadlines.fail_fast()
     until(lambda: deadlines.trouble is None, what="the prober to be answered")
     assert deadlines.supervisor.restarts()["prober"] == 1
 
 
-def test_without_a_thread_for_the_prober_the_database_is_asked_again(
+def test_without_a_thread_for_the_prober_calls_use_the_database_again(
     deadlines: Deadlines, database: Database
 ) -> None:
     with no_thread():
-        deadlines.fell_silent()
+        deadlines.fail_fast()
     assert deadlines.trouble is None
     deadlines.check()
-    deadlines.fell_silent()
+    deadlines.fail_fast()
     until(lambda: deadlines.trouble is None, what="the prober to be answered")
     assert database.asked == 1
 
 
-def test_what_is_locked_can_be_read(deadlines: Deadlines, database: Database) -> None:
+def test_a_locked_database_can_be_read(deadlines: Deadlines, database: Database) -> None:
     database.lives = False
     steps = begin(deadlines)
-    deadlines.fell_silent("is being written by another process", reads_too=False)
+    deadlines.fail_fast("is being written by another process", reads_too=False)
     assert hear(steps, 0) is None
     deadlines.check(reading=True)
     with pytest.raises(Unavailable, match="is being written by another process"):
         deadlines.check(reading=False)
 
 
-def test_only_what_takes_long_counts_as_waiting(deadlines: Deadlines, clock: Clock) -> None:
+def test_only_slow_statements_count_as_waiting(deadlines: Deadlines, clock: Clock) -> None:
     thread = threading.get_ident()
     for lasted in (0.1, 2.0):
         began = deadlines.begin()

@@ -63,12 +63,12 @@ def test_times_are_read_with_any_offset_escaped_or_not(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "noon", "2026-01-05T12:00:00", "2026-13-05T12:00:00Z", "1767614400"])
-def test_a_time_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match="expected a time such as"):
         read_time(text)
 
 
-def test_what_is_not_known_of_a_standalone_machine_is_null() -> None:
+def test_unknown_fields_of_a_standalone_machine_are_null() -> None:
     group = Group(name=ALONE, project=ProjectName("default"), kind=GroupKind.STANDALONE)
     machine = Machine(
         id=MachineId("9a1dd13f-2236-44f4-8626-0c374daa3f1b"),
@@ -124,8 +124,10 @@ def test_an_order_on_a_host_has_no_machine_and_no_project() -> None:
     assert (shown["waiting"], shown["stages"], shown["steps"]) == ([], [], [])
 
 
-def test_a_record_says_nothing_of_what_it_is_not_about() -> None:
-    shown = ANSWER_CODEC.write(RecordAnswer.of(Record(number=7, at=NOON, kind=Kind.CLOCK_JUMPED, group=ALONE)))
+def test_unrelated_fields_of_a_record_are_null() -> None:
+    shown = ANSWER_CODEC.write(
+        RecordAnswer.of(Record(number=7, at=NOON, kind=Kind.CLOCK_JUMPED, group=ALONE))
+    )
     assert {key: value for key, value in shown.items() if value is not None} == {
         "number": 7,
         "at": "2026-01-05T12:00:00Z",
@@ -169,7 +171,7 @@ def test_an_answer_is_read_and_written_with_its_keys_in_their_order() -> None:
     assert json.dumps(write_body(machine)) == json.dumps({"machine": MACHINE})
 
 
-def test_a_page_has_the_plural_of_what_it_lists_and_a_cursor() -> None:
+def test_a_page_has_a_list_named_after_its_items_and_a_cursor() -> None:
     body = {"machines": [MACHINE], "next": "abc"}
     page = read_page(MachineAnswer, body)
     assert [machine.name for machine in page.items] == ["web-0"]
@@ -177,7 +179,7 @@ def test_a_page_has_the_plural_of_what_it_lists_and_a_cursor() -> None:
     assert write_body(Page(kind=MachineAnswer, items=[])) == {"machines": [], "next": None}
 
 
-def test_what_only_a_later_version_knows_is_passed_over() -> None:
+def test_keys_and_values_of_a_later_version_are_accepted() -> None:
     later = MACHINE | {"colour": "red", "state": "dreaming"}
     assert read_body(MachineAnswer, {"machine": later}).state == "dreaming"
 
@@ -188,7 +190,7 @@ def test_an_answer_that_lacks_a_key_is_refused() -> None:
         read_body(MachineAnswer, {"machine": lacking})
 
 
-def test_an_answer_is_made_of_attributes_of_the_same_name_spans_in_seconds() -> None:
+def test_an_answer_is_built_from_attributes_with_spans_in_seconds() -> None:
     fault = Fault(kind=FaultKind.SLOW, delay=timedelta(minutes=2), notice=timedelta(seconds=1.5))
     made = FaultAnswer.of(fault, now=NOON)
     assert (made.delay_seconds, made.notice_seconds, made.on) == (120.0, 1.5, True)
@@ -204,5 +206,5 @@ JSON_VALUES = st.recursive(
 
 
 @given(body=st.dictionaries(st.text(), JSON_VALUES))
-def test_a_body_is_written_as_the_encoder_writes_it_whole(body: dict[str, Any]) -> None:
+def test_a_body_encoded_item_by_item_equals_one_encoded_at_once(body: dict[str, Any]) -> None:
     assert write_json(body) == json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()

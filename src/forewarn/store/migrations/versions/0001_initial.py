@@ -1,7 +1,7 @@
 """The first schema.
 
-This SQL never changes; `store/tables` describes the newest schema. Databases spell some words differently:
-NAME (a text that sorts by its bytes), NUMBER (the key of a record), BLOB and FALSE.
+This SQL never changes; `store/tables.py` describes the newest schema. Some types differ between databases:
+NAME (text that sorts by bytes), NUMBER (the key of a record), BLOB and FALSE.
 """
 
 import re
@@ -11,7 +11,7 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
-# SQLite sorts texts by their bytes, and only a column of type INTEGER is the row's own id.
+# SQLite sorts text by bytes, and only a column of type INTEGER is the row id.
 _WORDS = {
     "sqlite": {"NAME": "TEXT", "NUMBER": "INTEGER", "FALSE": "0"},
     "postgresql": {"NAME": 'TEXT COLLATE "C"', "NUMBER": "BIGINT", "BLOB": "BYTEA"},

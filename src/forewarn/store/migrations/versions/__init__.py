@@ -1,1 +1,1 @@
-"""One module for each change of the schema; a released one is never edited."""
+"""One module for each change of the schema; released modules never change."""

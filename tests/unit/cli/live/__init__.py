@@ -1,0 +1,1 @@
+"""Tests of forewarn.cli.live."""
