@@ -98,7 +98,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     refused = run(tmp_path, "agent", "init", "etc/mine.toml")
     assert refused.returncode == 1
-    assert "etc/mine.toml cannot be written: there is no folder etc" in refused.stderr
+    assert "etc/mine.toml cannot be written: there is not a folder etc" in refused.stderr
 
 
 def test_the_recipes_are_listed(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_check_finds_what_would_prevent_the_start(tmp_path: Path) -> None:
         ran = run(tmp_path, "agent", "check", "--config", path, "--json")
         assert ran.returncode == 1
         assert json.loads(ran.stdout)["problems"] == [
-            f"journal: {tmp_path}/file/own.journal cannot be written: {tmp_path}/file is no folder",
+            f"journal: {tmp_path}/file/own.journal cannot be written: {tmp_path}/file is not a folder",
             f"listen: 127.0.0.1:{port} cannot be opened: Address already in use",
         ]
 

@@ -1003,7 +1003,7 @@ def test_a_process_that_started_after_its_pid_file_was_written_is_not_signalled(
         match asked(one, owe=owed.append):
             case Never(why):
                 assert why.startswith(
-                    f"no process was signalled: process {pid} of {path} started 1 h after that"
+                    f"no process was signalled: process {pid} of {path} started 1 h after the file"
                 )
             case other:
                 pytest.fail(f"{other}")
@@ -1015,7 +1015,7 @@ def test_a_check_finds_a_stale_pid_file(tmp_path: Path) -> None:
     with sleeping() as pid:
         path = pid_file_of(tmp_path, pid, written=timedelta(hours=1))
         (remark,) = parse(toml(name="app", kind="process", pid_file=str(path)), environment={}).remarks
-        assert "it did not write it, and is another: no process would be signalled" in remark
+        assert "so it is another process: no process would be signalled" in remark
 
 
 def test_a_program_whose_pid_another_process_has_is_started(tmp_path: Path) -> None:
@@ -1061,7 +1061,7 @@ def test_a_process_that_did_not_run_before_the_event_is_not_started_after_it(
             await harness.stop()
             harness.start()
         await over(harness)
-        assert "app: prepare ready: it does not run" in harness.said
+        assert "app: prepare ready: it is not running" in harness.said
         assert "app: recover ready: it was not running before the event and stays stopped" in harness.said
 
     play(main())

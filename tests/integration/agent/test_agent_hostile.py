@@ -153,7 +153,7 @@ def test_texts_of_an_event_are_no_commands_for_a_balancer(said: str) -> None:
     )
     outcome = asked(made, event(description=said))
     assert isinstance(outcome, Never)
-    assert "is no server" in outcome.why
+    assert "is not a valid server name" in outcome.why
 
 
 def test_texts_of_an_endpoint_become_no_metric_labels(tmp_path: Path) -> None:

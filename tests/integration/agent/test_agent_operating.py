@@ -234,7 +234,7 @@ def test_a_check_detects_a_running_agent(service: Program, tmp_path: Path) -> No
         told = json.loads(ran.stdout)
         assert (ran.returncode, told["problems"]) == (0, [])
         assert [remark.split(" ", 3)[:3] for remark in told["remarks"]] == [
-            ["an", "agent", "runs"],
+            ["an", "agent", "already"],
             ["listen:", f"127.0.0.1:{port}", "cannot"],
         ]
 

@@ -358,5 +358,5 @@ def test_a_machine_without_an_identity_needs_a_name(tmp_path: Path) -> None:
         AgentProgram(tmp_path, NAMED.replace("{url}", endpoint.url)) as agent,
     ):
         assert "machine=m" in agent.out.wait_for("watching")
-        agent.out.wait_for("this machine's id is not known")
+        agent.out.wait_for("this machine's id is unknown")
         assert agent.stop() == 0

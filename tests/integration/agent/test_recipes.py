@@ -17,7 +17,9 @@ from tests.helpers.programs.recipe_agents import EXAMPLES, installed, readme, re
 INDEX = (EXAMPLES / "README.md").read_text()
 HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"]
 # External programs of recipes; a check reports them if they are missing.
-OTHER_PROJECTS_REASON = re.compile(r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer")
+OTHER_PROJECTS_REASON = re.compile(
+    r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer"
+)
 
 each_recipe = pytest.mark.parametrize("name", recipe.names())
 
@@ -167,7 +169,7 @@ def test_a_computation_that_did_not_run_before_the_event_is_not_started_after_it
     restored = computation.run("restore")
     assert (restored.returncode, restored.stdout) == (
         0,
-        "it was not running before the event and stays stopped\n",
+        "it did not run before the event, and stays so\n",
     )
     assert not computation.starts.exists()
 
@@ -176,7 +178,7 @@ def test_a_computation_that_ran_is_started_once(computation: Computation) -> Non
     (computation.folder / "saved.ran").touch()
     assert computation.run("restore").stdout == "started\n"
     until(computation.starts.exists, what="the computation to be started")
-    assert computation.run("restore").stdout == "it was not running before the event and stays stopped\n"
+    assert computation.run("restore").stdout == "it did not run before the event, and stays so\n"
 
 
 def test_a_process_that_did_not_write_the_pid_file_gets_no_signal(

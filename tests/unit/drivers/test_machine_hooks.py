@@ -555,7 +555,10 @@ def test_the_mark_of_a_step_survives_writing_and_reading(mark: HookedMark) -> No
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [({"timeout": timedelta()}, "a time greater than zero"), ({"after": ("",)}, "a program and its arguments")],
+    [
+        ({"timeout": timedelta()}, "a time greater than zero"),
+        ({"after": ("",)}, "a program and its arguments"),
+    ],
 )
 def test_empty_settings_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):

@@ -18,7 +18,11 @@ from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, 
 from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineId, MachineName, Mobility
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
 from forewarn.drivers.isolation import messages
-from forewarn.drivers.isolation.isolated_driver import OFFERED_METHODS, OFFERED_NOTES, OFFERED_VALUES
+from forewarn.drivers.isolation.isolated_driver import (
+    OPTIONAL_FLAGS,
+    OPTIONAL_METHODS,
+    OPTIONAL_NOTIFICATIONS,
+)
 from forewarn.drivers.isolation.messages import MessageTooLong, Received, framed, packed, read_answer
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -148,7 +152,7 @@ def test_isolated_driver_lists_every_optional_member() -> None:
     protocols = (each for each in vars(driver).values() if getattr(each, "_is_protocol", False))
     members = {name for each in protocols if each is not driver.Driver for name in _members(each)}
     asked = {"limits", "begin", "check", "cancel"}
-    offered = {*OFFERED_METHODS, *OFFERED_NOTES, *OFFERED_VALUES}
+    offered = {*OPTIONAL_METHODS, *OPTIONAL_NOTIFICATIONS, *OPTIONAL_FLAGS}
     assert members - asked - here_alone == offered
 
 
