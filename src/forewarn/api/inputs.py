@@ -17,7 +17,6 @@ from forewarn.control.all_use_cases import check_operator
 from forewarn.core.access import Caller
 from forewarn.core.basic_types import EventId, OrderId, ProjectName
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.webhook_rules import WebhookId
 from forewarn.core.redaction import mark_operator_text
 from forewarn.core.scope import Scope
 from forewarn.core.webhook_rules import WebhookId

@@ -17,7 +17,6 @@ from starlette.responses import Response
 
 from forewarn.api.authentication import COOKIE
 from forewarn.api.error_answers import documented
-from forewarn.api.middleware import OPEN_TO_ALL
 from forewarn.api.inputs import BodyInput, HeaderInput, Input, PathInput, QueryInput, RawBodyInput
 from forewarn.api.middleware import OPEN_TO_ALL
 from forewarn.api.request_headers import ABOUT_KEY, DESCRIPTIONS, KEY_HEADER, KEY_SCHEMA, ConditionInput

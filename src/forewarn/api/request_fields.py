@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from forewarn.core.basic_types import GroupName, HostName, MachineName, ProjectName
 from forewarn.core.errors import Invalid
-from forewarn.core.time_formats import format_span
 from forewarn.core.redaction import unmarked
 from forewarn.core.time_formats import format_span
 from forewarn.wire.fields import Field, choice, name

@@ -25,7 +25,7 @@ from forewarn.api.inputs import (
 from forewarn.api.request_headers import REPLAYED_HEADER, keyed_call
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
-from forewarn.control.idempotent_calls import IdempotentResponse, IdempotentCall
+from forewarn.control.idempotent_calls import IdempotentCall, IdempotentResponse
 from forewarn.control.use_case import Alone, ForeseenUseCase
 from forewarn.core.access import Right, check
 from forewarn.core.errors import ForewarnError, Unavailable
@@ -224,7 +224,9 @@ class ApiRoute(Route):
             return answered
         return await run(lambda tx: services.answering.answer(tx, call, lambda: answered))
 
-    def _unsaved(self, call: IdempotentCall | None, arguments: Mapping[str, Any]) -> IdempotentResponse | None:
+    def _unsaved(
+        self, call: IdempotentCall | None, arguments: Mapping[str, Any]
+    ) -> IdempotentResponse | None:
         if self.info.unsaved is None:
             return None
         given = {

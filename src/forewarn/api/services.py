@@ -18,7 +18,6 @@ from forewarn.core import access
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.found_fleet import FoundFleet
 from forewarn.core.model.host import Host
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import Scope
 from forewarn.core.session_cookies import Identified
 from forewarn.core.webhook_rules import Webhook

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from forewarn.core.basic_types import DEFAULT_PROJECT, ProjectName, Source
-from forewarn.core.errors import Unauthenticated, Conflict, Invalid, NotFound, Refused
+from forewarn.core.errors import Conflict, Invalid, NotFound, Refused, Unauthenticated
 from forewarn.core.model.order import Order
 from forewarn.core.text_formats import hint
 

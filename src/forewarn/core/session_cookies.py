@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from forewarn.core.access import LOCAL_OPERATOR, Caller, Keyring, Token, caller_of, digest_of
-from forewarn.core.errors import Unauthenticated, Conflict, NotFound, Refused
+from forewarn.core.errors import Conflict, NotFound, Refused, Unauthenticated
 
 # The prefix of every session secret, so that a scanner can find a leaked one.
 SESSION_PREFIX = "fws_"

@@ -29,7 +29,7 @@ from forewarn.control.driver import (
     VerifyingRestarts,
     WorkingOnHosts,
 )
-from forewarn.core.basic_types import SYNCHRONOUS_DRIVERS, EXTERNAL, HOOK, MachineId
+from forewarn.core.basic_types import EXTERNAL, HOOK, SYNCHRONOUS_DRIVERS, MachineId
 from forewarn.core.errors import Invalid
 from forewarn.core.redaction import driver_named
 from forewarn.core.text_formats import hint

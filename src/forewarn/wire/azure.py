@@ -112,7 +112,7 @@ VERSION_LIST = {
 }
 
 
-def write_document(document: Document, version: Version) -> bytes:
+def write_document(document: GroupDocument, version: Version) -> bytes:
     """Write a document in one api-version. Equal documents give equal bytes."""
     prefix = "" if document.kind is GroupKind.CLOUD_SERVICE else version.iaas_prefix
     events = [

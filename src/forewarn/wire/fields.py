@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from forewarn.core.errors import Invalid
-from forewarn.core.time_formats import SPAN, format_span, parse_span
 from forewarn.core.text_formats import closest
+from forewarn.core.time_formats import SPAN, format_span, parse_span
 from forewarn.wire.invalid_field import InvalidField, within_field
 from forewarn.wire.texts import (
     GUID,

@@ -21,7 +21,6 @@ from forewarn.api.routing import ApiRouter
 from forewarn.core.access import Grant, Right, Role
 from forewarn.core.basic_types import Action, OrderId, ProjectName, Work
 from forewarn.core.errors import Unavailable
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.session_cookies import Credentials
 from forewarn.core.webhook_rules import Webhook
 from forewarn.wire.answers.service_answers import StatusAnswer

@@ -25,7 +25,7 @@ from forewarn.core.access import (
     revoke,
 )
 from forewarn.core.basic_types import DEFAULT_PROJECT, Action, OrderId, ProjectName, Source
-from forewarn.core.errors import Unauthenticated, Conflict, ForewarnError, Invalid, NotFound, Refused
+from forewarn.core.errors import Conflict, ForewarnError, Invalid, NotFound, Refused, Unauthenticated
 from forewarn.core.model.order import Order
 from forewarn.core.session_cookies import Credentials, OpenSessions, identify
 

@@ -9,7 +9,13 @@ import pytest
 from forewarn.agent.setup import agent_config
 from forewarn.cli.options import Duration
 from forewarn.config_reading import load
-from forewarn.core.time_formats import format_offset, format_span, format_span_briefly, parse_span, span_literal
+from forewarn.core.time_formats import (
+    format_offset,
+    format_span,
+    format_span_briefly,
+    parse_span,
+    span_literal,
+)
 from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.wire.fleet import read_fleet
 

@@ -14,7 +14,6 @@ from forewarn.core.webhook_rules import (
     failed,
     is_internal_host,
     is_public,
-    retry_delay,
     must_deliver,
     pushable,
     retry_delay,

@@ -11,7 +11,7 @@ from forewarn.core.access import Right
 from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.filters import EventFilter
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, EventDetailAnswer
+from forewarn.wire.answers.event_answers import EventAnswer, EventDetailAnswer, ListedEventAnswer
 
 router = ApiRouter("events")
 

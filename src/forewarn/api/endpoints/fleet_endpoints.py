@@ -14,8 +14,8 @@ from forewarn.api.request_fields import FLAG_IN_QUERY, GROUP, PROJECT
 from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, CallerReading, Service, Services
-from forewarn.control.fleet.fleet_application import CheckedFleet
 from forewarn.control.fleet.declarations import CheckedDomains
+from forewarn.control.fleet.fleet_application import CheckedFleet
 from forewarn.control.fleet.fleet_import import CheckedImport, parse_takeable
 from forewarn.control.use_case import Alone
 from forewarn.core.access import Right

@@ -16,8 +16,6 @@ from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventDetailAnswer
 from forewarn.wire.answers.order_answers import (
     HeartbeatAnswer,
-    OrderDetailAnswer,
-    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderDetailAnswer,
     OrderDetailWithEventsAnswer,

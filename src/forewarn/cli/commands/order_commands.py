@@ -20,7 +20,6 @@ from forewarn.core.basic_types import EXTERNAL, OrderState, ServiceMode, Source,
 from forewarn.core.disclosure import A_HOST
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
-    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderDetailWithEventsAnswer,
     OrderWithEventsAnswer,

@@ -9,7 +9,7 @@ from forewarn.cli.options import id_argument, kinds, path_by_id
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.core.time_formats import format_span_briefly
-from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookTestAnswer, WebhookAnswer
+from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookAnswer, WebhookTestAnswer
 
 app = Noun()
 

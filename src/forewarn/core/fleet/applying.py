@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.core.basic_types import (
-    SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     HOOK,
     SYNCHRONOUS_DRIVERS,
@@ -22,8 +21,7 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import outside_changes
-from forewarn.core.fleet import machines
+from forewarn.core.fleet import machines, outside_changes
 from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, claims
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import Group

@@ -256,7 +256,9 @@ def host_part(known: Host | None, wanted: HostSpec) -> FleetChange:
     return FleetChange(hosts=(replace(wanted, source=PUT),), machines=own)
 
 
-def group_part(draft: Draft, known: Group | None, wanted: GroupSpec, members: Sequence[Machine]) -> FleetChange:
+def group_part(
+    draft: Draft, known: Group | None, wanted: GroupSpec, members: Sequence[Machine]
+) -> FleetChange:
     """Return the change that puts a group; a group that changes its project takes its machines along."""
     _check_group(draft, wanted, members)
     if known is None:

@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 from forewarn.core.basic_types import (
-    HUMAN_SOURCES,
     EXTERNAL,
     HUMAN_SOURCES,
     PUT,

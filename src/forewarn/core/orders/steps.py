@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from forewarn.core.admission import work_durations
 from forewarn.core.basic_types import (
-    SYNCHRONOUS_DRIVERS,
     EXTERNAL,
     SIMULATED,
     SYNCHRONOUS_DRIVERS,
@@ -24,7 +23,6 @@ from forewarn.core.catalogue import WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, RefusedHost, Step
-from forewarn.core.time_formats import format_span
 from forewarn.core.orders import bare_metal, placement
 from forewarn.core.redaction import driver_named
 from forewarn.core.time_formats import format_span

@@ -15,7 +15,6 @@ from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy, event_type
 from forewarn.core.rollouts import machine_health
 from forewarn.core.time_formats import format_time

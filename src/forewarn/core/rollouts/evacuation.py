@@ -62,7 +62,9 @@ class EvacuationCheck:
 CANNOT_LEAVE = "cannot leave its host, and restarts with it"
 
 
-def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EvacuationInput) -> tuple[EvacuationCheck, ...]:
+def find_obstacles(
+    rollout: Rollout, survey: HostSurvey, around: EvacuationInput
+) -> tuple[EvacuationCheck, ...]:
     """Check each host that must be evacuated, in the order of the waves."""
     if not rollout.empties:
         return ()
@@ -175,7 +177,9 @@ def machines_to_evacuate(
                 yield from ((wave, machine) for machine in on.get(host, ()))
 
 
-def planned_moves(leaving: Iterable[tuple[Wave, LeavingMachine]], around: EvacuationInput) -> Iterator[PlannedMove]:
+def planned_moves(
+    leaving: Iterable[tuple[Wave, LeavingMachine]], around: EvacuationInput
+) -> Iterator[PlannedMove]:
     """Yield the move of each machine, with the reachable hosts that have room for it."""
     found: dict[tuple[object, ...], list[HostName]] = {}  # by requirements, which many machines share
     names = sorted(name for name, room in around.rooms.items() if room.unreachable_since is None)

@@ -10,7 +10,6 @@ from forewarn.core.admission.timing import FOR_EVER
 from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, waves
 from forewarn.core.rollouts.candidates import Candidates, PlannedStages

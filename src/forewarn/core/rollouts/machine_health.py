@@ -15,7 +15,6 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.time_formats import format_span
 from forewarn.core.policy import Policy
 from forewarn.core.time_formats import format_span
 

@@ -13,11 +13,11 @@ from forewarn.core.basic_types import GroupName, HostName, OrderId
 from forewarn.core.model.constraints import ArmedDomain, Waiting
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health, waves
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.progress import Orders, UnwellMachines, unfinished
+from forewarn.core.time_formats import format_time
 
 # How often to check whether a machine has polled again. Guests poll once a second.
 LOOK_FOR_POLLS = timedelta(seconds=5)

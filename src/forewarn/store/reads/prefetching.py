@@ -10,7 +10,6 @@ from sqlalchemy import Connection, Select, func, literal, select, union_all
 
 from forewarn.core.basic_types import ProjectName, Source
 from forewarn.store import tables
-from forewarn.store.prefetch import NOT_STARTED, Prefetch, PrefetchedRows, Rows
 from forewarn.store.key_lists import chunks, for_keys, key_list, one_of
 from forewarn.store.prefetch import NOT_STARTED, Prefetch, PrefetchedRows, Rows
 from forewarn.store.reads.notices import NOTICES

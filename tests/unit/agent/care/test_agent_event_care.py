@@ -815,7 +815,9 @@ def test_only_user_events_are_approved(tmp_path: Path) -> None:
     play(main())
 
 
-@pytest.mark.parametrize("fault", [Unavailable("nobody answers"), Closed("another endpoint was found")])
+@pytest.mark.parametrize(
+    "fault", [EndpointUnavailable("nobody answers"), Closed("another endpoint was found")]
+)
 def test_an_undelivered_approval_is_logged_once_and_retried(tmp_path: Path, fault: GuestError) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path)

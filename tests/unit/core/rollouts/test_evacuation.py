@@ -30,7 +30,9 @@ def planned(*waves: tuple[int, ...], **terms: Any) -> Rollout:
     return replace(plan, work=Work.HOST, waves=hosts, terms=RolloutTerms(**terms))
 
 
-def reasons(plan: Rollout, *machines: LeavingMachine, holds: tuple[Hold, ...] = (), **rooms: Room) -> list[str]:
+def reasons(
+    plan: Rollout, *machines: LeavingMachine, holds: tuple[Hold, ...] = (), **rooms: Room
+) -> list[str]:
     """Return the obstacles of machines; `host_N` is the room of a host."""
     found = {host(int(name.removeprefix("host_"))): room for name, room in rooms.items()}
     ground = replace(survey(*(Footprint() for _ in plan.hosts)), holds=holds)
