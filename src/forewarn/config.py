@@ -21,14 +21,22 @@ class GuestSettings:
     rate: float = 5.0
     #: Instance metadata: `full`, `name` (only the machine's name) or `off`.
     instance: Literal["full", "name", "off"] = "full"
-    location: str = "local"  # in the instance metadata of machines that declare none
-    size: str = "standard"  # the same
-    preview: bool = False  # offer api-versions that are not generally available
-    lenient_header_on_post: bool = False  # accept POST without `Metadata: true`, from old clients
-    names: tuple[str, ...] = ()  # accepted in a Host header, besides IP literals and localhost
-    check_mac: bool = True  # refuse a machine's address from another MAC than the declared one
-    connections: int = 0  # of all guests together; 0: as many as file descriptors allow
-    connections_per_address: int = 64  # of one machine, and of all unknown callers together
+    #: `location` in the instance metadata of machines that declare none.
+    location: str = "local"
+    #: `vmSize` in the instance metadata of machines that declare none.
+    size: str = "standard"
+    #: Offer the preview api-version 2024-07-09.
+    preview: bool = False
+    #: Accept POSTs without `Metadata: true`, for old clients.
+    lenient_header_on_post: bool = False
+    #: Names accepted in a `Host` header, besides IP literals and `localhost`.
+    names: tuple[str, ...] = ()
+    #: Refuse a machine's address from another MAC than the declared one.
+    check_mac: bool = True
+    #: Connections of all guests. 0: as many as file descriptors allow.
+    connections: int = 0
+    #: Connections of one machine, and of all unknown callers together.
+    connections_per_address: int = 64
 
     def __post_init__(self) -> None:
         _at_least_one(self.connections_per_address)
