@@ -557,7 +557,10 @@ def test_how_far_a_step_is_can_be_read_again(mark: HookedMark) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [({"timeout": timedelta()}, "a time greater than zero"), ({"after": ("",)}, "a program and its arguments")],
+    [
+        ({"timeout": timedelta()}, "a time greater than zero"),
+        ({"after": ("",)}, "a program and its arguments"),
+    ],
 )
 def test_settings_that_say_nothing_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
