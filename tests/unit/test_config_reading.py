@@ -151,7 +151,7 @@ def test_the_history_is_kept_for_a_time_or_forever(text: str, keep: timedelta | 
         ("[times]\nuser-orders = 2.5", "times.user-orders: expected a whole number, got 2.5"),
         ("[times]\nuser-orders = inf", "times.user-orders: expected a number, got inf"),
         ("[times]\nlinger = -1", "times.linger: expected a time that is not negative, got -1"),
-        ("[times]\nlinger = inf", "times.linger: expected a time that is not so long, got inf"),
+        ("[times]\nlinger = inf", "times.linger: expected a shorter time, got inf"),
         ("[history]\nkeep = '5h'", "history.keep: expected at least 1d, or forever, got '5h'"),
         ("[simulated]\nfail = ''", "simulated.fail: expected a time such as 90, 15m, 1h30m or 7d, got ''"),
     ],

@@ -81,7 +81,7 @@ class Policy:
     def __post_init__(self) -> None:
         for name in ("stale_after", "save_activity_every", "external_silence", "return_by"):
             if getattr(self, name) <= timedelta():
-                raise Invalid(f"{name.replace('_', '-')}: expected more than no time")
+                raise Invalid(f"{name.replace('_', '-')}: expected a time greater than zero")
 
     def notice(self, type_: EventType, *asked: timedelta | None) -> timedelta:
         """Return the longest notice that was asked for, but at least the minimum of the type."""

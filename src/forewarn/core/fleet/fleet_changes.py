@@ -287,8 +287,8 @@ def _check_group(draft: Draft, wanted: GroupSpec, members: Sequence[Machine]) ->
     highest = max(members, key=lambda each: each.update_domain, default=None)
     if highest is not None and highest.update_domain >= wanted.update_domains:
         raise Conflict(
-            f'{where}: update-domains: expected at least {highest.update_domain + 1}, for "{highest.name}" '
-            f"is in update domain {highest.update_domain}: give it another first"
+            f"{where}: update-domains: expected at least {highest.update_domain + 1}, because "
+            f'"{highest.name}" is in update domain {highest.update_domain}: change that first'
         )
     budget = wanted.policy.budget
     if budget and budget >= len(members):

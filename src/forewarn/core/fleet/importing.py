@@ -160,7 +160,9 @@ class _Import:
                 self._conflicts.add(f"machine {known.name}", name, getattr(each.present, name), value)
             else:
                 what = name.replace("_", "-")
-                self._notes.append(f"machine {known.name} is named in an event: until then its {what} stays")
+                self._notes.append(
+                    f"machine {known.name} is named in an event: its {what} stays until the event is over"
+                )
 
     def _see(
         self, known: Machine, *, host: HostName | None = None, running: bool = False, gone: bool = False

@@ -283,8 +283,8 @@ def test_a_machine_named_in_an_event_keeps_its_name_and_group() -> None:
     plan = planned(fleet, found(vm("a", name=MachineName("z"), group=WEB, update_domain=1)))
     assert plan.part == FleetChange()
     assert set(plan.notes[:-1]) == {
-        "machine a is named in an event: until then its update-domain stays",
-        "machine a is named in an event: until then its name stays",
+        "machine a is named in an event: its update-domain stays until the event is over",
+        "machine a is named in an event: its name stays until the event is over",
     }
 
 
