@@ -14,10 +14,10 @@ from forewarn.sdk.answer_reading import (
     ANSWER_SECONDS,
     NewDocument,
     Unchanged,
+    answer_timeout,
     backoff,
     check,
     longest_pause,
-    patience,
     read_poll,
 )
 from forewarn.sdk.documents import NEWEST_VERSION, Document
@@ -86,7 +86,7 @@ class GuestCalls:
             path=EVENTS_PATH,
             query={"api-version": self.version},
             headers=headers,
-            seconds=(self._timeout or patience(self.last_answered, now=now)) + (wait or 0),
+            seconds=(self._timeout or answer_timeout(self.last_answered, now=now)) + (wait or 0),
         )
 
     def answer_of(self, reply: Reply) -> HttpAnswer:
