@@ -146,7 +146,7 @@ def _is_json(column: Column[Any]) -> bool:
 def backup(url: str, target: Path, *, new_lineage: str) -> int:
     """Copy a store into a new SQLite file that a server can use; return its number of webhooks.
 
-    The copy has no browser sessions: a restored backup must not revive a session that has with_deadline
+    The copy has no browser sessions: a restored backup must not revive a session that has ended
     since. It has a lineage of its own, so that readers of the original do not take it for the same store. It
     keeps the webhooks, so a server of the copy calls them too.
     """
