@@ -130,7 +130,7 @@ def longest_pause(left: float | None) -> float:
     return max(SHORTEST_PAUSE_SECONDS, notice / NOTICE_SHARES)
 
 
-def patience(last_answered: float | None, *, now: float) -> float:
+def answer_timeout(last_answered: float | None, *, now: float) -> float:
     """Return the timeout of an answer, given when the endpoint last answered."""
     if last_answered is None or now - last_answered > DISABLED_AFTER_SECONDS:
         return FIRST_ANSWER_SECONDS

@@ -14,10 +14,10 @@ from forewarn.sdk.answer_reading import (
     ANSWER_SECONDS,
     NewDocument,
     Unchanged,
+    answer_timeout,
     backoff,
     check,
     longest_pause,
-    patience,
     read_poll,
 )
 from forewarn.sdk.documents import NEWEST_VERSION, Document
@@ -86,7 +86,7 @@ class GuestCalls:
             path=EVENTS_PATH,
             query={"api-version": self.version},
             headers=headers,
-            seconds=(self._timeout or patience(self.last_answered, now=now)) + (wait or 0),
+            seconds=(self._timeout or answer_timeout(self.last_answered, now=now)) + (wait or 0),
         )
 
     def answer_of(self, reply: Reply) -> HttpAnswer:
@@ -165,7 +165,9 @@ class DocumentWatch:
         """Poll until the document differs."""
         after = self._rest(now)
         while True:
-            request = self._poll(now)
+            # After a failure the answer should come at once, to report the end of the outage.
+            holding = self._wait > 0 and self._holds and self._etag is not None and not self._failures
+            request = self._calls.poll(now=now, etag=self._etag, wait=self._wait if holding else None)
             reply = yield replace(request, after=after)
             now, self._begun = reply.received, reply.sent
             try:
@@ -174,20 +176,17 @@ class DocumentWatch:
             except EndpointUnavailable as error:
                 after = self._failed(error, now)
                 continue
-            self._recovered(answer)
-            after = self._rest(now)
+            self._calls.last_answered = answer.received
+            if self._failures and self._trouble is not None:
+                self._trouble(None)
+            self._failures, after = 0, self._rest(now)
             if isinstance(read, NewDocument):
                 self._etag, self._holds = read.etag, True
                 if read.document != self._document:
                     self._document = read.document
                     return read.document
-            elif "Prefer" in request.headers:
+            elif holding:
                 self._holds = answer.waited
-
-    def _poll(self, now: float) -> GuestRequest:
-        # After a failure the answer should come at once, to report the end of the outage.
-        holding = self._wait > 0 and self._holds and self._etag is not None and not self._failures
-        return self._calls.poll(now=now, etag=self._etag, wait=self._wait if holding else None)
 
     def _rest(self, now: float) -> float:
         """Return the pause after which the next request begins a second after the last one."""
@@ -200,12 +199,6 @@ class DocumentWatch:
             self._trouble(error)
         rest = min(self._rest(now), longest_pause(self._calls.notice_left(now)))
         return max(self._calls.pause_after(self._failures, error, now=now), rest)
-
-    def _recovered(self, answer: HttpAnswer) -> None:
-        self._calls.last_answered = answer.received
-        if self._failures and self._trouble is not None:
-            self._trouble(None)
-        self._failures = 0
 
 
 def _read_instance(answer: HttpAnswer) -> Instance:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.sdk import answer_reading
-from forewarn.sdk.answer_reading import NewDocument, Unchanged, backoff, patience, read_poll
+from forewarn.sdk.answer_reading import NewDocument, Unchanged, answer_timeout, backoff, read_poll
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.guest_errors import EndpointRefused, EndpointUnavailable, GuestError, Unreadable
 from forewarn.sdk.transport.exchange import HttpAnswer, ServerTime, read_date
@@ -133,9 +133,9 @@ def test_a_pause_takes_at_most_a_fifth_of_the_notice(failures: int, named: float
 
 
 def test_the_first_answer_and_one_after_a_day_may_take_two_minutes() -> None:
-    assert patience(None, now=5.0) > 120
-    assert patience(5.0, now=6.0) == answer_reading.ANSWER_SECONDS
-    assert patience(5.0, now=24 * 3600.0) > 120
+    assert answer_timeout(None, now=5.0) > 120
+    assert answer_timeout(5.0, now=6.0) == answer_reading.ANSWER_SECONDS
+    assert answer_timeout(5.0, now=24 * 3600.0) > 120
 
 
 def test_server_time_advances_with_the_monotonic_clock() -> None:

@@ -146,9 +146,9 @@ def _is_json(column: Column[Any]) -> bool:
 def backup(url: str, target: Path, *, new_lineage: str) -> int:
     """Copy a store into a new SQLite file that a server can use; return its number of webhooks.
 
-    The copy has no browser sessions: a restored backup must not revive a session that has ended since. It has
-    a lineage of its own, so that readers of the original do not take it for the same store. It keeps the
-    webhooks, so a server of the copy calls them too.
+    The copy has no browser sessions: a restored backup must not revive a session that has ended
+    since. It has a lineage of its own, so that readers of the original do not take it for the same store. It
+    keeps the webhooks, so a server of the copy calls them too.
     """
     database = parse_database(url)
     with written_atomically(target) as unfinished:
@@ -193,7 +193,7 @@ def _mark_as_backup(file: Path, lineage: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copied:
+class CopySummary:
     """The result of a copy."""
 
     source: str
@@ -201,7 +201,7 @@ class Copied:
     rows: int
 
 
-def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lambda *_: None) -> Copied:
+def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lambda *_: None) -> CopySummary:
     """Copy a store into an empty database, compare the copy, and give it a lineage of its own.
 
     This takes the locks of both databases, because the copy would lack the later changes of a running server.
@@ -216,7 +216,7 @@ def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lam
             writing.execute(text("UPDATE meta SET lineage = :lineage"), {"lineage": new_lineage})
             if not there.embedded:
                 _analyze(writing)
-    return Copied(source=here.name, target=there.name, rows=rows)
+    return CopySummary(source=here.name, target=there.name, rows=rows)
 
 
 def _analyze(connection: Connection) -> None:

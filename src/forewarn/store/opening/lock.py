@@ -93,7 +93,7 @@ class FileLock(Lock):
                 f"{database.name} cannot be locked: check that its folder exists and can be written to"
             ) from error
         try:
-            self._take()
+            self._acquire()
             check_foreign_log(database)
         except BaseException:
             self.release()
@@ -114,7 +114,7 @@ class FileLock(Lock):
         """Release the lock."""
         os.close(self._descriptor)
 
-    def _take(self) -> None:
+    def _acquire(self) -> None:
         try:
             fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _range(fcntl.F_WRLCK, os.getpid()))
         except OSError as error:
@@ -149,7 +149,7 @@ class ConnectionLock(Lock):
         self.engine = _engine(database)
         # Owner of both: the thread that watches the lock.
         self._backend: int | None = None  # the backend process that holds the lock
-        self.connection = self._take()
+        self.connection = self._acquire()
 
     def keep(self) -> None:
         """Take the lock again if its connection was lost; Conflict if another server has it.
@@ -158,7 +158,7 @@ class ConnectionLock(Lock):
         """
         if not self._connected():
             self.connection.close()
-            self.connection = self._take()
+            self.connection = self._acquire()
 
     def release(self) -> None:
         """Release the lock."""
@@ -171,7 +171,7 @@ class ConnectionLock(Lock):
         except Unavailable:
             return False
 
-    def _take(self) -> Connection:
+    def _acquire(self) -> Connection:
         connection = self.engine.connect()
         if connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}):
             self._backend = connection.scalar(text("SELECT pg_backend_pid()"))

@@ -24,7 +24,7 @@ from forewarn.store.opening.database import (
     read_json,
     translate_failures,
 )
-from forewarn.store.opening.deadlines import Deadlines, Silent, TooLong
+from forewarn.store.opening.deadlines import Deadlines, StatementTooLong, Unresponsive
 from forewarn.store.opening.pipelined_postgresql import pipeline
 
 R = TypeVar("R")
@@ -134,11 +134,11 @@ class WatchedConnection(psycopg.Connection[Any]):
         deadlines = self.deadlines
         began = deadlines.begin()
         try:
-            return super().wait(deadlines.ended(gen), interval, timeout)
-        except TooLong:
+            return super().wait(deadlines.with_deadline(gen), interval, timeout)
+        except StatementTooLong:
             self.close()
             raise ServerSilent("a statement takes too long") from None
-        except Silent:
+        except Unresponsive:
             self.close()
             deadlines.fail_fast()
             raise ServerSilent("it does not answer") from None
