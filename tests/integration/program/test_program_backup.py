@@ -37,7 +37,7 @@ def test_a_backup_with_webhooks_causes_a_warning(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
         added = program.call("POST", "/v1/webhooks", json={"url": "http://127.0.0.1:1/x"})
         assert added.status_code == 201
-        assert "pushes to its webhook as this store does" in run(tmp_path, "backup", "copy.db").stdout
+        assert "also pushes to the webhook" in run(tmp_path, "backup", "copy.db").stdout
         answer = run(tmp_path, "backup", "again.db", "--json").stdout
         assert json.loads(answer) == {"file": "again.db", "webhooks": 1}
 
@@ -73,7 +73,7 @@ def test_the_first_start_on_a_backup_sets_a_hold_and_lists_the_open_work(
         assert restored.out.wait_for(f"order {short}: ") == "restart of web-0, announced, by operator"
         (hold,) = restored.get("/v1/holds")["holds"]
         assert (hold["project"], hold["host"]) == (None, None)
-        assert "look at what is open in it, then release it" in hold["reason"]
+        assert "check the open work, then release this hold" in hold["reason"]
         restored.advance(20 * 60)
         assert restored.get(f"/v1/orders/{placed['order']['id']}")["order"]["state"] == "announced"
         # From now on it is an ordinary store; the hold stays until an operator releases it.
@@ -93,7 +93,7 @@ def test_a_copy_is_not_held_and_continues(tmp_path: Path) -> None:
         program.stop()
     copied = run(tmp_path, "copy", "forewarn.db", "copy.db")
     assert copied.returncode == 0, copied.stderr
-    assert "forewarn.db is copied to copy.db: " in copied.stdout
+    assert "Copied forewarn.db to copy.db: " in copied.stdout
     again = run(tmp_path, "copy", "sqlite:///forewarn.db", "sqlite:///copy.db")
     assert (again.returncode, "copy.db exists already" in again.stderr) == (1, True)
     answer = json.loads(run(tmp_path, "copy", "forewarn.db", "other.db", "--json").stdout)
