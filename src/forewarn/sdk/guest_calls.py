@@ -21,7 +21,7 @@ from forewarn.sdk.answer_reading import (
     read_poll,
 )
 from forewarn.sdk.documents import NEWEST_VERSION, Document
-from forewarn.sdk.guest_errors import Unavailable
+from forewarn.sdk.guest_errors import EndpointUnavailable
 from forewarn.sdk.instances import Instance, parse_instance
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
 from forewarn.sdk.transport.exchange import GuestRequest, HttpAnswer, NoAnswer, Reply, ServerTime
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 
 Call: TypeAlias = Generator[GuestRequest, Reply, Result]
-OnTrouble: TypeAlias = Callable[[Unavailable | None], None]
+OnTrouble: TypeAlias = Callable[[EndpointUnavailable | None], None]
 
 
 class GuestCalls:
@@ -90,9 +90,9 @@ class GuestCalls:
         )
 
     def answer_of(self, reply: Reply) -> HttpAnswer:
-        """Note the time of the server, and return the answer; Unavailable if there is none."""
+        """Note the time of the server, and return the answer; EndpointUnavailable if there is none."""
         if isinstance(reply, NoAnswer):
-            raise Unavailable(reply.why)
+            raise EndpointUnavailable(reply.why)
         self.server_time = reply.server_time or self.server_time
         return reply
 
@@ -111,7 +111,7 @@ class GuestCalls:
         left = (event.seconds_left(server_now) for event in self._document.events if not event.started)
         return min((seconds for seconds in left if seconds), default=None)
 
-    def pause_after(self, failures: int, error: Unavailable, *, now: float) -> float:
+    def pause_after(self, failures: int, error: EndpointUnavailable, *, now: float) -> float:
         """Return the pause after a number of failures in a row."""
         return backoff(failures, named=error.retry_after, left=self.notice_left(now))
 
@@ -121,7 +121,7 @@ class GuestCalls:
         self.last_answered = answer.received
         if isinstance(read, NewDocument):
             return read.document
-        raise Unavailable("the endpoint answers that nothing has changed, to a request without an ETag")
+        raise EndpointUnavailable("the endpoint answers 304 to a request without an ETag")
 
     def _persist(
         self, request: GuestRequest, read: Callable[[HttpAnswer], Result], *, within: float
@@ -133,7 +133,7 @@ class GuestCalls:
             deadline = reply.sent + within if deadline is None else deadline
             try:
                 return read(self.answer_of(reply))
-            except Unavailable as error:
+            except EndpointUnavailable as error:
                 failures += 1
                 after = self.pause_after(failures, error, now=reply.received)
                 if reply.received + after > deadline:
@@ -171,7 +171,7 @@ class DocumentWatch:
             try:
                 answer = self._calls.answer_of(reply)
                 read = self._calls.read(answer)
-            except Unavailable as error:
+            except EndpointUnavailable as error:
                 after = self._failed(error, now)
                 continue
             self._recovered(answer)
@@ -193,7 +193,7 @@ class DocumentWatch:
         """Return the pause after which the next request begins a second after the last one."""
         return 0.0 if self._begun is None else max(0.0, self._begun + POLL_SECONDS - now)
 
-    def _failed(self, error: Unavailable, now: float) -> float:
+    def _failed(self, error: EndpointUnavailable, now: float) -> float:
         """Report the failure, and return the pause: at least a second, unless an event is about to start."""
         self._failures += 1
         if self._failures == 1 and self._trouble is not None:
@@ -210,6 +210,6 @@ class DocumentWatch:
 
 def _read_instance(answer: HttpAnswer) -> Instance:
     if answer.status == HTTPStatus.NOT_FOUND:
-        raise Unavailable("404: the endpoint has no instance metadata for this machine (yet). Set its name.")
+        raise EndpointUnavailable("404: the endpoint has no metadata of this machine (yet). Set its name.")
     check(answer)
     return parse_instance(answer.body)

@@ -94,7 +94,7 @@ def test_a_tag_is_stale_after_a_change() -> None:
         assert client.get(EVENTS, f"If-None-Match: {etag}").status == 200
 
 
-# Long polls
+# Held requests (`Prefer: wait`)
 
 
 def hold(face: Face, *headers: str, source: str | None = None, match: str | None = None) -> "Held":

@@ -202,7 +202,7 @@ def test_the_command_adds_tests_lists_and_removes_webhooks(
     assert receiver.url in listed.stdout
     assert "whsec_" not in listed.stdout
     removed = run(tmp_path, "webhook", "remove", id_[:8], environment=server)
-    assert removed.stdout == f"Nothing is pushed to {receiver.url} any more.\n"
+    assert removed.stdout == f"Webhook to {receiver.url} removed.\n"
     assert program.get("/v1/webhooks")["webhooks"] == []
 
 
@@ -211,7 +211,7 @@ def test_a_failed_test_reports_why(program: Program, tmp_path: Path) -> None:
     id_ = added["webhook"]["id"]
     tried = run(tmp_path, "webhook", "test", id_, environment={"FOREWARN_SERVER": program.operators})
     assert tried.returncode == 1
-    assert "the call was not taken: " in tried.stderr
+    assert "the webhook refused the call: " in tried.stderr
 
 
 def tenant_of(program: Program) -> dict[str, str]:

@@ -45,7 +45,7 @@ def apply(draft: Draft, part: FleetChange, *, by: str) -> tuple[str, ...]:
         *_apply_hosts(draft, part.hosts, by=by),
         *_apply_groups(draft, part.groups, by=by),
         *_remove_machines(draft, part.removed_machines, by=by),
-        *outside_changes.follow(draft, part.seen, by=by),
+        *outside_changes.apply_reports(draft, part.seen, by=by),
         *_apply_machines(draft, part.machines, by=by),
         *_drop_groups(draft, part.removed_groups, by=by),
         *_drop_hosts(draft, part.removed_hosts, by=by),

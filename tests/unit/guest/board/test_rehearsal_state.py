@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.core.basic_types import EventStatus, EventType
-from forewarn.core.guests.document import Document
+from forewarn.core.guests.document import GroupDocument
 from forewarn.core.guests.document import document as document_of
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal_ledger import GuestLedger
@@ -19,7 +19,7 @@ def event(status: str = "Scheduled") -> Event:
     return documents.event(EventType.FREEZE, EventStatus(status))
 
 
-def document(incarnation: int, *events: Event) -> Document:
+def document(incarnation: int, *events: Event) -> GroupDocument:
     return document_of(documents.group(incarnation=incarnation), events)
 
 
