@@ -205,8 +205,9 @@ class HostProbes:
 
     def _take_step_answer(self, answer: CallAnswer) -> None:
         task, result = answer.call.task, answer.answer
-        named = task.target.name if isinstance(result, HostRefused) and result.unreached and task.target else None
-        named = result.host if isinstance(result, Unknown) else named
+        named = result.host if isinstance(result, Unknown) else None
+        if isinstance(result, HostRefused) and result.unreached and task.target is not None:
+            named = task.target.name
         with self._lock:
             for host in (task.source, task.target):
                 probe = None if host is None else self._probes.get(host.name)
