@@ -604,7 +604,7 @@ def an_absence_counts_as_idle_time(real: Real, now: datetime, _: object, *, poli
     return real(now, (), policy=policy)
 
 
-@mutant("server.threads.service_time:TimeWatch._watch_presence", OUTAGES, rule="12")
+@mutant("server.threads.time_keeping:TimeWatch._watch_presence", OUTAGES, rule="12")
 def absences_are_not_noticed(real: Real, watch: object) -> None:
     return
 

@@ -9,9 +9,7 @@ from forewarn.guest import answers
 from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine, Rate
-from forewarn.guest.long_polls import CallerGone, GuestCaller, LongPolls, TryAgain, member_of
-from forewarn.guest.rehearsal import FaultyAnswers
-from forewarn.guest.requests import (
+from forewarn.guest.guest_requests import (
     Approve,
     Defer,
     GetInstance,
@@ -23,6 +21,8 @@ from forewarn.guest.requests import (
     Request,
     RequestFault,
 )
+from forewarn.guest.long_polls import CallerGone, GuestCaller, LongPolls, TryAgain, member_of
+from forewarn.guest.rehearsal import FaultyAnswers
 from forewarn.guest.routes import refusal_of
 from forewarn.guest.settings import EndpointSettings, GuestCommands
 from forewarn.wire import azure, instance

@@ -56,7 +56,7 @@ from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.server.control_wiring import ControlInputs, wire_control
-from forewarn.server.threads.service_time import Timekeeper
+from forewarn.server.threads.time_keeping import Timekeeper
 from forewarn.signals import Signal
 from forewarn.store.store import Store, open_store
 from tests.helpers.database.transactions import InTransactions

@@ -73,7 +73,7 @@ def test_the_first_start_on_a_backup_sets_a_hold_and_lists_the_open_work(
         assert restored.out.wait_for(f"order {short}: ") == "restart of web-0, announced, by operator"
         (hold,) = restored.get("/v1/holds")["holds"]
         assert (hold["project"], hold["host"]) == (None, None)
-        assert "look at what is open in it, then release it" in hold["reason"]
+        assert "check the open work, then release this hold" in hold["reason"]
         restored.advance(20 * 60)
         assert restored.get(f"/v1/orders/{placed['order']['id']}")["order"]["state"] == "announced"
         # From now on it is an ordinary store; the hold stays until an operator releases it.

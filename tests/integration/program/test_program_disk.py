@@ -73,7 +73,7 @@ def test_without_any_call_the_server_is_unready_while_it_cannot_write(
         said = run(tmp_path, "watch", "--once", "--server", program.operators).stdout
         assert "The server is not ready: " in said
         frame = run(tmp_path, "watch", "--once", "--json", "--server", program.operators).stdout
-        assert json.loads(frame)["trouble"].startswith("nothing ")
+        assert json.loads(frame)["trouble"].startswith("the store cannot be written")
     until(lambda: status() == 200, what="it to be ready again")
     assert "forewarn_store_writable 1.0" in program.call("GET", "/metrics").text
 

@@ -26,7 +26,7 @@ from forewarn.control.use_case import Alone
 from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.server.threads.jobs import Job, Jobs, Turn
-from forewarn.server.threads.service_time import SAVE_TIME_EVERY, TimeWatch
+from forewarn.server.threads.time_keeping import SAVE_TIME_EVERY, TimeWatch
 from forewarn.store.opening.deadlines import Deadlines
 from forewarn.supervision import BackgroundTask, Supervisor
 
