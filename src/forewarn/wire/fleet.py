@@ -218,7 +218,7 @@ FLEET: Fields = {
 
 def unreadable_fleet_file(name: str, error: OSError | UnicodeDecodeError) -> Invalid:
     """Return the error for a fleet file that cannot be read."""
-    why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
     return Invalid(f"fleet file {name} cannot be read: {why}")
 
 
