@@ -167,7 +167,7 @@ async def _json(request: Request, *, required: bool) -> Any:
         body = await request.body()
         written = json.loads(body) if body else None
     except json.JSONDecodeError as error:
-        raise Invalid(f"the body is not JSON: {error.msg} at character {error.pos}") from None
+        raise Invalid(f"the body is not JSON: error at character {error.pos}") from None
     except (ValueError, RecursionError, ClientDisconnect):
         raise Invalid("the body cannot be read") from None
     if written is None and required:

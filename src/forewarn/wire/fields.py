@@ -188,7 +188,7 @@ def by_name(
     example: str,
     required: Mapping[str, str] | None = None,
 ) -> Field[dict[str, T]]:
-    """Declare named tables such as `[groups.web]`. `make` takes the name and the fields."""
+    """Declare named tables such as `[groups.web]`. `make` builds one from its name and fields."""
 
     def reader(value: object) -> dict[str, T]:
         tables = table(value, written=f"[{key}.{example}]")
@@ -198,7 +198,7 @@ def by_name(
         with within_field(f".{name_}"):
             given = read(table(value, written=f"[{key}.{name(name_)}]"), fields, ": ")
             require(given, required or {}, ": ")
-            return make(name_, **given)
+            return make(name=name_, **given)
 
     return Field(read=reader, schema=_named_schema(object_schema(fields, required or ())))
 

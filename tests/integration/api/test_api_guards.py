@@ -86,7 +86,7 @@ OUTSIDE = '{"action": "freeze", "driver": "external", "heartbeat_seconds": 86401
         ("GET", "/v1/machines?after=%00", "", "after: expected one line"),
         ("GET", "/v1/orders?state=lost", "", "state: expected queued, announced"),
         ("PUT", "/v1/fleet?dry-run=true", "{}", "dry-run: there is no such query parameter"),
-        ("POST", "/v1/machines/web-0/freeze", "{", "the body is not JSON"),
+        ("POST", "/v1/machines/web-0/freeze", "{", "the body is not JSON: error at character 1"),
         ("POST", "/v1/machines/web-0/freeze", b"\xff", "body"),
         ("POST", "/v1/machines/web-0/freeze", "[" * 100_000, "body"),
         ("POST", "/v1/machines/web-0/freeze", "[]", "body"),
