@@ -147,15 +147,13 @@ class CurrentEndpoint:
         try:
             while not coming.done():
                 await asyncio.wait({coming}, timeout=SWITCH_SECONDS / 2 if self._has_others else None)
-                if not coming.done() and self._is_silent_for_long():
+                silent_for = 0.0 if self._silent_since is None else monotonic() - self._silent_since
+                if not coming.done() and silent_for > SWITCH_SECONDS:
                     return None
             return coming.result()
         finally:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
-
-    def _is_silent_for_long(self) -> bool:
-        return self._silent_since is not None and monotonic() - self._silent_since > SWITCH_SECONDS
 
 
 async def _first_to_answer(clients: Sequence[AsyncGuestClient]) -> str:
