@@ -37,8 +37,8 @@ from forewarn.core.model.order import AttemptId, Order, OrderTerms, Step
 from forewarn.core.model.project import ALWAYS, Calendar, Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
-from forewarn.core.orders import lifecycle, reports, requests
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders import lifecycle, order_requests, reports
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import unmarked
 
@@ -127,7 +127,7 @@ class Fleet:
     def order(self, name: str, action: Action = Action.RESTART, *, scheduled: int = 0, **terms: Any) -> Order:
         """Place an order on a machine. All keywords except `driver` are terms."""
         request = OrderRequest(by="test", driver=terms.pop("driver", "simulated"), terms=OrderTerms(**terms))
-        return requests.on_machine(
+        return order_requests.on_machine(
             self.draft, MachineId(name), action, request, scheduled=scheduled, policy=self.policy
         )
 
@@ -143,7 +143,9 @@ class Fleet:
         if action is Action.MAINTENANCE:
             work = work or Work.REBOOT
         request = OrderRequest(by="test", driver=terms.pop("driver", "simulated"), terms=OrderTerms(**terms))
-        return requests.on_host(self.draft, HostName(host), action, request, work=work, policy=self.policy)
+        return order_requests.on_host(
+            self.draft, HostName(host), action, request, work=work, policy=self.policy
+        )
 
     def service(self, host: str = "host-1", mode: ServiceMode | None = None, **terms: Any) -> Order:
         """Place an order for work on a host itself."""

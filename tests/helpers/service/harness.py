@@ -47,7 +47,7 @@ from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Sent, Slice
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.drivers.external import ExternalDriver
