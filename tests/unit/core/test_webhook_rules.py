@@ -10,6 +10,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.webhook_rules import (
     Webhook,
     WebhookId,
+    checked_kinds,
     delivered,
     failed,
     is_internal_host,
