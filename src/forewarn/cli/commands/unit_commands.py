@@ -229,7 +229,11 @@ def _before_it_starts(text: str) -> list[str]:
         try:
             system.identity_of(user[1])
         except LookupError:
-            found.append(f"User {user[1]} does not exist; create it with `useradd --system {user[1]}`.")
+            found.append(
+                f"User {user[1]} does not exist; create it with `useradd --system --create-home "
+                f"--home-dir /var/lib/{user[1]} --shell /usr/sbin/nologin {user[1]}`. Put its SSH keys into "
+                f"/var/lib/{user[1]}/.ssh: the unit hides /home and /root."
+            )
     program = re.search(r"^ExecStart=\"?(\S+)", text, re.MULTILINE)
     if "ProtectHome=true" in text and program and program[1].startswith(("/home/", "/root/")):
         found.append(
