@@ -97,8 +97,8 @@ def _index(machine: str, resources: Sequence[str]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventFilter:
-    """The filter of a handler; an omitted condition matches every event."""
+class EventCondition:
+    """The conditions of a handler; an omitted one matches every event."""
 
     types: Sequence[EventType] | None = None
     sources: Sequence[Source] | None = None
@@ -108,7 +108,7 @@ class EventFilter:
     max_seconds_left: float | None = None  # with more time, the handler waits
 
     def contradiction(self) -> str | None:
-        """Return why the filter matches no event, if it does not."""
+        """Return why no event can meet the conditions, if so."""
         for name in ("duration", "seconds_left"):
             least, most = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
             if least is not None and most is not None and least > most:

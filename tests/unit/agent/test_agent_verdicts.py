@@ -9,7 +9,7 @@ from forewarn.agent.verdicts import (
     ApprovalDecider,
     ApprovePolicy,
     Approver,
-    EventFilter,
+    EventCondition,
     Later,
     Now,
     Skip,
@@ -112,48 +112,53 @@ def freeze(duration: float | None = None, source: Source | str = Source.PLATFORM
 @pytest.mark.parametrize(
     ("when", "of", "left", "verdict"),
     [
-        (EventFilter(), freeze(), 10.0, Now()),
-        (EventFilter(types=(EventType.FREEZE,)), freeze(), 10.0, Now()),
-        (EventFilter(types=(EventType.REBOOT,)), freeze(), 10.0, Skip("its types do not include Freeze")),
-        (EventFilter(sources=(Source.USER,)), freeze(), 10.0, Skip("its sources do not include Platform")),
+        (EventCondition(), freeze(), 10.0, Now()),
+        (EventCondition(types=(EventType.FREEZE,)), freeze(), 10.0, Now()),
+        (EventCondition(types=(EventType.REBOOT,)), freeze(), 10.0, Skip("its types do not include Freeze")),
+        (EventCondition(sources=(Source.USER,)), freeze(), 10.0, Skip("its sources do not include Platform")),
         (
-            EventFilter(sources=(Source.USER,)),
+            EventCondition(sources=(Source.USER,)),
             freeze(source=""),
             10.0,
             Skip("its sources do not include unknown"),
         ),
-        (EventFilter(min_duration=10), freeze(9), 10.0, Skip("the event interrupts for 9 s, less than 10 s")),
-        (EventFilter(min_duration=10), freeze(10), 10.0, Now()),
-        (EventFilter(min_duration=10), freeze(None), 10.0, Now()),  # an unknown duration may be long
         (
-            EventFilter(max_duration=10),
+            EventCondition(min_duration=10),
+            freeze(9),
+            10.0,
+            Skip("the event interrupts for 9 s, less than 10 s"),
+        ),
+        (EventCondition(min_duration=10), freeze(10), 10.0, Now()),
+        (EventCondition(min_duration=10), freeze(None), 10.0, Now()),  # an unknown duration may be long
+        (
+            EventCondition(max_duration=10),
             freeze(None),
             10.0,
             Skip("the event interrupts for an unknown time, which may be more than 10 s"),
         ),
-        (EventFilter(max_duration=10), freeze(9), 10.0, Now()),
-        (EventFilter(min_seconds_left=60), freeze(), 59.0, Skip("59 s are left, and it needs 60 s")),
-        (EventFilter(min_seconds_left=60), freeze(), None, Now()),
-        (EventFilter(max_seconds_left=60), freeze(), 90.0, Later(30.0)),
-        (EventFilter(max_seconds_left=60), freeze(), 60.0, Now()),
-        (EventFilter(max_seconds_left=60), freeze(), None, Now()),
+        (EventCondition(max_duration=10), freeze(9), 10.0, Now()),
+        (EventCondition(min_seconds_left=60), freeze(), 59.0, Skip("59 s are left, and it needs 60 s")),
+        (EventCondition(min_seconds_left=60), freeze(), None, Now()),
+        (EventCondition(max_seconds_left=60), freeze(), 90.0, Later(30.0)),
+        (EventCondition(max_seconds_left=60), freeze(), 60.0, Now()),
+        (EventCondition(max_seconds_left=60), freeze(), None, Now()),
     ],
 )
 def test_a_filter_decides_whether_and_when(
-    when: EventFilter, of: Event, left: float | None, verdict: Verdict
+    when: EventCondition, of: Event, left: float | None, verdict: Verdict
 ) -> None:
     assert when.verdict(of, left) == verdict
 
 
 def test_recommendations_are_for_handlers_that_list_them() -> None:
     hint = replace(freeze(), type=EventType.SPOT_REBALANCE_RECOMMENDATION)
-    assert isinstance(EventFilter().verdict(hint, 10.0), Skip)
-    assert isinstance(EventFilter(types=(EventType.PREEMPT,)).verdict(hint, 10.0), Skip)
-    assert EventFilter(types=(EventType.SPOT_REBALANCE_RECOMMENDATION,)).verdict(hint, 10.0) == Now()
+    assert isinstance(EventCondition().verdict(hint, 10.0), Skip)
+    assert isinstance(EventCondition(types=(EventType.PREEMPT,)).verdict(hint, 10.0), Skip)
+    assert EventCondition(types=(EventType.SPOT_REBALANCE_RECOMMENDATION,)).verdict(hint, 10.0) == Now()
 
 
 def test_a_filter_is_described() -> None:
-    when = EventFilter(
+    when = EventCondition(
         sources=(Source.USER,), min_duration=10, max_duration=60, min_seconds_left=5, max_seconds_left=600
     )
     assert when.in_words() == [
