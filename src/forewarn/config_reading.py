@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from forewarn.config import Settings
 from forewarn.core.errors import Invalid
-from forewarn.core.time_formats import parse_span
 from forewarn.core.policy import SET_ELSEWHERE
 from forewarn.core.text_formats import closest, hint
+from forewarn.core.time_formats import parse_span
 from forewarn.core.toml_text import parse_toml
 
 PREFIX = "FOREWARN_"

@@ -9,8 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from forewarn.api import middleware
-from forewarn.api import error_answers
+from forewarn.api import error_answers, middleware
 from forewarn.api.audit import AuditMiddleware
 from forewarn.api.authentication import Authenticator
 from forewarn.api.endpoints import (

@@ -12,7 +12,6 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match
 
 from forewarn.core.errors import (
-    Unauthenticated,
     Conflict,
     ForewarnError,
     Invalid,

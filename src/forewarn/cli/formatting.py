@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from forewarn.core.basic_types import EXTERNAL, SIMULATED
-from forewarn.core.time_formats import format_span, format_span_briefly
 from forewarn.core.text_formats import counted as counted
+from forewarn.core.time_formats import format_span, format_span_briefly
 
 if TYPE_CHECKING:
     from forewarn.wire.answers.event_answers import EventAnswer, NoticeAnswer

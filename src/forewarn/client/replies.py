@@ -49,7 +49,9 @@ class RequestRefused(Exception):
 class ServerUnreachable(Exception):
     """No server answers, or something else does."""
 
-    def __init__(self, message: str, *, connection_broke: bool = False, may_have_changed: bool = False) -> None:
+    def __init__(
+        self, message: str, *, connection_broke: bool = False, may_have_changed: bool = False
+    ) -> None:
         super().__init__(message)
         self.connection_broke = connection_broke  # whether it answered before, so it may return soon
         self.may_have_changed = may_have_changed  # whether the request may have taken effect

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from forewarn.control.driver import DriverTask
 from forewarn.core.basic_types import HostName, MachineId, Work
-from forewarn.core.rollouts.emptying import MoveAnswer
+from forewarn.core.rollouts.evacuation import MoveAnswer
 
 KEPT_FOR = timedelta(minutes=1)
 

@@ -20,7 +20,6 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.webhook_rules import NEVER_PUSHED, Webhook
 from forewarn.core.redaction import DRIVER, END, redact_names, redact_operator_texts
 from forewarn.core.webhook_rules import NEVER_PUSHED, Webhook
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from forewarn.core.access import LOCAL_OPERATOR, Caller, Keyring, Token, caller_of, digest_of
-from forewarn.core.errors import Unauthenticated, Conflict, NotFound, Refused
+from forewarn.core.errors import Conflict, NotFound, Refused, Unauthenticated
 
 # The prefix of every session secret, so that a scanner can find a leaked one.
 SESSION_PREFIX = "fws_"
@@ -24,7 +24,7 @@ CSRF_HEADER = "X-Forewarn-CSRF"
 
 # One message for all cases, so that a guess reveals nothing. A cookie that is sent twice is not accepted.
 ENDED = (
-    "the session is not known or has ended, or its token is no longer good: sign in again; "
+    "the session is not known or has ended, or its token is no longer valid: sign in again; "
     "if that does not help, remove the cookies of this site"
 )
 _NO_TOKENS = "this server has no tokens yet, so every call is the operator's: there is nothing to sign in to"

@@ -24,8 +24,8 @@ from forewarn.control.driver import (
 from forewarn.core.basic_types import STANDALONE, HostName
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import TRAITS, Machine
-from forewarn.core.time_formats import format_span
 from forewarn.core.text_formats import on_one_line
+from forewarn.core.time_formats import format_span
 from forewarn.programs.program import Exited, NotRun, Outcome, TimedOut, Unwatched
 from forewarn.wire.fields import as_json as as_plain
 from forewarn.wire.texts import write_time

@@ -24,8 +24,8 @@ from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import TRAITS, Machine
-from forewarn.core.time_formats import format_span
 from forewarn.core.text_formats import hint
+from forewarn.core.time_formats import format_span
 from forewarn.server.preparation import drivers_of, new_id
 from forewarn.wire.texts import either, shown
 

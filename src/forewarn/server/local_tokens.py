@@ -111,7 +111,9 @@ def _opened(database: str) -> Iterator[Store]:
             without_migration = False
         except Conflict:
             without_migration = True
-        yield opened.enter_context(closing(open_store(database, new_id=new_id, without_migration=without_migration)))
+        yield opened.enter_context(
+            closing(open_store(database, new_id=new_id, without_migration=without_migration))
+        )
 
 
 def _who() -> str:

@@ -10,8 +10,8 @@ from forewarn.core.basic_types import EXTERNAL, SIMULATED, OrderState
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.time_formats import format_time
 from forewarn.core.text_formats import counted
+from forewarn.core.time_formats import format_time
 from forewarn.version import version
 from forewarn.wire.azure import offered
 

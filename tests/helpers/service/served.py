@@ -17,7 +17,6 @@ from forewarn.api.services import ApiDependencies, ApiSettings, Services
 from forewarn.control.use_case import Alone
 from forewarn.core.basic_types import Priority
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.scope import EVERYTHING
 from forewarn.core.webhook_rules import Webhook
 from forewarn.server.threads.inventories import DriverInventories

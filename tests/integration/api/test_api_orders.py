@@ -10,7 +10,6 @@ from forewarn.core.basic_types import HostName, Mobility
 from forewarn.core.policy import Policy
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
-    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderDetailWithEventsAnswer,
     OrderOnMachineAnswer,

@@ -25,7 +25,7 @@ from forewarn.core.access import (
     revoke,
 )
 from forewarn.core.basic_types import DEFAULT_PROJECT, Action, OrderId, ProjectName, Source
-from forewarn.core.errors import Unauthenticated, Conflict, ForewarnError, Invalid, NotFound, Refused
+from forewarn.core.errors import Conflict, ForewarnError, Invalid, NotFound, Refused, Unauthenticated
 from forewarn.core.model.order import Order
 from forewarn.core.session_cookies import Credentials, OpenSessions, identify
 
@@ -189,7 +189,7 @@ def test_known_projects_and_the_default_project_may_have_users(project: ProjectN
 
 @pytest.mark.parametrize("life", [timedelta(), timedelta(seconds=-1), LONGEST_LIFE + timedelta(seconds=1)])
 def test_the_life_of_a_token_is_positive_and_limited(life: timedelta) -> None:
-    with pytest.raises(Invalid, match="expiry: expected more than nothing"):
+    with pytest.raises(Invalid, match="expiry: expected a time greater than zero"):
         token(life=life)
 
 

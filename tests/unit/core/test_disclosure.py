@@ -31,14 +31,12 @@ from forewarn.core.model.event import Approval, Event, Postponement
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, RefusedHost, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.orders import reports
-from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.redaction import (
     NOT_FOR_PROJECTS,
     driver_named,
     machine_names,
     mark_operator_text,
     project_name,
-    mark_operator_text,
     unmarked,
 )
 from forewarn.core.webhook_rules import Webhook, WebhookId
@@ -124,7 +122,10 @@ def test_names_of_other_projects_and_their_groups_are_redacted(said: str, shown:
     [
         (mark_operator_text("new disks in kvm-1"), NOT_FOR_PROJECTS),
         (f"held by bob: {mark_operator_text('see db-3')}; since", f"held by bob: {NOT_FOR_PROJECTS}; since"),
-        (mark_operator_text("one") + ", " + mark_operator_text("two"), f"{NOT_FOR_PROJECTS}, {NOT_FOR_PROJECTS}"),
+        (
+            mark_operator_text("one") + ", " + mark_operator_text("two"),
+            f"{NOT_FOR_PROJECTS}, {NOT_FOR_PROJECTS}",
+        ),
         (mark_operator_text("cut off")[:-1], NOT_FOR_PROJECTS),
         (mark_operator_text("it \u2069 ends here"), NOT_FOR_PROJECTS),
         (mark_operator_text(""), ""),

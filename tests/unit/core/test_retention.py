@@ -7,7 +7,6 @@ import pytest
 from forewarn.core.basic_types import EventId, HostName, Kind, OrderId, ProjectName, Work
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.retention import Needed, events_of, removable
 from forewarn.core.webhook_rules import Webhook, WebhookId
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forewarn.core.access import LOCAL_OPERATOR, Keyring, Role, Token, digest_of
-from forewarn.core.errors import Unauthenticated, Conflict, NotFound, Refused
+from forewarn.core.errors import Conflict, NotFound, Refused, Unauthenticated
 from forewarn.core.session_cookies import (
     MOST_SESSIONS,
     BrowserSession,

@@ -9,7 +9,13 @@ import pytest
 from forewarn.agent.setup import agent_config
 from forewarn.cli.options import Duration
 from forewarn.config_reading import load
-from forewarn.core.time_formats import format_offset, format_span, format_span_briefly, parse_span, span_literal
+from forewarn.core.time_formats import (
+    format_offset,
+    format_span,
+    format_span_briefly,
+    parse_span,
+    span_literal,
+)
 from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.wire.fleet import read_fleet
 
@@ -95,7 +101,7 @@ def test_anything_else_is_not_a_span(text: Any) -> None:
 
 @pytest.mark.parametrize("text", [float("inf"), 1e300, "999999999999d"])
 def test_an_endless_span_is_refused(text: Any) -> None:
-    with pytest.raises(ValueError, match="expected a time that is not so long"):
+    with pytest.raises(ValueError, match="expected a shorter time"):
         parse_span(text)
 
 

@@ -18,7 +18,6 @@ from forewarn.wire.answers.event_answers import (
     EventDetailAnswer,
     ListedEventAnswer,
     MachineNoticeAnswer,
-    EventDetailAnswer,
     PostponementAnswer,
 )
 from forewarn.wire.answers.order_answers import OrderAnswer

@@ -25,7 +25,6 @@ from forewarn.client.replies import RequestRefused
 from forewarn.core.basic_types import EXTERNAL, MaintenanceWord, OrderState
 from forewarn.core.model.rollout import RolloutState
 from forewarn.wire.answers.order_answers import (
-    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderDetailWithEventsAnswer,
     OrderOnMachineAnswer,

@@ -9,7 +9,7 @@ from forewarn.cli.options import id_argument, kinds, path_by_id
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.core.time_formats import format_span_briefly
-from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookTestAnswer, WebhookAnswer
+from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookAnswer, WebhookTestAnswer
 
 app = Noun()
 
@@ -20,11 +20,7 @@ SECRET = option("--secret", "TEXT", "The secret that signs the calls: whsec_….
 LIST = terminal.ItemTable[WebhookAnswer](
     columns={
         "WEBHOOK": lambda webhook: terminal.short(webhook.id),
-        "URL": lambda webhook: webhook.url,
-        "PROJECT": lambda webhook: webhook.project,
-        "KINDS": lambda webhook: webhook.kinds,
-        "BEHIND": lambda webhook: webhook.behind,
-        "FAILING SINCE": lambda webhook: webhook.failing_since,
+        **terminal.columns("URL PROJECT KINDS BEHIND FAILING-SINCE"),
         "NEXT TRY": lambda webhook: _next_try(webhook),
         "ERROR": lambda webhook: webhook.error,
     },

@@ -21,11 +21,10 @@ from forewarn.core.basic_types import (
     StepState,
 )
 from forewarn.core.time_formats import format_span_briefly
-from forewarn.wire.answers.event_answers import EventAnswer, MachineNoticeAnswer, EventDetailAnswer
+from forewarn.wire.answers.event_answers import EventAnswer, EventDetailAnswer, MachineNoticeAnswer
 from forewarn.wire.answers.order_answers import (
     HeartbeatAnswer,
     HostStepAnswer,
-    OrderDetailWithEventsAnswer,
     OrderAnswer,
     OrderDetailWithEventsAnswer,
     OrderWithEventsAnswer,

@@ -33,7 +33,11 @@ from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
 from forewarn.core.basic_types import OrderState, StepState
 from forewarn.core.time_formats import format_span_briefly
-from forewarn.wire.answers.order_answers import OrderDetailWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
+from forewarn.wire.answers.order_answers import (
+    OrderAnswer,
+    OrderDetailWithEventsAnswer,
+    OrderWithEventsAnswer,
+)
 
 # As often as a guest polls.
 LOOK_SECONDS = 1.0

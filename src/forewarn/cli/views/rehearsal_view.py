@@ -76,7 +76,10 @@ class RehearsalPrinter:
         self._url_file = url_file
 
     def opened(
-        self, opening: "RehearsalSetup", accounts: "Mapping[str, GuestAccount]", elapsed: Callable[[], timedelta]
+        self,
+        opening: "RehearsalSetup",
+        accounts: "Mapping[str, GuestAccount]",
+        elapsed: Callable[[], timedelta],
     ) -> None:
         """Print the endpoints that the guests should poll."""
         if self._url_file is not None:
@@ -103,7 +106,10 @@ class RehearsalScreen(RehearsalPrinter):
         self._lines: deque[str] = deque(maxlen=LINES)
 
     def opened(
-        self, opening: "RehearsalSetup", accounts: "Mapping[str, GuestAccount]", elapsed: Callable[[], timedelta]
+        self,
+        opening: "RehearsalSetup",
+        accounts: "Mapping[str, GuestAccount]",
+        elapsed: Callable[[], timedelta],
     ) -> None:
         """Print the endpoints, and begin to draw."""
         super().opened(opening, accounts, elapsed)

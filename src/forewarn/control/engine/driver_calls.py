@@ -31,7 +31,7 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
-from forewarn.core.rollouts.emptying import MoveAnswer
+from forewarn.core.rollouts.evacuation import MoveAnswer
 from forewarn.durations import Distribution
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import emptying
-from forewarn.core.rollouts.emptying import (
+from forewarn.core.rollouts import evacuation
+from forewarn.core.rollouts.evacuation import (
     EvacuationInput,
     MoveAnswer,
     PlannedMove,
@@ -72,7 +72,7 @@ def load(
     known = snapshot.rules.host_drivers()
     drivers = {host: rollout.terms.driver or known.of(host) for host in rollout.hosts}
     able = {host for host, driver in drivers.items() if driver in policy.prechecking}
-    emptied = emptying.find_obstacles(rollout, survey, around) if able else ()
+    emptied = evacuation.find_obstacles(rollout, survey, around) if able else ()
     leaving = list(machines_to_evacuate(rollout, around, emptied, of=able))
     moves = planned_moves(leaving[:MOST_MACHINES], around)
     reader = _HostReader(snapshot)

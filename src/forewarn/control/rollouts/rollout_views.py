@@ -23,9 +23,9 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts import emptying, forecast, planning, progress
+from forewarn.core.rollouts import evacuation, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.emptying import EvacuationCheck, EvacuationInput
+from forewarn.core.rollouts.evacuation import EvacuationCheck, EvacuationInput
 from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
@@ -152,7 +152,7 @@ class RolloutViews(Reading):
             drivers=drivers,
             expected=expected,
             warnings=(*warnings, *prechecked_moves.warnings_of(more), *lowered[:MOST_LOWERED]),
-            emptying=emptying.with_obstacles(emptying.find_obstacles(rollout, survey, around), obstacles),
+            emptying=evacuation.with_obstacles(evacuation.find_obstacles(rollout, survey, around), obstacles),
         )
 
     def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:
@@ -165,7 +165,7 @@ class RolloutViews(Reading):
             # A paused rollout has no forecast, because it is unknown when it continues.
             if expected and rollout.left and rollout.state is RolloutState.RUNNING and not rollout.aborting:
                 survey = surveyed(snapshot.rollouts, rollout, rollout.left)
-                times = forecast.times(rollout, survey, now=now, policy=self._policy)
+                times = forecast.wave_times(rollout, survey, now=now, policy=self._policy)
                 warnings = tuple(forecast.warnings(rollout, survey, times, policy=self._policy))
             shown = self.shown(snapshot, rollout, now, warnings=warnings)
             waiting = tuple(dict.fromkeys((*_held(snapshot, rollout), *shown.waiting)))
@@ -234,7 +234,7 @@ class RolloutViews(Reading):
         polled = fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
         never = (f"never polled: {naming.shortened(silent)}",) if silent else ()
-        times = forecast.times(rollout, survey, now=now, policy=self._policy)
+        times = forecast.wave_times(rollout, survey, now=now, policy=self._policy)
         unexpected = forecast.warnings(rollout, survey, times, policy=self._policy)
         shared = shared_with(rollout, snapshot.rollouts.open())
         also = (f"{each}: each waits for the other's orders there" for each in shared)

@@ -9,7 +9,6 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.clock_slew import Slew
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.project import DAY, Calendar, Opening, Project, overlap
-from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 from forewarn.core.redaction import project_name
 from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 

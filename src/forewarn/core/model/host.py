@@ -8,8 +8,8 @@ from typing import Protocol, Self
 
 from forewarn.core.basic_types import DECLARED, GroupName, HostName, HostState, OrderId
 from forewarn.core.model.machine import Machine
-from forewarn.core.time_formats import format_time
 from forewarn.core.text_formats import truncated_list
+from forewarn.core.time_formats import format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

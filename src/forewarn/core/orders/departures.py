@@ -24,7 +24,6 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
-from forewarn.core.time_formats import format_time
 from forewarn.core.orders import events, host_steps, stages, steps
 from forewarn.core.policy import Policy
 from forewarn.core.time_formats import format_time

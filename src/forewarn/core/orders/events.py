@@ -23,7 +23,6 @@ from forewarn.core.errors import Conflict
 from forewarn.core.guests import notice as notices
 from forewarn.core.model.event import Approval, Deferral, Event, Postponement, Resource
 from forewarn.core.model.order import Order, Step
-from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 from forewarn.core.policy import Notice, Policy
 from forewarn.core.time_formats import format_span, format_time, round_up_to_second
 

@@ -11,7 +11,6 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, Step
-from forewarn.core.time_formats import format_span, format_span_briefly, format_time
 from forewarn.core.orders import departures, host_steps
 from forewarn.core.policy import Policy
 from forewarn.core.time_formats import format_span, format_span_briefly, format_time

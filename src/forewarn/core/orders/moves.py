@@ -19,7 +19,6 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.time_formats import format_time
 from forewarn.core.orders import departures, events, stages, steps
 from forewarn.core.orders.move_prechecks import LIVE_ONLY, MOST_DOUBLINGS, REFUSED_FOR
 from forewarn.core.policy import Policy

@@ -25,7 +25,6 @@ from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.time_formats import format_time
 from forewarn.core.orders import (
     bare_metal,
     departures,

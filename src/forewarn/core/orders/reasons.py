@@ -26,7 +26,6 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import HostStep, Order, Stage, Step
-from forewarn.core.time_formats import format_time
 from forewarn.core.orders import events, fencing, lost_hosts, placement, steps
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.redaction import machine_names
@@ -135,7 +134,7 @@ def why_not_started(
         *(() if alone else unannounced_machines(draft, order, stage)),
         *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
-        *busy(draft, order, stage.steps),
+        *other_orders_on(draft, order, stage.steps),
         *(() if alone else lost_hosts.stranded_machines(draft, order, stage.steps)),
     )
 
@@ -164,7 +163,7 @@ def why_not_finished(draft: Draft, order: Order, affected: tuple[Step, ...]) -> 
         *_unknown(order),
         *fencing.why_not_fenced(draft, order),
         *_done_outside(order),
-        *busy(draft, order, affected),
+        *other_orders_on(draft, order, affected),
         *lost_hosts.stranded_machines(draft, order, affected),
     )
 
@@ -306,7 +305,7 @@ def _awaited(event: Event) -> str:
     return f"not approved; awaits {events.awaited_approvals(event)}"
 
 
-def busy(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+def other_orders_on(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
     """Return the other orders that work on the machines of these steps."""
     return tuple(
         Waiting(what=step.name, reason=f"waits for order {other.id} ({other.action}) to finish with it")

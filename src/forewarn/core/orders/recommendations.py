@@ -10,7 +10,6 @@ from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import Order
-from forewarn.core.time_formats import format_time
 from forewarn.core.orders import departures, events, reasons, stages
 from forewarn.core.policy import Policy, notice_of, work_of
 from forewarn.core.time_formats import format_time

@@ -69,7 +69,7 @@ def _moving_away(draft: Draft, host: HostName) -> dict[MachineId, HostName]:
 def _take_over_arrivals(draft: Draft, host: HostName, *, why: str) -> None:
     """Put machines that are being started on the host into the failure: they may run until it is fenced.
 
-    A machine that is being moved there is not taken over: it may still run on its old host, and the driver
+    A machine that is being moved there is not taken over, since it may still run on its old host. The driver
     that moves it reports where it is.
     """
     for order, step in host_failures.steps_bound_for(draft, host):
@@ -77,7 +77,9 @@ def _take_over_arrivals(draft: Draft, host: HostName, *, why: str) -> None:
             departures.remove_machine(draft, draft.orders[order.id], step.machine, why=why)
             _mark_down(draft, step, host)
             departures.wake_failures(draft, order.host)
-            draft.wake(departures.open_orders_with(draft, step.machine))  # an order may have waited for the machine
+            draft.wake(
+                departures.open_orders_with(draft, step.machine)
+            )  # an order may have waited for the machine
 
 
 def _mark_down(draft: Draft, step: Step, host: HostName | None) -> None:
@@ -119,6 +121,8 @@ def end_departure(draft: Draft, order: Order, step: Step) -> Step:
     """Mark a machine of a fenced host as gone, and remove it from the host's failure."""
     before = draft.machines[step.machine]
     done = steps.done(draft, order, step)
-    departures.remove_from_host_orders(draft, before, why=f"{order.action}: its host is fenced", keep=order.id)
+    departures.remove_from_host_orders(
+        draft, before, why=f"{order.action}: its host is fenced", keep=order.id
+    )
     departures.wake_undivided_orders(draft, before.host)
     return done

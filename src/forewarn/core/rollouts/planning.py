@@ -13,11 +13,11 @@ from forewarn.core.basic_types import GroupName, HostName, OrderId
 from forewarn.core.model.constraints import ArmedDomain, Waiting
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health, waves
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.progress import Orders, UnwellMachines, unfinished
+from forewarn.core.time_formats import format_time
 
 # How often to check whether a machine has polled again. Guests poll once a second.
 LOOK_FOR_POLLS = timedelta(seconds=5)
@@ -42,7 +42,9 @@ def is_ready(rollout: Rollout, *, now: datetime) -> bool:
     return going and not unfinished(rollout) and bool(rollout.left) and (resting is None or resting <= now)
 
 
-def rest(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime, policy: Policy) -> Rollout:
+def with_due_time(
+    rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime, policy: Policy
+) -> Rollout:
     """Set when to look at a rollout without a new wave again, unless an order changes before."""
     if rollout.state is not RolloutState.RUNNING or rollout.aborting:
         return replace(rollout, due_at=None)
@@ -50,7 +52,7 @@ def rest(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: d
     if any(wave.state is WaveState.CHECKING for wave in under_way):
         return replace(rollout, due_at=now + LOOK_FOR_POLLS)
     if under_way:
-        look_at = machine_health.look_at(rollout, orders.values(), quiet, now=now, policy=policy)
+        look_at = machine_health.next_limit(rollout, orders.values(), quiet, now=now, policy=policy)
         return replace(rollout, due_at=look_at)
     if quiet:
         waiting = tuple(
@@ -150,7 +152,7 @@ def still_announceable(
     )
 
 
-def go_on(
+def add_orders(
     rollout: Rollout, asked: Sequence[HostName], placed: Mapping[HostName, OrderId], *, now: datetime
 ) -> Rollout:
     """Add orders to the wave under way. Hosts that got no order return to the plan.

@@ -19,7 +19,6 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.constraints import Hold, Waiting
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, Wave, WaveState
-from forewarn.core.time_formats import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import machine_health
 from forewarn.core.rollouts.machine_health import UnwellMachine
@@ -217,7 +216,9 @@ def paused(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Roll
     return replace(as_paused(rollout, orders), blocked=False, due_at=None)
 
 
-def resumed(rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime, policy: Policy) -> Rollout:
+def resumed(
+    rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime, policy: Policy
+) -> Rollout:
     """Resume a rollout without the hosts whose orders were abandoned; excuse unhealthy machines."""
     if rollout.state is not RolloutState.PAUSED:
         raise Conflict(f"rollout {rollout.id} is {rollout.state}, there is nothing to resume{_said(rollout)}")

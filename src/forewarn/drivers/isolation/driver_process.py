@@ -23,8 +23,8 @@ from typing import Any
 
 from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import Unavailable
-from forewarn.core.time_formats import format_span
 from forewarn.core.text_formats import counted
+from forewarn.core.time_formats import format_span
 from forewarn.drivers.isolation import messages
 from forewarn.drivers.isolation.messages import Message, MessageTooLong, Received
 from forewarn.platform import system

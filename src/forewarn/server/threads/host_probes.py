@@ -130,10 +130,8 @@ class HostProbes:
             newer, self._newer = self._newer or {}, None
             for position, (host, driver) in enumerate(found):
                 newest = newer.get(host.name, host)
-                if (newest.driver, newest.uri) == (
-                    host.driver,
-                    host.uri,
-                ):  # otherwise the next load applies it
+                # If the driver or the URI has changed, the next load applies it.
+                if (newest.driver, newest.uri) == (host.driver, host.uri):
                     host = newest
                 probe = before.get(host.name)
                 if probe is None or (probe.driver, probe.host.uri) != (driver, host.uri):
@@ -185,8 +183,8 @@ class HostProbes:
         self._post_unsaved()
 
     def _take_probe_answer(self, answer: CallAnswer) -> None:
-        task, said = answer.call.task, answer.answer
-        why = said.why if isinstance(said, Reached | Unknown) else None
+        task, result = answer.call.task, answer.answer
+        why = result.why if isinstance(result, Reached | Unknown) else None
         why = None if why is None else unmark_driver_text(why)
         with self._lock:
             probe = None if task.source is None else self._probes.get(task.source.name)
@@ -196,7 +194,7 @@ class HostProbes:
                 probe.is_asked = False
             if (probe.driver, probe.host.uri) != (task.driver, task.source.uri):
                 return  # the host has another driver or URI now
-            was_lost, probe.is_lost = probe.is_lost, isinstance(said, Unknown) and not answer.hangs
+            was_lost, probe.is_lost = probe.is_lost, isinstance(result, Unknown) and not answer.hangs
             if probe.is_lost and not was_lost:
                 # A call to another host may have crashed the process. Only a second lost answer counts.
                 probe.due = self._monotonic() + ASK_AGAIN
@@ -206,16 +204,17 @@ class HostProbes:
             self._set(probe.host.name, why)
 
     def _take_step_answer(self, answer: CallAnswer) -> None:
-        task, said = answer.call.task, answer.answer
-        named = task.target.name if isinstance(said, HostRefused) and said.unreached and task.target else None
-        named = said.host if isinstance(said, Unknown) else named
+        task, result = answer.call.task, answer.answer
+        named = result.host if isinstance(result, Unknown) else None
+        if isinstance(result, HostRefused) and result.unreached and task.target is not None:
+            named = task.target.name
         with self._lock:
             for host in (task.source, task.target):
                 probe = None if host is None else self._probes.get(host.name)
                 if probe is None or probe.driver != task.driver:
                     continue
-                if probe.host.name == named and isinstance(said, Unknown | HostRefused):
-                    why = unmark_driver_text(said.why).removeprefix(f"{named} cannot be reached: ")
+                if probe.host.name == named and isinstance(result, Unknown | HostRefused):
+                    why = unmark_driver_text(result.why).removeprefix(f"{named} cannot be reached: ")
                     self._set(named, why)
                     probe.due = min(probe.due, self._monotonic() + ASK_AGAIN)
                 elif self._contradicts(answer, probe.host.name):

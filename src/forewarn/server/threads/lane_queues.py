@@ -17,9 +17,9 @@ from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, F
 from forewarn.control.engine.driver_calls import Answer, CallAnswer, DriverCall, Verb
 from forewarn.core.basic_types import MachineId, OrderId
 from forewarn.core.model.order import AttemptId
-from forewarn.core.time_formats import format_span
 from forewarn.core.redaction import driver_named
 from forewarn.core.text_formats import counted
+from forewarn.core.time_formats import format_span
 from forewarn.server.threads.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)

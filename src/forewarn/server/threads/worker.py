@@ -232,9 +232,9 @@ class Worker:
             self._prove(now)
             # Old answers are pruned only when the worker is otherwise idle.
             busy = self._jobs.waiting or began - self._job_at < JOB_EXPECTED_WITHIN
-            self._more = self._engine.tick(now, should_yield=lambda: self._must_give_way(began), few=busy) or (
-                not self._jobs.waiting and self._answering.prune(self._batches.transact)
-            )
+            self._more = self._engine.tick(
+                now, should_yield=lambda: self._must_give_way(began), few=busy
+            ) or (not self._jobs.waiting and self._answering.prune(self._batches.transact))
             self._feed.catch_up()
             self._next_due = self._engine.known_due(now)
             # A tick without work has written nothing, so it proves nothing.

@@ -13,7 +13,6 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.store import tables
-from forewarn.store.prefetch import PrefetchedRows
 from forewarn.store.key_lists import chunks
 from forewarn.store.prefetch import PrefetchedRows
 from forewarn.store.reads.paging import next_cursor, page_query

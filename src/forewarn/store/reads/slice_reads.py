@@ -14,7 +14,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
-from forewarn.core.orders.placement import most_placed_at_once, machines_to_place
+from forewarn.core.orders.placement import machines_to_place, most_placed_at_once
 from forewarn.store import tables
 from forewarn.store.key_lists import chunks, for_keys, key_list, one_found, one_of
 from forewarn.store.reads.capacity import load_budgets, load_rooms

@@ -6,7 +6,6 @@ from typing import ClassVar, Self
 
 from forewarn.core.basic_types import Kind
 from forewarn.core.model.record import Record
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.topics import Topic, topics_of
 from forewarn.core.webhook_rules import Webhook
 from forewarn.wire.answers.answer import ApiAnswer

@@ -18,8 +18,7 @@ from forewarn.core.basic_types import (
     ProjectName,
 )
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import fleet_changes
-from forewarn.core.fleet import applying
+from forewarn.core.fleet import applying, fleet_changes
 from forewarn.core.model.declaration import GroupSpec, HostSpec
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine, confirmed, together
 from forewarn.core.model.group import GroupPolicy
@@ -47,7 +46,9 @@ def test_a_new_object_has_the_source_put() -> None:
     fleet = made()
     new = HostName("gpu")
     assert fleet_changes.host_part(None, HostSpec(name=new)).machines == ()
-    lines = applying.apply(fleet.draft, fleet_changes.host_part(None, HostSpec(name=new, bare_metal=True)), by="test")
+    lines = applying.apply(
+        fleet.draft, fleet_changes.host_part(None, HostSpec(name=new, bare_metal=True)), by="test"
+    )
     assert lines == ("+ host gpu", "+ machine gpu on gpu")
     own = next(each for each in fleet.draft.machines.values() if each.name == "gpu")
     assert (fleet.draft.hosts[new].source, own.source, own.mobility) == (PUT, PUT, Mobility.NONE)
@@ -83,7 +84,7 @@ def test_a_group_takes_its_machines_to_another_project() -> None:
     ("wanted", "kind", "said"),
     [
         (group(project=SHOP), Invalid, "project: expected one of the projects, got 'shop'"),
-        (group(update_domains=1), Conflict, 'update-domains: expected at least 2, for "web-1" is in update'),
+        (group(update_domains=1), Conflict, 'update-domains: expected at least 2, because "web-1" is in'),
         (group(policy=GroupPolicy(budget=2)), Conflict, "policy.budget: expected fewer than its 2 machines"),
     ],
 )

@@ -209,7 +209,9 @@ def test_an_abandoned_step_with_an_unreachable_target_is_over() -> None:
     fleet.pass_(15 * MINUTE)
     interventions.abandon(fleet.draft, order.id, by="test")
     running = step(fleet, order)
-    reports.step_target_unreachable(fleet.draft, AttemptId(order.id, running.machine, running.attempt), why="away")
+    reports.step_target_unreachable(
+        fleet.draft, AttemptId(order.id, running.machine, running.attempt), why="away"
+    )
     fleet.advance(order.id)
     assert step(fleet, order).state is StepState.MOOT
     assert not fleet.draft.orders[order.id].open

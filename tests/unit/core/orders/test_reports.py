@@ -7,7 +7,6 @@ import pytest
 from forewarn.core.basic_types import Action, HostName, Kind, MachineId, OrderState, StepState, Work
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import AttemptId, Order
-from forewarn.core.time_formats import format_span
 from forewarn.core.orders import interventions, reports
 from forewarn.core.time_formats import format_span
 from tests.helpers.service.refused import refused

@@ -1,4 +1,4 @@
-"""Answers of the operator API: their keys, their times, what is null, and how they are read back."""
+"""Answers of the operator API: keys, times, nulls, and reading them back."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -125,7 +125,9 @@ def test_an_order_on_a_host_has_no_machine_and_no_project() -> None:
 
 
 def test_unrelated_fields_of_a_record_are_null() -> None:
-    shown = ANSWER_CODEC.write(RecordAnswer.of(Record(number=7, at=NOON, kind=Kind.CLOCK_JUMPED, group=ALONE)))
+    shown = ANSWER_CODEC.write(
+        RecordAnswer.of(Record(number=7, at=NOON, kind=Kind.CLOCK_JUMPED, group=ALONE))
+    )
     assert {key: value for key, value in shown.items() if value is not None} == {
         "number": 7,
         "at": "2026-01-05T12:00:00Z",

@@ -8,7 +8,13 @@ from forewarn.core.model.constraints import Hold
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host, Room
 from forewarn.core.model.rollout import Rollout, RolloutTerms, Wave
-from forewarn.core.rollouts.emptying import CANNOT_LEAVE, EvacuationCheck, EvacuationInput, LeavingMachine, find_obstacles
+from forewarn.core.rollouts.evacuation import (
+    CANNOT_LEAVE,
+    EvacuationCheck,
+    EvacuationInput,
+    LeavingMachine,
+    find_obstacles,
+)
 from tests.unit.core.model.test_rollout import NOW, host, over, survey
 
 ROOMY = Room()
@@ -24,7 +30,9 @@ def planned(*waves: tuple[int, ...], **terms: Any) -> Rollout:
     return replace(plan, work=Work.HOST, waves=hosts, terms=RolloutTerms(**terms))
 
 
-def reasons(plan: Rollout, *machines: LeavingMachine, holds: tuple[Hold, ...] = (), **rooms: Room) -> list[str]:
+def reasons(
+    plan: Rollout, *machines: LeavingMachine, holds: tuple[Hold, ...] = (), **rooms: Room
+) -> list[str]:
     """Return the obstacles of machines; `host_N` is the room of a host."""
     found = {host(int(name.removeprefix("host_"))): room for name, room in rooms.items()}
     ground = replace(survey(*(Footprint() for _ in plan.hosts)), holds=holds)

@@ -62,7 +62,9 @@ class EvacuationCheck:
 CANNOT_LEAVE = "cannot leave its host, and restarts with it"
 
 
-def find_obstacles(rollout: Rollout, survey: HostSurvey, around: EvacuationInput) -> tuple[EvacuationCheck, ...]:
+def find_obstacles(
+    rollout: Rollout, survey: HostSurvey, around: EvacuationInput
+) -> tuple[EvacuationCheck, ...]:
     """Check each host that must be evacuated, in the order of the waves."""
     if not rollout.empties:
         return ()
@@ -175,7 +177,9 @@ def machines_to_evacuate(
                 yield from ((wave, machine) for machine in on.get(host, ()))
 
 
-def planned_moves(leaving: Iterable[tuple[Wave, LeavingMachine]], around: EvacuationInput) -> Iterator[PlannedMove]:
+def planned_moves(
+    leaving: Iterable[tuple[Wave, LeavingMachine]], around: EvacuationInput
+) -> Iterator[PlannedMove]:
     """Yield the move of each machine, with the reachable hosts that have room for it."""
     found: dict[tuple[object, ...], list[HostName]] = {}  # by requirements, which many machines share
     names = sorted(name for name, room in around.rooms.items() if room.unreachable_since is None)
@@ -219,12 +223,12 @@ def with_obstacles(
 
 
 HALF_OF_A_RACK = (
-    "no more than half of a rack is emptied at once: its other hosts take the machines, "
-    "and later rollouts have no more waves for it"
+    "at most half of a rack is evacuated at once: its other hosts take the machines, "
+    "so that later rollouts need no more waves"
 )
-HALF_OF_THOSE_ALIKE = (
-    "no more than half of the hosts that carry alike are emptied at once: the others take the machines, "
-    "and later rollouts have no more waves for it"
+HALF_OF_INTERCHANGEABLE = (
+    "at most half of the interchangeable hosts are evacuated at once: the others take the machines, "
+    "so that later rollouts need no more waves"
 )
 
 # Racks with fewer hosts are evacuated whole: too few hosts would remain as targets.
@@ -253,7 +257,7 @@ def evacuation_limits(rollout: Rollout, survey: HostSurvey) -> dict[HostName, tu
         ):
             found[name] = (EvacuationLimit(f"rack {rack}", _larger(survey.racks[rack]), HALF_OF_A_RACK),)
     for number, alike in enumerate(rollout.alike):
-        limit = EvacuationLimit(f"alike {number}", _larger(len(alike)), HALF_OF_THOSE_ALIKE)
+        limit = EvacuationLimit(f"alike {number}", _larger(len(alike)), HALF_OF_INTERCHANGEABLE)
         for name in alike:
             found[name] = (*found.get(name, ()), limit)
     return found
