@@ -12,7 +12,7 @@ from forewarn.core.basic_types import GroupName, HostName, MachineId, ProjectNam
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
 from forewarn.core.fleet.fleet_changes import cut
-from forewarn.core.fleet.found_machines import IMPORTABLE_FIELDS, to_valid_name, is_unsafe_name
+from forewarn.core.fleet.found_machines import IMPORTABLE_FIELDS, is_unsafe_name, to_valid_name
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine
 from forewarn.core.model.host import Host
