@@ -24,7 +24,7 @@ from forewarn.store.store import Store, open_store
 from tests.contract.samples import NOW, everything, record
 from tests.contract.test_store_answers import answer, find, keep
 from tests.contract.test_store_failures import cut_off
-from tests.contract.test_store_foreseen import CALLS, announce, save_three
+from tests.contract.test_store_prefetch import CALLS, announce, save_three
 from tests.helpers.database.round_trips import counted_trips
 from tests.helpers.database.statements import counted
 from tests.helpers.database.transactions import holding

@@ -26,7 +26,7 @@ from forewarn.api.request_headers import REPLAYED_HEADER, keyed_call
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
 from forewarn.control.idempotent_calls import IdempotentCall, IdempotentResponse
-from forewarn.control.use_case import Alone, ForeseenUseCase
+from forewarn.control.use_case import Alone, PrefetchingUseCase
 from forewarn.core.access import Right, check
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.core.scope import Scope
@@ -263,7 +263,7 @@ class ApiRoute(Route):
         if self.info.machine is not None:
             answer = None if call is None else call.saved_as
             machine = arguments[self.info.machine]
-            return ForeseenUseCase(job, Prefetch(machine=machine, project=scope.caller, answer=answer))
+            return PrefetchingUseCase(job, Prefetch(machine=machine, project=scope.caller, answer=answer))
         return job
 
     def _work(self, tx: Transaction, scope: Scope, arguments: Mapping[str, Any]) -> Any:

@@ -137,11 +137,11 @@ class Alone(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class ForeseenUseCase(Generic[T]):
+class PrefetchingUseCase(Generic[T]):
     """A use case whose reads are partly known in advance, so that a batch loads them together."""
 
     work: Callable[[Transaction], T]
-    foreseen: Prefetch
+    prefetch: Prefetch
 
     def __call__(self, tx: Transaction) -> T:
         """Run it in a transaction."""

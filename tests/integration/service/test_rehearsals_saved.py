@@ -54,7 +54,7 @@ def shown(service: Service) -> Rehearsal:
 def is_spoiled(service: Service) -> bool:
     """Return whether the guest of the machine meets a fault."""
     member = service.board.members[service.machine("lab-0").id]
-    return member.rehearsal is not None and member.rehearsal.spoils(service.clock.now())
+    return member.rehearsal is not None and member.rehearsal.has_fault(service.clock.now())
 
 
 def said(service: Service) -> list[str]:

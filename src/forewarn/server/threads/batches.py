@@ -35,7 +35,7 @@ class Batches:
         self,
         jobs: Sequence[Callable[[Transaction], Any]],
         *,
-        foreseen: Sequence[Prefetch] = (),
+        prefetches: Sequence[Prefetch] = (),
         enough: Callable[[int], bool] = lambda _done: False,
     ) -> list[Outcome]:
         """Run jobs in one batch, each in its own savepoint; everything is durable when this returns.
@@ -51,8 +51,8 @@ class Batches:
         try:
             # The batch commits when this block ends.
             with self._store.batch() as batch:
-                if foreseen:
-                    batch.prefetch(foreseen)
+                if prefetches:
+                    batch.prefetch(prefetches)
                 for number, job in enumerate(jobs, start=1):
                     outcomes.append(self._run_one(batch, job))
                     if enough(number):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
-from forewarn.control.use_case import Alone, ForeseenUseCase
+from forewarn.control.use_case import Alone, PrefetchingUseCase
 from forewarn.core.errors import RETRY_ADVICE, Unavailable, Uncertain
 from forewarn.server.threads.fair_queue import FairQueue
 from forewarn.store.batch import Transaction
@@ -56,9 +56,9 @@ class Job:
         return isinstance(self.work, Alone)
 
     @property
-    def foreseen(self) -> Prefetch | None:
+    def prefetch(self) -> Prefetch | None:
         """The rows that the use case is known to read, so that the batch can load them together."""
-        return self.work.foreseen if isinstance(self.work, ForeseenUseCase) else None
+        return self.work.prefetch if isinstance(self.work, PrefetchingUseCase) else None
 
 
 class FollowUp:

@@ -201,9 +201,9 @@ class Worker:
             guest_waits = jobs[done - 1].turn is not Turn.GUESTS and self._jobs.guest_waits
             return guest_waits or monotonic() > until
 
-        foreseen = [job.foreseen for job in jobs if job.foreseen is not None]
+        prefetches = [job.prefetch for job in jobs if job.prefetch is not None]
         work = [job.work for job in jobs if not isinstance(job.work, Alone)]  # `Jobs.take` mixes in none
-        return self._batches.run_jobs(work, foreseen=foreseen, enough=enough)
+        return self._batches.run_jobs(work, prefetches=prefetches, enough=enough)
 
     def catch_up(self) -> None:
         """Apply committed changes to the boards, so that a caller sees them when it is answered."""

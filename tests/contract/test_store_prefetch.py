@@ -78,7 +78,7 @@ def around_machine(tx: Transaction, name: str) -> Slice:
 
 
 @contextmanager
-def foreseen(store: Store) -> Iterator[Transaction]:
+def prefetched(store: Store) -> Iterator[Transaction]:
     with store.batch() as batch:
         batch.prefetch(CALLS)
         with batch.savepoint() as tx:
@@ -89,7 +89,7 @@ def test_a_common_load_has_what_each_call_would_have_loaded(fleet: Store) -> Non
     with writing(fleet) as tx:
         alone = [around_machine(tx, name) for name in NAMES]
         counts = [tx.work.scheduled_user_orders(machine(name).project) for name in NAMES]
-    with foreseen(fleet) as tx, counted(fleet) as asked:
+    with prefetched(fleet) as tx, counted(fleet) as asked:
         assert [around_machine(tx, name) for name in NAMES] == alone
         assert [tx.work.scheduled_user_orders(machine(name).project) for name in NAMES] == counts
         assert [tx.answers.find("alice", f"key-{name}") for name in NAMES] == [None] * len(NAMES)
