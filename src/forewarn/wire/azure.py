@@ -12,7 +12,7 @@ from typing import Any
 
 from forewarn.core.basic_types import EventId, EventStatus, EventType, GroupKind
 from forewarn.core.errors import Invalid
-from forewarn.core.guests.document import Document, resource_names
+from forewarn.core.guests.document import GroupDocument, resource_names
 from forewarn.core.model.event import Event
 from forewarn.wire.texts import is_guid
 
@@ -112,7 +112,7 @@ VERSION_LIST = {
 }
 
 
-def write_document(document: Document, version: Version) -> bytes:
+def write_document(document: GroupDocument, version: Version) -> bytes:
     """Write a document in one api-version. Equal documents give equal bytes."""
     prefix = "" if document.kind is GroupKind.CLOUD_SERVICE else version.iaas_prefix
     events = [

@@ -238,7 +238,7 @@ def test_a_hanging_host_does_not_block_other_requests(api: Api, hypervisor: Hype
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"from": "simulated"}, 'from: expected libvirt: driver "simulated" cannot list what there is'),
+        ({"from": "simulated"}, 'from: expected libvirt: driver "simulated" cannot list machines'),
         ({"from": "vmware"}, 'from: expected libvirt, got "vmware"'),
         ({"from": "libvrit"}, 'from: expected libvirt, got "libvrit"; did you mean'),
         ({"from": "libvirt"}, "from: no host has driver libvirt yet: name one (--host NAME=URI)"),

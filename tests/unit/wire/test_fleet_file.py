@@ -238,7 +238,7 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         (
             {"hosts": {"a": {"bare-metal": True}}, "machines": [{"name": "b", "host": "a"}]},
-            'machines[0] "b": host: expected another, for "a" is bare metal and carries itself alone',
+            'machines[0] "b": host: expected another host, because "a" is bare metal',
         ),
         (
             {"hosts": {"a": {"bare-metal": True}, "b": {}}, "machines": [{"name": "a", "host": "b"}]},
@@ -246,7 +246,7 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         (
             {"hosts": {"a": {"bare-metal": True}}, "machines": [{"name": "a", "mobility": "live"}]},
-            'machines[0] "a": mobility: expected "none", for it is bare metal, got "live"',
+            'machines[0] "a": mobility: expected "none"because it is bare metal, got "live"',
         ),
         (
             {"groups": {"web": {"kind": "vmss"}}},

@@ -133,8 +133,8 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
 async def _alone(service: Services) -> AsyncIterator[None]:
     """Keep other declarations out. First find out whether an interrupted one was saved."""
     declarations = service.fleet.declarations
-    with declarations.turns.alone():
-        if declarations.turns.in_doubt:
+    with declarations.apply_lock.exclusive():
+        if declarations.apply_lock.in_doubt:
             await service.run_whole(declarations.resolve_doubt)
         yield
 

@@ -32,9 +32,7 @@ PROJECT = name_argument("PROJECT")
 
 LIST = terminal.ItemTable[ProjectAnswer](
     columns={
-        "PROJECT": lambda project: project.name,
-        "REHEARSAL": lambda project: project.rehearsal,
-        "TIME ZONE": lambda project: project.time_zone,
+        **terminal.columns("PROJECT=name REHEARSAL TIME-ZONE"),
         "WINDOWS": lambda project: _windows(project),
         "BLACKOUT": lambda project: _day_ranges(project.blackout),
     },
@@ -43,10 +41,7 @@ LIST = terminal.ItemTable[ProjectAnswer](
 )
 GUESTS = terminal.ItemTable[RehearsingGuestAnswer](
     columns={
-        "MACHINE": lambda guest: guest.machine,
-        "POLLS": lambda guest: guest.polls,
-        "SPOILED": lambda guest: guest.spoiled,
-        "MEETS": lambda guest: guest.meets,
+        **terminal.columns("MACHINE POLLS SPOILED MEETS"),
     },
     empty="No guests.",
 )
