@@ -1,4 +1,4 @@
-"""The bed that tests on machines share: two hosts stand for the whole run, guests only for one test."""
+"""The bed that tests share: two hosts for the whole run, and guests for one test."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,14 +19,14 @@ def standing_bed() -> Iterator[Bed]:
 
 @pytest.fixture
 def bed(standing_bed: Bed) -> Iterator[Bed]:
-    """Two hosts without a guest; what a test puts on them is gone after it."""
+    """Two hosts without guests; each test's guests are removed after it."""
     yield standing_bed
     standing_bed.remove_guests()
 
 
 @pytest.fixture
 def hosts(bed: Bed) -> Iterator[LibvirtBed]:
-    """The bed's hosts, with this thread and all that the driver starts in the server's network."""
+    """The bed's hosts, with this thread in the server's network."""
     with bed.entered():
         made = LibvirtBed(bed)
         yield made
@@ -35,7 +35,7 @@ def hosts(bed: Bed) -> Iterator[LibvirtBed]:
 
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Note something that was measured, to be told when all tests are through."""
+    """Record a measurement for the summary of the run."""
     return request.config.stash.setdefault(_figures, []).append
 
 

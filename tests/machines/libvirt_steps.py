@@ -1,4 +1,4 @@
-"""Steps that tests have the libvirt driver do by itself, on the hosts of a bed."""
+"""Steps that tests run with the libvirt driver alone, on the hosts of a bed."""
 
 import itertools
 import threading
@@ -27,14 +27,14 @@ from tests.helpers.programs.process import until
 from tests.helpers.service.driver_calls import task
 from tests.machines.bed import Bed, Guest
 
-# A boot under emulation, beside others who need the processors too.
+# A boot under emulation on a busy computer.
 PATIENCE = 240.0
 
 _orders = itertools.count(1)
 
 
 class LibvirtBed:
-    """The hosts of a bed as the driver knows them."""
+    """The hosts of a bed for the driver."""
 
     def __init__(self, bed: Bed) -> None:
         self.bed = bed
@@ -46,7 +46,7 @@ class LibvirtBed:
         }
 
     def driver(self, **options: Any) -> Any:
-        """Make a driver, as each start of a server does: with a process of its own."""
+        """Create a driver with a process of its own, as each start of a server does."""
         table = {name.replace("_", "-"): _as_set(value) for name, value in options.items()}
         made = Drivers(Settings(drivers={"libvirt": table}), monotonic=monotonic)
         made.wake_by(self.woken.add)
@@ -54,12 +54,12 @@ class LibvirtBed:
         return made.by_name["libvirt"]
 
     def stop(self) -> None:
-        """End the processes of all drivers."""
+        """Stop the processes of all drivers."""
         for each in self._made:
             each.stop()
 
     def step(self, guest: Guest, work: Work, *, on: str | None = "kvm01", to: str | None = None) -> "Step":
-        """Prepare a step of an order of its own."""
+        """Create a step with an order of its own."""
         made = task(guest.name, work=work, order=OrderId(f"ORDER-{guest.vm_id}-{next(_orders)}"))
         assert made.machine is not None
         host = None if on is None else HostName(on)
@@ -69,7 +69,7 @@ class LibvirtBed:
 
 
 class Step:
-    """A step, asked about as the engine does."""
+    """A step that is called as by the engine."""
 
     def __init__(self, of: DriverTask) -> None:
         self.task = of
@@ -95,17 +95,17 @@ class Step:
             self.progress += [] if answer.progress is None else [answer.progress]
 
     def cancel(self, driver: Driver) -> CancelAnswer:
-        """Call it off; asked again while that cannot be told."""
+        """Cancel the step; repeat while the answer is Unknown."""
         return self._asked_until(driver.cancel, "called off or too late")
 
     def end(self, driver: Driver, *, within: float = PATIENCE) -> Done | Failed:
-        """Ask until it is over."""
+        """Check until the step has ended."""
         answer = self._asked_until(lambda _: self.check(driver), "the end of a step", within=within)
         assert isinstance(answer, Done | Failed), answer
         return answer
 
     def done(self, driver: Driver) -> Done:
-        """Begin it, and see it done; asked once more, it is still done."""
+        """Begin the step, wait until it is done, and check that it stays done."""
         begun = self.begin(driver)
         answer = self.end(driver) if isinstance(begun, Running | Unknown) else begun
         assert isinstance(answer, Done), answer
@@ -113,7 +113,7 @@ class Step:
         return answer
 
     def failed(self, driver: Driver) -> str:
-        """Begin it, and see it fail; return why."""
+        """Begin the step and wait until it fails; return the reason."""
         begun = self.begin(driver)
         answer = self.end(driver) if isinstance(begun, Running | Unknown) else begun
         assert isinstance(answer, Failed), answer
@@ -136,7 +136,7 @@ class Step:
 
 
 def _as_set(value: Any) -> Any:
-    """Return an option as settings say it."""
+    """Return an option as in the settings."""
     match value:
         case timedelta():
             return f"{value.total_seconds():g}s"
@@ -147,7 +147,7 @@ def _as_set(value: Any) -> Any:
 
 
 def booted(bed: Bed, name: str = "web-0", **more: Any) -> Guest:
-    """Put a guest on a host, and wait until it is up."""
+    """Start a guest on a host and wait for its boot."""
     guest = bed.guest(name, number=21, **more)
     guest.console.wait_for_boot()
     return guest

@@ -1,4 +1,4 @@
-"""What libvirt tells of its machines, as it happens: so that a test sees how often something was done."""
+"""libvirt's events, with which tests count operations on machines."""
 
 import subprocess
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from tests.machines.bed import Bed, keepers
 
 
 class Lifecycle:
-    """The events of the hosts of a bed, by `virsh event`."""
+    """The events of a bed's hosts, from `virsh event`."""
 
     def __init__(self, outputs: dict[str, Output]) -> None:
         self._outputs = outputs
 
     def count(self, machine: str, happened: str) -> int:
-        """Return how often something happened to a machine, on any host: `Suspended`, `Shutdown`, …"""
+        """Count an event of a machine on all hosts, such as `Suspended` or `Shutdown`."""
         wanted = f"for domain '{machine}': {happened}"
         return sum(wanted in line for output in self._outputs.values() for line in output.lines)
 
@@ -25,13 +25,13 @@ class Lifecycle:
 
 @contextmanager
 def lifecycle(bed: Bed) -> Iterator[Lifecycle]:
-    """Follow the events of all hosts; their libvirtd must not be killed meanwhile."""
+    """Follow the events of all hosts, whose libvirtd must keep running."""
     programs = {
         name: subprocess.Popen(
-            # On the host itself: its network may be cut.
+            # On the host itself, because its network may be cut.
             [
                 *keepers.inside(host.keeper, everything=True),
-                # A killed nsenter leaves what it has forked: virsh would keep its output open.
+                # Killing nsenter would leave virsh running with its output open.
                 *("setpriv", "--pdeathsig", "KILL"),
                 *("virsh", "event", "--event", "lifecycle", "--loop"),
             ],

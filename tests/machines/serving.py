@@ -1,4 +1,4 @@
-"""A real `forewarn serve` in a bed: its guests reach it at 169.254.169.254, and libvirt does its work."""
+"""A real `forewarn serve` in a bed: guests reach it at 169.254.169.254, and libvirt carries out the work."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,14 +11,14 @@ from tests.helpers.programs.process import Program, until
 from tests.machines.bed import Bed, Guest
 from tests.machines.bed.bed import METADATA
 
-# Emulated machines beside busy tests: what takes a second alone may take a minute.
+# Emulated machines on a busy computer: a second may become a minute.
 WORK_PATIENCE = 240.0
-# Steps are told to be quick where a guest does not care: tests wait for them.
+# Short times, because tests wait for the steps.
 OPTIONS = {"timeout": '"30s"', "freeze-for": '"1s"', "shutdown-for": '"20s"', "reboot-for": '"60s"'}
 
 
 class Service(Program):
-    """The service, asked from outside of its network."""
+    """The service, called from outside its network."""
 
     def __init__(self, bed: Bed, folder: Path, *flags: str | Path) -> None:
         super().__init__(
@@ -32,28 +32,28 @@ class Service(Program):
         self._bed = bed
 
     def call(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """Ask the operator API, from its own network."""
+        """Call the operator API from its own network."""
         with self._bed.entered():
             return super().call(method, path, **more)
 
-    # What is done to machines
+    # Work on machines
 
     def order(self, path: str, **more: Any) -> str:
-        """Order something, and return the order's id."""
+        """Place an order; return its id."""
         return str(self.post(path, json=more or None)["order"]["id"])
 
     def seen(self, order: str) -> dict[str, Any]:
-        """Return an order as it is now."""
+        """Return an order."""
         found: dict[str, Any] = self.get(f"/v1/orders/{order}")
         return found.get("order", found)
 
     def steps(self, order: str) -> dict[str, dict[str, Any]]:
-        """Return the steps of an order, by their machines."""
+        """Return the steps of an order by machine."""
         stages = self.seen(order)["stages"]
         return {step["machine"]: step for stage in stages for step in stage["steps"]}
 
     def wait_for_order(self, order: str, *states: str, within: float = WORK_PATIENCE) -> dict[str, Any]:
-        """Wait until an order is in one of these states (`done`, if none is named), and return it."""
+        """Wait until an order has one of these states (default: `done`); return it."""
         wanted = states or ("done",)
 
         def reached() -> dict[str, Any] | None:
@@ -66,12 +66,12 @@ class Service(Program):
             raise AssertionError(f"{late}; it is {self.seen(order)}") from None
 
     def host_of(self, machine: str) -> str | None:
-        """Return the host that the service says a machine is on."""
+        """Return the host of a machine from the service."""
         found: str | None = self.get(f"/v1/machines/{machine}")["machine"]["host"]
         return found
 
     def kinds(self, **of: str) -> list[str]:
-        """Return the kinds of the records there are, oldest first."""
+        """Return the kinds of all records, oldest first."""
         records = self.get("/v1/history", params={"limit": 1000, **of})["records"]
         return [record["kind"] for record in reversed(records)]
 
@@ -79,7 +79,7 @@ class Service(Program):
 def fleet(
     bed: Bed, guests: Mapping[Guest, str], *, mobility: str, spot: bool, room: Mapping[str, int]
 ) -> str:
-    """Write a fleet of a bed's hosts and guests; `room` is for how many each host has some, if it is told."""
+    """Write a fleet of a bed's hosts and guests; `room` limits the machines of each host."""
     lines = ["[defaults]", 'driver = "libvirt"']
     for host in bed.hosts.values():
         lines += [f"[hosts.{host.name}]", f'uri = "{host.uri}"']
@@ -111,7 +111,7 @@ def serving(
 ) -> Iterator[Service]:
     """Serve a fleet of guests; `options` are those of `[drivers.libvirt]`, as TOML values.
 
-    `more` is TOML that the fleet has besides.
+    `more` is additional TOML of the fleet.
     """
     folder.joinpath("fleet.toml").write_text(
         fleet(bed, guests, mobility=mobility, spot=spot, room=room or {}) + more

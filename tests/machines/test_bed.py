@@ -1,4 +1,4 @@
-"""The bed itself: guests boot, are heard, move, and nothing of it stays."""
+"""The bed itself: guests boot, log and move, and nothing of the bed remains."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ def test_a_guest_boots_and_a_reboot_shows_on_its_console(bed: Bed) -> None:
     assert guest.console.wait_for_boot(2) != first
 
 
-def test_a_guest_turns_itself_off_at_its_power_button_unless_it_ignores_it(bed: Bed) -> None:
+def test_a_guest_shuts_down_at_its_power_button_unless_it_ignores_it(bed: Bed) -> None:
     host = bed.hosts["kvm01"]
     heeds, ignores = bed.guest("heeds", number=21), bed.guest("ignores", number=22, flags=["acpi=ignore"])
     for guest in (heeds, ignores):
@@ -28,7 +28,7 @@ def test_a_guest_turns_itself_off_at_its_power_button_unless_it_ignores_it(bed: 
     assert host.state("ignores") == "running"
 
 
-def test_a_guest_moves_while_it_runs_with_its_disk_on_the_network(bed: Bed) -> None:
+def test_a_running_guest_moves_with_its_network_disk(bed: Bed) -> None:
     guest = bed.guest("web-0", number=21, disks=[bed.network_disk("web-0")])
     guest.console.wait_for("guest has disk vda: nothing")
     guest.console.wait_for_boot()
@@ -41,7 +41,7 @@ def test_a_guest_moves_while_it_runs_with_its_disk_on_the_network(bed: Bed) -> N
     assert (bed.where(guest.name), guest.console.boots) == ({"kvm02": "running"}, 1)
 
 
-def test_a_killed_libvirtd_comes_back_to_guests_that_ran_on(bed: Bed) -> None:
+def test_guests_run_on_while_libvirtd_is_restarted(bed: Bed) -> None:
     host = bed.hosts["kvm01"]
     guest = bed.guest("web-0", number=21)
     guest.console.wait_for_boot()
@@ -57,7 +57,7 @@ def test_a_thread_that_enters_the_bed_is_in_the_servers_network(bed: Bed) -> Non
     assert os.readlink("/proc/thread-self/ns/net") == outside
 
 
-def test_nothing_stays_of_a_bed_whose_builder_was_killed() -> None:
+def test_nothing_remains_of_a_bed_whose_builder_was_killed() -> None:
     program = (
         "from tests.machines import bed\n"
         "with bed.built('killed') as made:\n"

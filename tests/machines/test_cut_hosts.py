@@ -1,6 +1,6 @@
-"""Hosts drop packets, at random: libvirt's client library may crash, and guests are answered all the while.
+"""Hosts drop packets at random: libvirt's client library may crash, and guests still get answers.
 
-Ten minutes of it with FOREWARN_TEST_LONG=1.
+With FOREWARN_TEST_LONG=1, the test runs for ten minutes.
 """
 
 import os
@@ -21,11 +21,11 @@ from tests.machines.bed.bed import METADATA, SERVER
 from tests.machines.lifecycle import lifecycle
 from tests.machines.serving import Service, serving
 
-# Seconds in all, of each cut, and of silence after which libvirt asks whether a host is there. A cut must be
-# longer than four such silences: the library gives the connection up then, and that is when it may crash.
+# Seconds in total, of each cut, and between libvirt's keepalive messages. A cut must be longer than four of
+# these intervals: then the library closes the connection, and may crash.
 SECONDS, CUT, KEEPALIVE = (600.0, 40.0, "5s") if LONG else (45.0, 10.0, "1s")
 POLL_EVERY = 0.25
-# A machine that is not one: a caller in the server's own network.
+# A client in the server's own network instead of a machine.
 CALLER = f"""
 [hosts.beside]
 driver = "external"
@@ -37,7 +37,7 @@ address = "{SERVER}"
 
 
 class Polls:
-    """Polls of one caller, one after the other."""
+    """Consecutive polls of one client."""
 
     def __init__(self) -> None:
         self.answered = 0
@@ -78,7 +78,7 @@ def polling(bed: Bed) -> Iterator[Polls]:
 
 @contextmanager
 def importing(bed: Bed, folder: Path) -> Iterator[Output]:
-    """Follow what the hosts have, as a person does who leaves it running."""
+    """Poll the hosts continuously."""
     command = [FOREWARN, "fleet", "import", "--from", "libvirt", "--watch", "--every", "1s"]
     with subprocess.Popen(
         [*bed.inside, *command],
@@ -129,7 +129,7 @@ def test_guests_are_answered_while_hosts_are_cut_at_random(
             sum("error: the process of driver libvirt was killed" in line for line in service.err.lines)
             == crashes
         )
-        # The reason is a timeout, or the crash of the driver's process, whichever comes first.
+        # The reason is a timeout or a crash of the driver's process.
         assert "cannot be reached" in imports.text, imports.text
         for guest in guests:
             seen = next(at for at, line in enumerate(guest.console.lines) if "guest sees" in line)
@@ -140,7 +140,7 @@ def test_guests_are_answered_while_hosts_are_cut_at_random(
 
 
 def cut_at_random(bed: Bed, service: Service, guests: Mapping[Guest, str]) -> Counter[str]:
-    """Cut a host that has just begun, or is about to begin, to freeze its guest; count by guests."""
+    """Cut a host shortly before or after the beginning of a freeze; count by guest."""
     chosen, pause = random.Random(os.environ.get("FOREWARN_TEST_SEED")), threading.Event()
     ends, cuts = monotonic() + SECONDS, Counter[str]()
     while monotonic() < ends:

@@ -1,4 +1,4 @@
-"""A libvirtd that is killed or hangs, and a guest that does not heed: what must happen happens anyway."""
+"""A libvirtd that is killed or hangs, and guests that ignore requests: the work is done all the same."""
 
 import signal
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.helpers.programs.process import until
 from tests.machines.bed import Bed, Guest
 from tests.machines.serving import WORK_PATIENCE, Service, serving
 
-# Of a guest's memory some 60 MiB have something in them: long enough to cut.
+# About 60 MiB of a guest's memory are in use, enough time to cut the connection.
 SLOWLY = {"bandwidth": "1"}
 EVACUATE = {"mode": "evacuate", "host_work": "external"}
 
@@ -29,7 +29,7 @@ def test_a_migration_outlives_a_killed_libvirtd_and_the_machine_runs_on_one_host
     assert (bed.where("web-0"), guest.console.boots) == ({"kvm02": "running"}, 1)
 
 
-def test_a_libvirtd_that_hangs_holds_up_its_own_machines_alone(bed: Bed, tmp_path: Path) -> None:
+def test_a_hanging_libvirtd_delays_its_own_machines_only(bed: Bed, tmp_path: Path) -> None:
     stuck = bed.guest("stuck", number=21, on="kvm01", flags=["approve=yes"])
     free = bed.guest("free", number=22, on="kvm02", flags=["approve=yes"])
     with serving(bed, tmp_path, {stuck: "kvm01", free: "kvm02"}, options={"timeout": '"5s"'}) as service:
@@ -47,7 +47,7 @@ def test_a_libvirtd_that_hangs_holds_up_its_own_machines_alone(bed: Bed, tmp_pat
 
 
 @pytest.mark.parametrize("work", ["evict", "restart"])
-def test_a_guest_that_ignores_acpi_is_turned_off_when_its_time_is_over(
+def test_a_guest_that_ignores_acpi_is_powered_off_after_its_timeout(
     bed: Bed, tmp_path: Path, work: str
 ) -> None:
     guest = bed.guest("web-0", number=21, flags=["acpi=ignore", "agent=no"])
@@ -61,7 +61,7 @@ def test_a_guest_that_ignores_acpi_is_turned_off_when_its_time_is_over(
     assert bed.where("web-0") == {"kvm01": "shut off" if work == "evict" else "running"}
 
 
-def test_a_migration_that_is_abandoned_is_broken_off_and_the_machine_stays(bed: Bed, tmp_path: Path) -> None:
+def test_an_abandoned_migration_is_aborted_and_the_machine_stays(bed: Bed, tmp_path: Path) -> None:
     guest = bed.guest("web-0", number=21)
     with serving(bed, tmp_path, {guest: "kvm01"}, options=SLOWLY) as service:
         order = _migrating(bed, service, guest)
@@ -72,7 +72,7 @@ def test_a_migration_that_is_abandoned_is_broken_off_and_the_machine_stays(bed: 
     assert guest.console.boots == 1
 
 
-def test_a_migration_that_does_not_converge_is_broken_off_in_time_and_the_machine_moves_cold(
+def test_a_migration_that_does_not_converge_is_aborted_and_the_machine_moves_cold(
     bed: Bed, tmp_path: Path
 ) -> None:
     guest = bed.guest("web-0", number=21, flags=["dirty=24"])
@@ -90,7 +90,7 @@ def test_a_migration_that_does_not_converge_is_broken_off_in_time_and_the_machin
 
 
 def _migrating(bed: Bed, service: Service, guest: Guest) -> str:
-    """Begin to evacuate the first host, and wait until memory is on its way."""
+    """Begin to evacuate the first host, and wait for the beginning of a migration."""
     guest.console.wait_for("guest sees")
     order = service.order("/v1/hosts/kvm01/service", **EVACUATE)
     host = bed.hosts["kvm01"]
@@ -103,7 +103,7 @@ def _migrating(bed: Bed, service: Service, guest: Guest) -> str:
 
 
 def _through(service: Service, order: str) -> None:
-    """Wait until the machine has moved; if its migration failed, a person has it tried again."""
+    """Wait until the machine has moved; retry a failed migration."""
 
     def moved() -> bool:
         step = service.steps(order)["web-0"]

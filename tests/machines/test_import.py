@@ -1,4 +1,4 @@
-"""Domains are imported from two real libvirtd, and what other hands do to them is noticed."""
+"""Domains are imported from two real libvirtd, and changes outside forewarn are detected."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def imported(service: Service, **more: Any) -> dict[str, Any]:
     return answer
 
 
-def test_domains_are_imported_and_followed_whatever_others_do_to_them(bed: Bed, tmp_path: Path) -> None:
+def test_domains_are_imported_and_changes_outside_forewarn_are_followed(bed: Bed, tmp_path: Path) -> None:
     web = bed.guest("web-0", number=41, metadata=METADATA)
     bed.guest("off", number=42, on="kvm02", start=False)
     bed.guest("theirs", number=43, on="kvm02", start=False, metadata=NOVA)
@@ -61,7 +61,7 @@ def test_domains_are_imported_and_followed_whatever_others_do_to_them(bed: Bed, 
         assert service.kinds().count("unannounced-impact") == 3
 
 
-def test_an_order_that_failed_is_retried_where_others_have_brought_its_machine(
+def test_a_failed_order_is_retried_on_the_host_to_which_its_machine_was_moved(
     bed: Bed, tmp_path: Path
 ) -> None:
     web = bed.guest("web-0", number=41, metadata=METADATA)

@@ -1,4 +1,4 @@
-"""Each work once on real machines, by the libvirt driver alone."""
+"""Each kind of work on real machines, by the libvirt driver alone."""
 
 import signal
 from dataclasses import replace
@@ -38,17 +38,17 @@ def pools(bed: Bed) -> None:
             host.virsh("pool-start", "images")
 
 
-# Where it is
+# Work on the machine's host
 
 
-def test_a_machine_is_frozen_for_a_while_and_runs_on(hosts: LibvirtBed) -> None:
+def test_a_machine_is_frozen_and_runs_on(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     driver = hosts.driver(freeze_for=timedelta(seconds=3))
     step = hosts.step(guest, Work.FREEZE)
     assert step.check(driver) == NotBegun()
     assert isinstance(step.begin(driver), Running)
     assert hosts.bed.where("web-0") == {"kvm01": "paused"}
-    done = step.end(hosts.driver(freeze_for=timedelta(seconds=3)))  # as after a crash
+    done = step.end(hosts.driver(freeze_for=timedelta(seconds=3)))  # like after a crash
     assert not isinstance(done, Failed)
     assert done.impact is not None
     assert done.impact >= 3
@@ -57,7 +57,7 @@ def test_a_machine_is_frozen_for_a_while_and_runs_on(hosts: LibvirtBed) -> None:
     assert guest.vm_id in hosts.woken
 
 
-def test_a_freeze_that_is_called_off_lets_the_machine_run(hosts: LibvirtBed) -> None:
+def test_a_cancelled_freeze_resumes_the_machine(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     driver = hosts.driver(freeze_for=timedelta(hours=1))
     step = hosts.step(guest, Work.FREEZE)
@@ -67,7 +67,7 @@ def test_a_freeze_that_is_called_off_lets_the_machine_run(hosts: LibvirtBed) -> 
     assert isinstance(step.begin(driver), Failed)
 
 
-def test_a_guest_with_an_agent_reboots_and_the_agent_proves_it(hosts: LibvirtBed) -> None:
+def test_a_guest_agent_proves_a_reboot(hosts: LibvirtBed) -> None:
     guest = with_agent(hosts.bed, booted(hosts.bed))
     done = hosts.step(guest, Work.REBOOT).done(hosts.driver())
     assert guest.console.boots == 2
@@ -82,14 +82,14 @@ def test_a_guest_whose_agent_does_nothing_is_reset(hosts: LibvirtBed) -> None:
     assert guest.console.boots == 2
 
 
-def test_a_guest_without_an_agent_goes_off_by_its_power_button_and_is_started(hosts: LibvirtBed) -> None:
+def test_a_guest_without_an_agent_shuts_down_by_its_power_button_and_is_started(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed, flags=["agent=no"])
     hosts.step(guest, Work.REBOOT).done(hosts.driver())
     assert "guest heard its power button" in guest.console.text
     guest.console.wait_for_boot(2)
 
 
-def test_a_guest_that_ignores_its_power_button_is_powered_off_in_the_end(hosts: LibvirtBed) -> None:
+def test_a_guest_that_ignores_its_power_button_is_powered_off(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed, flags=["agent=no", "acpi=ignore"])
     hosts.step(guest, Work.REBOOT).done(hosts.driver(shutdown_for=SHORT))
     guest.console.wait_for_boot(2)
@@ -108,7 +108,7 @@ def test_an_evicted_machine_is_off_and_starts_again(hosts: LibvirtBed) -> None:
     guest.console.wait_for_boot(2)
 
 
-def test_a_machine_that_stayed_is_verified_and_started_if_it_is_off(hosts: LibvirtBed) -> None:
+def test_a_machine_that_stayed_is_verified_and_started_if_stopped(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     driver = hosts.driver()
     assert hosts.step(guest, Work.START).done(driver).host is None
@@ -130,10 +130,10 @@ def test_a_terminated_machine_is_undefined_only_with_destroy(
     assert hosts.bed.where("web-0") == where
 
 
-# Elsewhere
+# Moves
 
 
-def test_a_machine_migrates_while_it_runs(hosts: LibvirtBed) -> None:
+def test_a_running_machine_migrates(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed, disks=[hosts.bed.network_disk("web-0")])
     driver = hosts.driver(bandwidth=32)
     step = hosts.step(guest, Work.FREEZE, to="kvm02")
@@ -150,14 +150,14 @@ def test_a_migration_outlives_the_server(hosts: LibvirtBed) -> None:
     step = hosts.step(guest, Work.FREEZE, to="kvm02")
     assert isinstance(step.begin(slow), Running)
     until(lambda: step.check(slow) and step.progress, what="a migration under way")
-    other = hosts.driver(bandwidth=4)  # knows nothing of the first one's call
+    other = hosts.driver(bandwidth=4)  # without the first driver's background call
     assert isinstance(step.check(other), Running)
     done = step.end(other)
     assert not isinstance(done, Failed)
     assert (done.host, hosts.bed.where("web-0")) == ("kvm02", {"kvm02": "running"})
 
 
-def test_a_migration_can_be_called_off(hosts: LibvirtBed) -> None:
+def test_a_migration_can_be_cancelled(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     driver = hosts.driver(bandwidth=1)
     step = hosts.step(guest, Work.FREEZE, to="kvm02")
@@ -167,7 +167,7 @@ def test_a_migration_can_be_called_off(hosts: LibvirtBed) -> None:
     assert hosts.bed.where("web-0") == {"kvm01": "running"}
 
 
-def test_a_migration_that_takes_too_long_is_broken_off(hosts: LibvirtBed) -> None:
+def test_a_migration_that_takes_too_long_is_aborted(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     driver = hosts.driver(bandwidth=1, migrate_for=timedelta(seconds=5))
     assert hosts.step(guest, Work.FREEZE, to="kvm02").failed(driver)
@@ -187,7 +187,7 @@ def test_a_machine_moves_with_its_disks_and_empty_ephemeral_ones(hosts: LibvirtB
     hosts.bed.hosts["kvm02"].virsh("vol-delete", str(own.path), check=False)
 
 
-def test_a_machine_with_a_disk_that_only_its_host_sees_is_refused(hosts: LibvirtBed) -> None:
+def test_a_machine_with_a_local_disk_is_refused(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed, disks=[hosts.bed.own_disk("own", on="kvm01")])
     for work in (Work.REDEPLOY, Work.FREEZE):
         why = hosts.step(guest, work, to="kvm02").failed(hosts.driver())
@@ -195,7 +195,7 @@ def test_a_machine_with_a_disk_that_only_its_host_sees_is_refused(hosts: Libvirt
     assert (hosts.bed.where("web-0"), guest.console.boots) == ({"kvm01": "running"}, 1)
 
 
-def test_a_machine_that_its_target_has_no_room_for_runs_again_where_it_was(hosts: LibvirtBed) -> None:
+def test_a_machine_without_room_on_its_target_returns_to_its_source(hosts: LibvirtBed) -> None:
     pools(hosts.bed)
     own = hosts.bed.own_disk("own", on="kvm01")
     guest = booted(hosts.bed, disks=[own], metadata=EPHEMERAL)
@@ -211,7 +211,7 @@ def test_a_machine_that_its_target_has_no_room_for_runs_again_where_it_was(hosts
     guest.console.wait_for_boot(2)
 
 
-def test_a_machine_of_a_lost_host_comes_back_by_the_copy_of_its_definition(
+def test_a_machine_of_a_lost_host_is_recovered_from_the_copy_of_its_definition(
     hosts: LibvirtBed, tmp_path: Path
 ) -> None:
     guest = booted(hosts.bed)
@@ -225,14 +225,14 @@ def test_a_machine_of_a_lost_host_comes_back_by_the_copy_of_its_definition(
     guest.console.wait_for_boot(2)
 
 
-def test_a_host_that_is_back_does_not_keep_what_was_recovered_from_it(hosts: LibvirtBed) -> None:
+def test_a_host_that_is_back_loses_its_stale_domains(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     hosts.bed.hosts["kvm01"].virsh("destroy", "web-0")
     assert hosts.step(guest, Work.RECOVER, to="kvm02").done(hosts.driver()).host == "kvm02"
     assert hosts.bed.where("web-0") == {"kvm02": "running"}
 
 
-# What is refused, and what is not known
+# Refusals and unknown results
 
 
 def test_a_machine_of_a_wrong_uuid_is_not_terminated(hosts: LibvirtBed) -> None:
@@ -244,17 +244,17 @@ def test_a_machine_of_a_wrong_uuid_is_not_terminated(hosts: LibvirtBed) -> None:
     assert hosts.bed.where("web-0") == {"kvm01": "running"}
 
 
-def test_a_termination_that_was_undefined_and_not_saved_is_done(hosts: LibvirtBed) -> None:
+def test_a_termination_whose_end_was_not_saved_is_done(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     step = hosts.step(guest, Work.TERMINATE)
     assert isinstance(step.begin(hosts.driver(destroy=True)), Running)
-    assert hosts.bed.where("web-0") == {"kvm01": "running"}  # nothing is done before the mark is saved
+    assert hosts.bed.where("web-0") == {"kvm01": "running"}  # nothing happens before the mark is saved
     step.end(hosts.driver(destroy=True))
     assert hosts.bed.where("web-0") == {}
-    assert step.check(hosts.driver(destroy=True)) == Done()  # as after a crash
+    assert step.check(hosts.driver(destroy=True)) == Done()  # like after a crash
 
 
-def test_saved_memory_is_not_lost_by_a_move(hosts: LibvirtBed) -> None:
+def test_a_machine_with_saved_memory_does_not_move(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     hosts.bed.hosts["kvm01"].virsh("managedsave", "web-0")
     why = hosts.step(guest, Work.REDEPLOY, to="kvm02").failed(hosts.driver())
@@ -267,13 +267,13 @@ def test_a_domain_of_another_manager_is_left_alone(hosts: LibvirtBed) -> None:
     assert "managed by OpenStack's nova" in why
 
 
-def test_a_machine_that_its_host_does_not_have_is_named(hosts: LibvirtBed) -> None:
+def test_a_missing_machine_is_named(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     why = hosts.step(guest, Work.REBOOT, on="kvm02").failed(hosts.driver())
     assert f"kvm02 has no domain with the UUID {guest.vm_id} of web-0: declare where it is" in why
 
 
-def test_an_older_attempt_is_refused_and_a_newer_one_does_it_again(hosts: LibvirtBed) -> None:
+def test_an_outdated_attempt_is_refused_and_a_newer_one_runs(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     driver = hosts.driver(freeze_for=timedelta(seconds=1))
     first = hosts.step(guest, Work.FREEZE)
@@ -284,21 +284,21 @@ def test_an_older_attempt_is_refused_and_a_newer_one_does_it_again(hosts: Libvir
     assert second.cancel(driver) == TooLate()
 
 
-def test_a_host_that_hangs_is_given_up_soon_and_keeps_nobody_else_waiting(hosts: LibvirtBed) -> None:
+def test_a_hanging_host_times_out_and_delays_no_other_host(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed, on="kvm02")
     driver = hosts.driver(keepalive=timedelta(seconds=1), connect_for=SHORT)
     assert driver.reach(hosts.hosts["kvm01"]) is None
     hosts.bed.hosts["kvm01"].signal(signal.SIGSTOP)
     began = monotonic()
-    assert driver.reach(hosts.hosts["kvm01"]) is not None  # by the connection that it had
-    assert driver.reach(hosts.hosts["kvm01"]) is not None  # by a new one
+    assert driver.reach(hosts.hosts["kvm01"]) is not None  # with the old connection
+    assert driver.reach(hosts.hosts["kvm01"]) is not None  # with a new connection
     assert monotonic() - began < 20
     hosts.step(guest, Work.FREEZE, on="kvm02").done(driver)
     hosts.bed.hosts["kvm01"].signal(signal.SIGCONT)
     until(lambda: driver.reach(hosts.hosts["kvm01"]) is None, what="a host that can be reached again")
 
 
-def test_a_step_whose_host_was_lost_is_not_known_until_it_is_back(hosts: LibvirtBed) -> None:
+def test_a_step_is_unknown_until_its_host_is_back(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     driver = hosts.driver(freeze_for=timedelta(seconds=1))
     step = hosts.step(guest, Work.FREEZE)

@@ -1,4 +1,4 @@
-"""Machines of a lost host come back elsewhere, and what they left there is cleared away when it is back."""
+"""Machines of a lost host are recovered elsewhere, and stale domains are removed when it is back."""
 
 import gc
 import weakref
@@ -19,11 +19,11 @@ SOON = timedelta(seconds=2)
 
 
 def recovered(hosts: LibvirtBed, driver: Any) -> Guest:
-    """Have a machine recovered while its host cannot be reached, which has its domain and would start it."""
+    """Recover a machine while its host is unreachable, which still has its domain with autostart."""
     guest = booted(hosts.bed)
     lost = hosts.bed.hosts["kvm01"]
     lost.virsh("autostart", "web-0")
-    assert driver.reach(hosts.hosts["kvm01"]) is None  # its definition is copied
+    assert driver.reach(hosts.hosts["kvm01"]) is None  # copies the definition
     lost.virsh("destroy", "web-0")
     lost.kill()
     assert hosts.step(guest, Work.RECOVER, to="kvm02").done(driver).host == "kvm02"
@@ -32,30 +32,32 @@ def recovered(hosts: LibvirtBed, driver: Any) -> Guest:
 
 
 def reached(hosts: LibvirtBed, driver: Any) -> None:
-    """Reach both hosts twice, as the server does again and again."""
+    """Reach both hosts twice, as the server does repeatedly."""
     for name in ("kvm01", "kvm02") * 2:
         assert driver.reach(hosts.hosts[name]) is None
 
 
 @pytest.mark.parametrize("after", ["a crash of libvirtd", "a boot of the host"])
-def test_what_a_recovered_machine_left_is_cleared_away_when_its_host_is_back(
+def test_a_stale_domain_is_removed_when_its_host_is_back(
     hosts: LibvirtBed, tmp_path: Path, after: str
 ) -> None:
     driver = hosts.driver(definitions=str(tmp_path), connect_for=SOON)
     guest = recovered(hosts, driver)
     back = hosts.bed.hosts["kvm01"]
-    if after == "a boot of the host":  # libvirtd knows by a file of /run that it has started the domains
+    if (
+        after == "a boot of the host"
+    ):  # a file in /run tells libvirtd that it has already autostarted its domains
         back.run("rm", "-rf", "/run/libvirt/qemu")
     back.start()
     if after == "a boot of the host":
         until(lambda: back.state("web-0") == "running", what="a machine that its host has started by itself")
-    reached(hosts, hosts.driver(definitions=str(tmp_path)))  # a server that was started since
+    reached(hosts, hosts.driver(definitions=str(tmp_path)))  # a new server
     assert hosts.bed.where("web-0") == {"kvm02": "running"}
     assert "left-behind" not in hosts.bed.hosts["kvm02"].virsh("dumpxml", "web-0")
     assert (tmp_path / f"{guest.vm_id}.xml").read_text().startswith("<!-- on kvm02 -->")
 
 
-def test_what_was_left_stays_while_it_may_be_all_that_there_is(hosts: LibvirtBed, tmp_path: Path) -> None:
+def test_a_stale_domain_stays_while_it_may_be_the_only_one(hosts: LibvirtBed, tmp_path: Path) -> None:
     driver = hosts.driver(definitions=str(tmp_path), connect_for=SOON)
     recovered(hosts, driver)
     hosts.bed.hosts["kvm02"].virsh("destroy", "web-0")
@@ -65,28 +67,24 @@ def test_what_was_left_stays_while_it_may_be_all_that_there_is(hosts: LibvirtBed
     assert list(hosts.bed.where("web-0")) == ["kvm01"]
 
 
-def test_a_machine_that_comes_back_to_the_host_it_was_recovered_from_stays_there(
-    hosts: LibvirtBed, tmp_path: Path
-) -> None:
+def test_a_machine_that_returns_to_its_old_host_stays_there(hosts: LibvirtBed, tmp_path: Path) -> None:
     driver = hosts.driver(definitions=str(tmp_path), connect_for=SOON)
     guest = recovered(hosts, driver)
     back = hosts.bed.hosts["kvm01"]
     back.start()
     back.virsh("destroy", "web-0", check=False)
-    back.virsh("undefine", "web-0")  # by a person, before forewarn has seen the host
+    back.virsh("undefine", "web-0")  # by a person, before forewarn has reached the host
     hosts.step(guest, Work.FREEZE, on="kvm02", to="kvm01").done(driver)
     reached(hosts, driver)
     assert hosts.bed.where("web-0") == {"kvm01": "running"}
 
 
-def test_a_copy_that_was_made_before_a_machine_moved_brings_none_back(
-    hosts: LibvirtBed, tmp_path: Path
-) -> None:
+def test_a_copy_from_before_a_move_is_not_used(hosts: LibvirtBed, tmp_path: Path) -> None:
     guest = booted(hosts.bed)
     driver = hosts.driver(definitions=str(tmp_path), connect_for=SOON)
     made = tmp_path / f"{guest.vm_id}.xml"
     hosts.step(guest, Work.REDEPLOY, to="kvm02").done(driver)
-    assert made.read_text().startswith("<!-- on kvm02 -->")  # it was copied when it moved
+    assert made.read_text().startswith("<!-- on kvm02 -->")  # copied at the move
     made.write_text(made.read_text().replace("on kvm02", "on kvm01"))
     hosts.bed.hosts["kvm02"].virsh("destroy", "web-0")
     hosts.bed.hosts["kvm02"].kill()
@@ -113,8 +111,8 @@ def test_a_definition_that_was_changed_is_copied_soon(hosts: LibvirtBed, tmp_pat
     )
 
 
-def test_a_lost_connection_is_let_go(hosts: LibvirtBed) -> None:
-    # In this process: the test looks at the library's own object.
+def test_a_lost_connection_is_closed(hosts: LibvirtBed) -> None:
+    # In this process, because the test inspects the library's object.
     driver = LibvirtDriver(LibvirtOptions(), wake=hosts.woken.add)
     host = hosts.hosts["kvm01"]
     old = weakref.ref(driver.connections.get(host).connection)

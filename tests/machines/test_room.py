@@ -1,4 +1,4 @@
-"""Too little room for machines that move: on a disk, or on the hosts that are left."""
+"""Too little room for moving machines: on a disk, or on the remaining hosts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def three() -> Iterator[Bed]:
         yield made
 
 
-def test_a_machine_moves_cold_with_an_ephemeral_disk_that_is_made_anew(bed: Bed, tmp_path: Path) -> None:
+def test_a_cold_move_creates_the_ephemeral_disk_again(bed: Bed, tmp_path: Path) -> None:
     with bed.hosts["kvm01"].pool(), bed.hosts["kvm02"].pool():
         disk = bed.own_disk("cold", on="kvm01")
         guest = bed.guest("web-0", number=21, disks=[disk], metadata=EPHEMERAL)
@@ -35,7 +35,9 @@ def test_a_machine_moves_cold_with_an_ephemeral_disk_that_is_made_anew(bed: Bed,
 
 
 @pytest.mark.parametrize("how", ["cold", "live"])
-def test_a_machine_stays_where_it_was_if_the_targets_disk_is_full(bed: Bed, tmp_path: Path, how: str) -> None:
+def test_a_machine_stays_on_its_source_if_the_targets_disk_is_full(
+    bed: Bed, tmp_path: Path, how: str
+) -> None:
     with bed.hosts["kvm01"].pool(), bed.hosts["kvm02"].pool(size="4M" if how == "live" else "64k"):
         disk = bed.own_disk(how, on="kvm01", written="8M")
         guest = bed.guest("web-0", number=21, disks=[disk], metadata=EPHEMERAL)
@@ -57,9 +59,7 @@ def test_a_machine_stays_where_it_was_if_the_targets_disk_is_full(bed: Bed, tmp_
 
 
 @pytest.mark.parametrize("mobility", ["live", "live-only"])
-def test_a_guest_whose_disk_no_other_host_sees_is_told_of_nothing(
-    bed: Bed, tmp_path: Path, mobility: str
-) -> None:
+def test_a_guest_with_a_local_disk_gets_no_event(bed: Bed, tmp_path: Path, mobility: str) -> None:
     guest = bed.guest("web-0", number=21, disks=[bed.own_disk("own", on="kvm01")])
     with serving(bed, tmp_path, {guest: "kvm01"}, mobility=mobility) as service:
         guest.console.wait_for("guest sees")
@@ -68,7 +68,7 @@ def test_a_guest_whose_disk_no_other_host_sees_is_told_of_nothing(
             lambda: next(
                 (why["reason"] for why in service.seen(order)["waiting"] if "disk" in why["reason"]), ""
             ),
-            what="the disk that stands in the way",
+            what="the disk that prevents the move",
             within=WORK_PATIENCE,
         )
         assert "is not seen by both kvm01 and kvm02" in f"{said}"
@@ -78,9 +78,7 @@ def test_a_guest_whose_disk_no_other_host_sees_is_told_of_nothing(
     bed.remove_guests()
 
 
-def test_two_hosts_that_are_evacuated_at_once_wait_for_room_and_none_is_overfilled(
-    three: Bed, tmp_path: Path
-) -> None:
+def test_two_concurrent_evacuations_wait_for_room(three: Bed, tmp_path: Path) -> None:
     guests = {
         three.guest("a", number=21, on="kvm01"): "kvm01",
         three.guest("b", number=22, on="kvm02"): "kvm02",
@@ -120,13 +118,13 @@ def _emptied(service: Service) -> str | None:
 
 
 def _places(bed: Bed) -> dict[str, str]:
-    """Return the host that runs each machine; one that is on its way is on two, and left out."""
+    """Return the host of each machine, without migrating ones."""
     found = {name: bed.where(name) for name in ("a", "b")}
     return {name: next(iter(where)) for name, where in found.items() if len(where) == 1}
 
 
 def _work_done(service: Service, order: str) -> None:
-    """Be the person who works on the emptied host, and is done with it."""
+    """Complete the work on the empty host, as a person would."""
 
     def begun() -> bool:
         return any(step["state"] == "running" for step in service.seen(order)["host_steps"])

@@ -1,4 +1,4 @@
-"""The server is killed at every stage of every work; started again, it ends the work, which was done once."""
+"""The server is killed at every stage of every work; after a restart it completes the work, once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,13 +18,13 @@ OFF = "guest turns itself off"
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A work that is done to a machine, by what can be seen of it from outside."""
+    """A kind of work and its visible effects."""
 
     path: str
     body: dict[str, str] = field(default_factory=dict)
     under_way: Sign
     ended: Sign
-    """What can be seen when the hypervisor is through with it."""
+    """The visible effect when the hypervisor is done."""
     boots: int = 1
     suspended: int = 0
     afterwards: dict[str, str]
@@ -80,9 +80,7 @@ STAGES = ("announced", "approved", "under way", "ended")
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("name", WORKS)
-def test_a_work_is_ended_once_by_a_server_that_was_killed(
-    bed: Bed, tmp_path: Path, name: str, stage: str
-) -> None:
+def test_a_killed_server_completes_each_work_once(bed: Bed, tmp_path: Path, name: str, stage: str) -> None:
     work = WORKS[name]
     guest = bed.guest("web-0", number=21, flags=["approve=no"])
     with (
@@ -109,13 +107,13 @@ def test_a_work_is_ended_once_by_a_server_that_was_killed(
 
 
 def _approve(service: Service) -> None:
-    # A move is announced when its driver has said that it can be made.
+    # A move is announced after the driver's precheck.
     (event,) = until(lambda: service.get("/v1/events")["events"], what="an event", within=WORK_PATIENCE)
     service.post(f"/v1/events/{event['id']}/approve")
 
 
 def _wait_until_over(service: Service, order: str) -> None:
-    """Wait until the machine's share of an order is done: work on a host itself is done by other hands."""
+    """Wait until the machine's steps are done; the work on the host itself is external."""
 
     def over() -> bool:
         steps = service.steps(order)

@@ -1,4 +1,4 @@
-"""Targets whose libvirtd is away: it is known soon, no machine is sent there, and a blip changes no work."""
+"""Targets whose libvirtd is down: forewarn detects it soon, and a short outage changes no work."""
 
 import signal
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from tests.machines.bed import Bed
 from tests.machines.serving import WORK_PATIENCE, Service, serving
 
 EVACUATE = {"mode": "evacuate", "host_work": "external"}
-# Memory goes slowly enough to be cut off, and quickly enough to arrive.
+# Slow enough to cut the migration, and fast enough to finish.
 OPTIONS = {"bandwidth": "4"}
-# On a computer that is busy with other tests; the figure that is noted is what counts.
+# Generous, because the computer may be busy; the recorded figure counts.
 SOON = 60.0
 
 
@@ -25,14 +25,14 @@ def _host(service: Service, name: str) -> dict[str, Any]:
 
 
 def _known_within(service: Service, name: str, *, reachable: bool) -> float:
-    """Wait until a host is shown as reached, or not; return how many seconds that took."""
+    """Wait until a host is shown as reachable or not; return the seconds."""
     began = monotonic()
     until(lambda: _host(service, name)["reachable"] is reachable, what=f"{name}: {reachable}", within=SOON)
     return monotonic() - began
 
 
 @pytest.mark.parametrize("way", ["killed", "hangs"])
-def test_a_target_that_is_away_is_known_soon_and_waited_for(
+def test_an_unreachable_target_is_detected_soon_and_waited_for(
     bed: Bed, tmp_path: Path, figure: Callable[[str], None], way: str
 ) -> None:
     guest = bed.guest("web-0", number=21, flags=["approve=yes"])
@@ -70,7 +70,7 @@ def test_a_target_that_is_away_is_known_soon_and_waited_for(
     assert (bed.where("web-0"), guest.console.boots) == ({"kvm02": "running"}, 1)
 
 
-def test_a_live_migration_whose_target_is_away_for_a_while_goes_on_live(bed: Bed, tmp_path: Path) -> None:
+def test_a_live_migration_continues_after_an_outage_of_its_target(bed: Bed, tmp_path: Path) -> None:
     guest = bed.guest("web-0", number=21)
     source, target = bed.hosts["kvm01"], bed.hosts["kvm02"]
     with serving(bed, tmp_path, {guest: "kvm01"}, options=OPTIONS) as service:

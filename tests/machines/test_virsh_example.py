@@ -1,4 +1,4 @@
-"""A program as a driver, on real guests: examples/drivers/virsh, called by a real server."""
+"""A command as a driver, on real guests: examples/drivers/virsh, called by a real server."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +44,7 @@ def program(bed: Bed, tmp_path: Path) -> Iterator[Program]:
     flags = ("--config", tmp_path / "forewarn.toml", "--fleet", tmp_path / "fleet.toml")
     database = f"sqlite:///{tmp_path}/forewarn.db"
     served = Program(tmp_path, *flags, "--database", database, clock="system", before=bed.inside)
-    # The operator API is in the bed's network, and so are those who call it.
+    # The operator API and its clients are in the bed's network.
     with served as program, bed.entered():
         yield program
 
@@ -54,7 +54,7 @@ def order_of(program: Program, order: str) -> Any:
 
 
 def done(program: Program, what: str, machine: str = "web-0") -> Any:
-    """Have something done to a machine, and return its step."""
+    """Carry out work on a machine; return its step."""
     order = program.post(f"/v1/machines/{machine}/{what}")["order"]["id"]
     return ended(program, order)
 
@@ -67,7 +67,7 @@ def ended(program: Program, order: str) -> Any:
     return found["steps"][0]
 
 
-def test_a_domain_is_paused_restarted_moved_and_evicted_in_real(program: Program, bed: Bed) -> None:
+def test_a_domain_is_paused_restarted_moved_and_evicted(program: Program, bed: Bed) -> None:
     guest = bed.guest("web-0", number=31, disks=[bed.network_disk("web-0")])
     guest.console.wait_for_boot()
     assert done(program, "freeze")["impact_seconds"] >= 2
@@ -85,7 +85,7 @@ def test_a_domain_is_paused_restarted_moved_and_evicted_in_real(program: Program
     assert bed.where("web-0") == {host: "running"}
 
 
-def test_a_domain_leaves_its_host_alive_and_comes_back_after_a_failure(program: Program, bed: Bed) -> None:
+def test_a_domain_migrates_live_and_is_recovered_after_a_failure(program: Program, bed: Bed) -> None:
     guest = bed.guest("web-0", number=31, disks=[bed.network_disk("web-0")])
     guest.console.wait_for_boot()
     order = program.post("/v1/hosts/kvm01/service", json={"mode": "evacuate", "host_work": "external"})
@@ -96,13 +96,13 @@ def test_a_domain_leaves_its_host_alive_and_comes_back_after_a_failure(program: 
         what="work on an empty host",
     )
     assert guest.console.boots == 1
-    bed.hosts["kvm02"].virsh("destroy", "web-0")  # as its host does, when that fails
+    bed.hosts["kvm02"].virsh("destroy", "web-0")  # like a failure of its host
     failed = program.post("/v1/hosts/kvm02/fail", json={"fenced": "pulled its plug"})["order"]["id"]
     ended(program, failed)
     assert bed.where("web-0") == {"kvm01": "running", "kvm02": "shut off"}
 
 
-def test_a_host_that_does_not_answer_is_no_failure(program: Program, bed: Bed) -> None:
+def test_an_unreachable_host_is_no_failure(program: Program, bed: Bed) -> None:
     bed.guest("web-0", number=31).console.wait_for_boot()
     bed.hosts["kvm01"].kill()
     order = program.post("/v1/machines/web-0/freeze")["order"]["id"]

@@ -1,4 +1,4 @@
-"""The whole way on a real guest: it polls, sees what is to come, approves, and it is really done to it."""
+"""The whole way with a real guest: it polls, sees an event, approves it, and the work is done."""
 
 import re
 from collections.abc import Callable
@@ -15,9 +15,7 @@ Figure = Callable[[str], None]
 FREEZE_SECONDS = 3
 
 
-def test_a_guest_that_approves_is_frozen_and_goes_on_where_it_was(
-    bed: Bed, tmp_path: Path, figure: Figure
-) -> None:
+def test_a_guest_that_approves_is_frozen_on_its_host(bed: Bed, tmp_path: Path, figure: Figure) -> None:
     guest = bed.guest("web-0", number=21)
     options = {"freeze-for": f'"{FREEZE_SECONDS}s"'}
     with lifecycle(bed) as happened, serving(bed, tmp_path, {guest: "kvm01"}, options=options) as service:
@@ -52,7 +50,7 @@ def test_a_guest_that_approves_is_rebooted_and_its_console_shows_the_second_boot
     figure(f"rebooted: {_told(guest, step)}")
 
 
-def test_a_live_guest_leaves_its_host_while_it_runs(bed: Bed, tmp_path: Path, figure: Figure) -> None:
+def test_a_running_guest_migrates_from_its_host(bed: Bed, tmp_path: Path, figure: Figure) -> None:
     guest = bed.guest("web-0", number=21, flags=["tick=0.1"], disks=[bed.network_disk("web-0")])
     with serving(bed, tmp_path, {guest: "kvm01"}) as service:
         _ready(guest)
@@ -68,7 +66,7 @@ def test_a_live_guest_leaves_its_host_while_it_runs(bed: Bed, tmp_path: Path, fi
     figure(f"live-migrated: {_told(guest, step)}")
 
 
-def test_a_guest_is_moved_live_to_the_host_that_an_operator_names(
+def test_a_guest_migrates_to_the_host_that_an_operator_names(
     bed: Bed, tmp_path: Path, figure: Figure
 ) -> None:
     guest = bed.guest("web-0", number=21, flags=["tick=0.1"], disks=[bed.network_disk("web-0")])
@@ -84,14 +82,14 @@ def test_a_guest_is_moved_live_to_the_host_that_an_operator_names(
     figure(f"moved live: {_told(guest, step)}")
 
 
-def test_a_guest_that_did_not_come_back_with_its_host_is_started(bed: Bed, tmp_path: Path) -> None:
+def test_a_guest_that_did_not_start_with_its_host_is_started(bed: Bed, tmp_path: Path) -> None:
     guest = bed.guest("web-0", number=21)
     with serving(bed, tmp_path, {guest: "kvm01"}) as service:
         _ready(guest)
         order = service.order("/v1/hosts/kvm01/service", mode="in-place", host_work="external")
         _approved(guest, "Reboot")
         service.wait_for_order(order, "started")
-        bed.hosts["kvm01"].virsh("destroy", "web-0")  # as the reboot of a host without autostart
+        bed.hosts["kvm01"].virsh("destroy", "web-0")  # like the reboot of a host without autostart
         service.post(f"/v1/orders/{order}/complete")
         guest.console.wait_for_boot(2)
         service.wait_for_order(order)
@@ -132,7 +130,7 @@ def test_a_cold_guest_is_moved_with_its_disk(bed: Bed, tmp_path: Path, figure: F
     figure(f"moved cold: {_told(guest, step)}")
 
 
-def test_an_evicted_guest_shuts_down_and_comes_back_when_it_is_started(bed: Bed, tmp_path: Path) -> None:
+def test_an_evicted_guest_shuts_down_and_can_be_started(bed: Bed, tmp_path: Path) -> None:
     guest = bed.guest("web-0", number=21)
     with serving(bed, tmp_path, {guest: "kvm01"}, spot=True) as service:
         _ready(guest)
@@ -144,7 +142,7 @@ def test_an_evicted_guest_shuts_down_and_comes_back_when_it_is_started(bed: Bed,
     assert len(bed.where("web-0")) == 1
 
 
-def test_a_terminated_guest_is_off_and_undefined_where_that_is_said(bed: Bed, tmp_path: Path) -> None:
+def test_a_terminated_guest_is_off_and_undefined_if_set(bed: Bed, tmp_path: Path) -> None:
     guest = bed.guest("web-0", number=21)
     with serving(bed, tmp_path, {guest: "kvm01"}, options={"destroy": "true"}) as service:
         _ready(guest)
@@ -155,7 +153,7 @@ def test_a_terminated_guest_is_off_and_undefined_where_that_is_said(bed: Bed, tm
 
 
 def _ready(guest: Guest) -> str:
-    """Wait until a guest has come up and polled; returns its boot."""
+    """Wait until a guest has booted and polled; return its boot."""
     boot = guest.console.wait_for_boot()
     guest.console.wait_for("guest sees")
     return boot
@@ -167,7 +165,7 @@ def _approved(guest: Guest, kind: str) -> None:
 
 
 def _duration(guest: Guest) -> int:
-    """Return the seconds that the guest was told it would be away."""
+    """Return the duration in the guest's event."""
     seen = guest.console.matching('"DurationInSeconds"')[-1]
     found = re.search(r'"DurationInSeconds": *(-?\d+)', seen)
     assert found is not None

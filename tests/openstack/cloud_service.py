@@ -1,4 +1,4 @@
-"""A forewarn server whose hosts are nova's computes, and what tests ask it."""
+"""A forewarn server whose hosts are nova's computes."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ OPEN = ("queued", "announced", "started")
 
 
 class CloudService(Program):
-    """A server on the system's clock: nova has no other."""
+    """A server with the system clock, because nova has no other."""
 
     def order(self, id_: str) -> Any:
         return self.get(f"/v1/orders/{id_}")["order"]
@@ -48,7 +48,7 @@ class CloudService(Program):
         return self.order(order)["steps"][-1]
 
     def ended(self, order: str, *, within: float = 120) -> Any:
-        """Wait until nothing more comes of an order by itself; return it."""
+        """Wait until an order has ended or waits for a person; return it."""
         until(lambda: self.order(order)["state"] not in OPEN, what="its end", within=within)
         return self.order(order)
 
@@ -62,7 +62,7 @@ class CloudService(Program):
         return found[0] if found else None
 
     def emptied(self, order: str) -> None:
-        """Wait until a host is empty, and say that the work on it is done."""
+        """Wait until a host is empty, and complete the work on it."""
         until(
             lambda: (self.host_step(order, "work") or {}).get("state") == "running",
             what="the work",
@@ -74,7 +74,7 @@ class CloudService(Program):
         return self.get(f"/v1/machines/{name}")["machine"]
 
     def calls(self, verb: str) -> float:
-        """Return how often the driver was asked something."""
+        """Count the calls of the driver."""
         metrics = self.call("GET", "/metrics").text.splitlines()
         mine = (
             each
@@ -88,7 +88,7 @@ class CloudService(Program):
 
 
 def fleet(machines: Mapping[str, str], *, driver: str = "openstack", mobility: str = "live") -> str:
-    """Write a fleet: servers by the names of machines; all are on compute1."""
+    """Write a fleet of servers by machine name, all on compute1."""
     hosts = [f'[hosts.{name}]\ndriver = "{driver}"\n' for name in ("compute1", "compute2")]
     declared = [
         f'[[machines]]\nname = "{name}"\nvm-id = "{id_}"\nhost = "compute1"\n'
@@ -102,7 +102,7 @@ def fleet(machines: Mapping[str, str], *, driver: str = "openstack", mobility: s
 def serving(
     nova: Nova, folder: Path, machines: Mapping[str, str] | None, **more: str
 ) -> Iterator[CloudService]:
-    """Serve a fleet of nova's servers; None: there is nothing in it, not even hosts."""
+    """Serve a fleet of nova's servers; None for an empty fleet."""
     (folder / "forewarn.toml").write_text(SETTINGS)
     (folder / "fleet.toml").write_text("" if machines is None else fleet(machines, **more))
     clouds = {"OS_CLIENT_CONFIG_FILE": f"{nova.write_clouds(folder)}"}

@@ -1,4 +1,4 @@
-"""One nova for all tests, as it was at first before each of them."""
+"""One nova for all tests, reset before each test."""
 
 from collections.abc import Iterator
 

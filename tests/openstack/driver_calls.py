@@ -1,4 +1,4 @@
-"""The driver, asked directly, as the engine would: with what it has said to be saved."""
+"""The driver, called directly as by the engine, which saves its marks."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.drivers.driver_setup import DriverSetup
 from forewarn.drivers.openstack.driver import OpenStackDriver, make
 
-# The library warns of parts of its own.
+# The library warns about itself.
 LIBRARY_WARNINGS = [
     pytest.mark.filterwarnings("ignore:Support for InfluxDB"),
     pytest.mark.filterwarnings("ignore:The 'service_type' parameter"),
@@ -35,7 +35,7 @@ COMPUTE1 = Host(name=HostName("compute1"))
 
 
 def made(*, monotonic: Callable[[], float] = time.monotonic, **options: Any) -> OpenStackDriver:
-    """Make a driver: each is one of another process, as far as it knows."""
+    """Create a driver, as in a process of its own."""
     given = {"cloud": "lab", "answer-for": "10s", **options}
     return make(DriverSetup(name="openstack", settings=Settings(), options=given, monotonic=monotonic))
 
@@ -64,7 +64,7 @@ def task(server: str, work: Work = Work.REBOOT, *, attempt: int = 1, mark: str =
 
 
 class SavedStep:
-    """A step whose mark is saved, as forewarn's store does it, whichever process has made it."""
+    """A step whose mark is saved, as in forewarn's store."""
 
     def __init__(self, task: DriverTask) -> None:
         self.task = task

@@ -1,7 +1,7 @@
 """A real nova in one process: API, conductor, scheduler, placement and computes, through its own fixtures.
 
-Runs in the virtual environment of nova, and knows nothing of forewarn. The hypervisors are nova's fake ones,
-which can be told to be slow or to fail: `PUT /control` with a JSON object of what `Behaviour` has.
+It runs in nova's virtual environment and does not import forewarn. The hypervisors are nova's fakes. A test
+makes them slow or faulty with `PUT /control` and a JSON object of `Behaviour`.
 """
 
 import io
@@ -25,20 +25,20 @@ LOCK, RELEASED = threading.Lock(), threading.Event()
 
 
 class Behaviour:
-    """ServerOperation the hypervisors behave; of all of them."""
+    """The behaviour of all hypervisors."""
 
-    live_migration = 0.0  # how many seconds each takes
+    live_migration = 0.0  # seconds
     live_migration_fails = False
     migration = 0.0
     migration_fails = False
-    reboot = 0.0  # of soft ones; how long the guest ignores it
-    reboots: ClassVar[list] = []  # what was really done
+    reboot = 0.0  # seconds for which the guest ignores a soft reboot
+    reboots: ClassVar[list] = []  # the operations so far
     pause = 0.0
     stop = 0.0
     evacuation_fails = False
-    misrouted = False  # a proxy before it answers for servers, and knows of none
-    # The next request of this method that has this text in its path or body is not answered until `released`,
-    # and done only if nova `performs` it.
+    misrouted = False  # a proxy answers 404 for every server
+    # The next request with this method and this text in its path or body gets no answer until `released`.
+    # nova carries it out only if it `performs`.
     hold = None
     performs = False
     held = 0
@@ -46,9 +46,9 @@ class Behaviour:
 
 
 class ToldDriver(fake.MediumFakeDriver):
-    """A hypervisor that is slow, or fails, if it is told to."""
+    """A hypervisor that is slow or fails on request."""
 
-    # Both computes are in one process: what holds for a real host must not count twice.
+    # Both computes run in one process, where limits of one host would count twice.
     vcpus = 64
 
     def __init__(self, virtapi, read_only=False):
@@ -58,7 +58,7 @@ class ToldDriver(fake.MediumFakeDriver):
     def live_migration(
         self, context, instance, dest, post_method, recover_method, block_migration=False, migrate_data=None
     ):
-        """Move a machine, unless that is aborted meanwhile or is to fail."""
+        """Migrate a machine, unless the migration is aborted or fails."""
         self.aborted.discard(instance.uuid)
         until = time.monotonic() + Behaviour.live_migration
         while time.monotonic() < until and instance.uuid not in self.aborted:
@@ -66,33 +66,33 @@ class ToldDriver(fake.MediumFakeDriver):
         if instance.uuid in self.aborted:
             recover_method(context, instance, dest, migrate_data, migration_status="cancelled")
         elif Behaviour.live_migration_fails:
-            recover_method(context, instance, dest, migrate_data)  # as libvirt's: it stays
+            recover_method(context, instance, dest, migrate_data)  # like libvirt: the machine stays
         else:
             post_method(context, instance, dest, block_migration, migrate_data)
 
     def post_live_migration(self, context, instance, block_device_info, migrate_data=None):
-        """Forget a machine that has left."""
+        """Remove a machine that has migrated."""
         self.destroy(context, instance, network_info=None, block_device_info=block_device_info)
 
     def live_migration_abort(self, instance):
-        """Let a machine stay."""
+        """Keep a machine."""
         self.aborted.add(instance.uuid)
 
     def migrate_disk_and_power_off(self, *args, **kwargs):
-        """Take a machine down that is to come up elsewhere."""
+        """Stop a machine that will start elsewhere."""
         time.sleep(Behaviour.migration)
         if Behaviour.migration_fails:
             raise exception.InstanceFaultRollback(exception.ResizeError(reason="the disk is full"))
 
     def reboot(self, context, instance, network_info, reboot_type, *args, **kwargs):
-        """Restart a machine; a soft reboot takes its time."""
+        """Restart a machine; a soft reboot may be slow."""
         if reboot_type == "SOFT":
             time.sleep(Behaviour.reboot)
         Behaviour.reboots.append((instance.uuid, reboot_type))
         super().reboot(context, instance, network_info, reboot_type, *args, **kwargs)
 
     def pause(self, instance):
-        """Stop a machine's time."""
+        """Pause a machine."""
         time.sleep(Behaviour.pause)
 
     def power_off(self, instance, timeout=0, retry_interval=0):
@@ -101,14 +101,14 @@ class ToldDriver(fake.MediumFakeDriver):
         super().power_off(instance, timeout, retry_interval)
 
     def spawn(self, context, instance, *args, **kwargs):
-        """Start a machine, unless those of failed hosts are not to come up."""
+        """Start a machine, unless machines of failed hosts must not start."""
         if Behaviour.evacuation_fails and instance.task_state == "rebuild_spawning":
             raise exception.NovaException("no room on the shelf")
         super().spawn(context, instance, *args, **kwargs)
 
 
 class Nova(integrated_helpers.ProviderUsageBaseTestCase):
-    """What its functional tests set up, kept up."""
+    """The set-up of nova's functional tests."""
 
     compute_driver = "fake.MediumFakeDriver"
 
@@ -124,7 +124,7 @@ class Nova(integrated_helpers.ProviderUsageBaseTestCase):
 
 
 class ThreadingServer(ThreadingMixIn, WSGIServer):
-    """Answers several at once."""
+    """Answers concurrent requests."""
 
     daemon_threads = True
 
@@ -137,9 +137,9 @@ class QuietHandler(WSGIRequestHandler):
 
 
 def identified(app, nova):
-    """Know callers by their tokens, as keystone would say; and let tests have their say.
+    """Identify clients by their tokens, as keystone would, and let tests control nova.
 
-    A token is the name of its user. All are administrators, whoever has none too, but for the tenant.
+    A token is the name of its user. All users are administrators, also without a token, except the tenant.
     """
 
     def call(environ, start_response):
@@ -160,7 +160,7 @@ def identified(app, nova):
 
 
 def _is_held(environ):
-    """Find out whether a request is the one that is to be left without an answer; it is only once."""
+    """Return whether a request gets no answer; once."""
     hold = Behaviour.hold
     if hold is None or hold["method"] != environ["REQUEST_METHOD"]:
         return False
@@ -174,7 +174,7 @@ def _is_held(environ):
 
 
 def _held(app, environ, start_response):
-    """Leave whoever asks without an answer, with or without doing what was asked for, until they are gone."""
+    """Do not answer a request, performed or not, until the client has gone."""
     answer = list(app(environ, start_response)) if Behaviour.performs else []
     Behaviour.held += 1
     RELEASED.wait(60)
@@ -200,7 +200,7 @@ def _controlled(nova, environ, start_response):
 
 
 def main():
-    """Serve on a port, 0 for any; write the address to the standard output once it answers."""
+    """Serve on a port, 0 for any; print the address when it answers."""
     nova = Nova("runTest")
     nova.setUp()
     nova.flags(sync_power_state_interval=-1)

@@ -1,4 +1,4 @@
-"""A real nova, as tests have it: started, told how to behave, looked at, and stopped."""
+"""A real nova for tests: start it, control it, inspect it and stop it."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from tests.helpers.programs.process import Output, ending, until
 
 PYTHON = Path(sys.executable).parents[1] / "nova" / "bin" / "python"
 SERVER = Path(__file__).with_name("nova_server.py")
-# An image of its own fixtures.
+# An image of nova's fixtures.
 IMAGE = "155d900f-4e14-4e4c-a73d-069cbf4541e6"
 NETWORK = "3cb9bc59-5699-4588-a4b1-b87f96708bc6"
 VERSION = {"OpenStack-API-Version": "compute 2.84"}
@@ -50,7 +50,7 @@ clouds:
 
 
 class Nova:
-    """What other administrators do there, and how its hypervisors behave."""
+    """Actions of other administrators, and the behaviour of its hypervisors."""
 
     def __init__(self, url: str, process: Any) -> None:
         self.url = url
@@ -60,7 +60,7 @@ class Nova:
     # Its hypervisors
 
     def behave(self, **how: Any) -> None:
-        """Change how the hypervisors behave."""
+        """Change the behaviour of the hypervisors."""
         self._client.put(f"{self.url.removesuffix('/v2.1')}/control", json=how).raise_for_status()
 
     @property
@@ -70,14 +70,14 @@ class Nova:
     # Its API
 
     def call(self, method: str, path: str, body: Any = None, *, user: str = "admin") -> Any:
-        """Do what another administrator could, or the tenant."""
+        """Send a request as another administrator or the tenant."""
         mine = {"X-Auth-Token": user}
         answer = self._client.request(method, f"{self.url}{path}", json=body, headers=mine)
         assert answer.status_code < 400, answer.text
         return answer.json() if answer.content else None
 
     def create(self, name: str, *, host: str = "compute1", network: bool = False, **more: Any) -> str:
-        """Have a server made; return its id once it runs."""
+        """Create a server; return its id when it runs."""
         networks = [{"uuid": NETWORK}] if network else "none"
         wanted = {"name": name, "flavorRef": "1", "imageRef": IMAGE, "networks": networks, "host": host}
         hints = {"os:scheduler_hints": more.pop("hints")} if "hints" in more else {}
@@ -96,7 +96,7 @@ class Nova:
         return self._client.get(f"{self.url}/servers/{id_}").status_code != 404
 
     def actions(self, id_: str) -> list[str]:
-        """Return what was done to a server since it was made, oldest first."""
+        """Return the actions on a server since its creation, oldest first."""
         found = self.call("GET", f"/servers/{id_}/os-instance-actions")["instanceActions"]
         return [each["action"] for each in reversed(found) if each["action"] != "create"]
 
@@ -108,7 +108,7 @@ class Nova:
         self.call("POST", f"/servers/{id_}/action", body, user=user)
 
     def write(self, id_: str, key: str, value: str) -> None:
-        """Write a server's metadata, as its tenant may."""
+        """Write a server's metadata as its tenant."""
         self.call("PUT", f"/servers/{id_}/metadata/{key}", {"meta": {key: value}}, user="tenant")
 
     # Compute services
@@ -120,7 +120,7 @@ class Nova:
         self.call("PUT", f"/os-services/{self.service(host)['id']}", what)
 
     def reset(self) -> None:
-        """Have everything as it was at first."""
+        """Reset everything."""
         self.behave(released=True)
         self.behave(**AS_USUAL)
         for server in self.call("GET", "/servers?all_tenants=1")["servers"]:
@@ -134,12 +134,12 @@ class Nova:
             self.call("DELETE", f"/os-aggregates/{aggregate['id']}")
         for host in ("compute1", "compute2"):
             if self.service(host)["forced_down"]:
-                self.behave(restarted=[host])  # it forgets what was evacuated
+                self.behave(restarted=[host])  # it forgets evacuated servers
                 self.set_service(host, forced_down=False)
             self.set_service(host, status="enabled")
 
     def write_clouds(self, folder: Path, *, keystone: str | None = None) -> Path:
-        """Write how the cloud is reached: through a keystone, or without any."""
+        """Write clouds.yaml, with or without a keystone."""
         path = folder / "clouds.yaml"
         text = CLOUDS.format(url=self.url) if keystone is None else WITH_KEYSTONE.format(url=keystone)
         path.write_text(text)
@@ -148,7 +148,7 @@ class Nova:
 
 @contextmanager
 def a_nova(folder: Path) -> Iterator[Nova]:
-    """Start nova; it takes half a minute."""
+    """Start nova, which takes half a minute."""
     assert PYTHON.exists(), "make test-openstack installs nova"
     with (folder / "nova.log").open("w") as log:
         process = subprocess.Popen(

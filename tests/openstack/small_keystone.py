@@ -1,4 +1,4 @@
-"""As much of keystone as a client of nova needs: it lets the right password in, and knows projects."""
+"""The part of keystone that a client of nova needs: passwords and projects."""
 
 import json
 import threading
@@ -12,7 +12,7 @@ USER, PASSWORD = "forewarn", "secret"
 
 @contextmanager
 def a_keystone(nova: str, *, password: str = PASSWORD, lists: int = 200) -> Iterator[str]:
-    """Serve it; it leads to a nova, and lists projects with this status."""
+    """Serve a keystone for a nova; list projects with a given status."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     url = f"http://127.0.0.1:{server.server_port}"

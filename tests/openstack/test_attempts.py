@@ -1,4 +1,4 @@
-"""Nova is asked once for each attempt, whoever is killed, and whatever a tenant writes."""
+"""nova gets one request for each attempt, whichever process is killed and whatever a tenant writes."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ def driver(nova: Nova, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenS
 
 @pytest.fixture
 def known_driver(nova: Nova, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenStackDriver]:
-    """A driver that keystone knows, and that knows itself by it."""
+    """A driver with a keystone user."""
     with a_keystone(nova.url) as keystone:
         monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", f"{nova.write_clouds(tmp_path, keystone=keystone)}")
         yield made()
@@ -35,7 +35,7 @@ def done(step: SavedStep, driver: OpenStackDriver) -> None:
     until(lambda: isinstance(step.check(driver), Done), what="the end of the step")
 
 
-# Sending
+# Requests
 
 
 def test_nothing_is_sent_before_the_mark_is_saved(nova: Nova, driver: OpenStackDriver) -> None:
@@ -44,25 +44,21 @@ def test_nothing_is_sent_before_the_mark_is_saved(nova: Nova, driver: OpenStackD
     assert isinstance(lost, Running)
     assert lost.mark
     assert (nova.actions(web), nova.server(web)["metadata"]) == ([], {})
-    assert driver.check(task(web)) == NotBegun()  # the server was killed before it had saved it
+    assert driver.check(task(web)) == NotBegun()  # the server was killed before it saved the mark
     step = SavedStep(task(web))
     step.begin(driver)
     done(step, driver)
     assert nova.actions(web) == ["reboot"]
 
 
-def test_a_step_is_sent_once_and_is_done_however_often_it_is_asked_about(
-    nova: Nova, driver: OpenStackDriver
-) -> None:
+def test_a_step_is_sent_once_however_often_it_is_checked(nova: Nova, driver: OpenStackDriver) -> None:
     step = SavedStep(task(nova.create("web"), Work.EVICT))
     step.begin(driver)
     done(step, driver)
     assert (step.check(made()), step.check(driver)) == (Done(), Done())
 
 
-def test_another_process_sends_only_what_cannot_be_on_its_way_any_more(
-    nova: Nova, driver: OpenStackDriver
-) -> None:
+def test_another_process_waits_until_requests_must_have_arrived(nova: Nova, driver: OpenStackDriver) -> None:
     web, since = nova.create("web"), [0.0]
     other = made(monotonic=lambda: since[0])
     step = SavedStep(task(web))
@@ -73,13 +69,13 @@ def test_another_process_sends_only_what_cannot_be_on_its_way_any_more(
     assert nova.actions(web) == []
     since[0] = ARRIVED_WITHIN
     old = step.task
-    assert isinstance(step.check(other), Running)  # with a token of its own, to be saved
+    assert isinstance(step.check(other), Running)  # with a new token, which must be saved
     assert (step.task.mark != old.mark, nova.actions(web)) == (True, [])
     done(step, other)
     assert nova.actions(web) == ["reboot"]
 
 
-def test_what_an_earlier_process_has_sent_is_not_sent_again(nova: Nova, driver: OpenStackDriver) -> None:
+def test_a_request_of_an_earlier_process_is_not_sent_again(nova: Nova, driver: OpenStackDriver) -> None:
     web, since = nova.create("web"), [0.0]
     other = made(monotonic=lambda: since[0])
     nova.behave(reboot=3)
@@ -92,7 +88,7 @@ def test_what_an_earlier_process_has_sent_is_not_sent_again(nova: Nova, driver: 
     assert nova.actions(web) == ["reboot"]
 
 
-def test_a_request_that_nobody_answers_is_not_made_again_at_once(nova: Nova, driver: OpenStackDriver) -> None:
+def test_a_request_without_an_answer_is_not_repeated_at_once(nova: Nova, driver: OpenStackDriver) -> None:
     web, since = nova.create("web"), [0.0]
     impatient = made(monotonic=lambda: since[0], **{"answer-for": "1s"})
     step = SavedStep(task(web))
@@ -117,7 +113,7 @@ def test_an_older_attempt_is_refused(nova: Nova, driver: OpenStackDriver) -> Non
     assert (driver.begin(task(web)), driver.check(task(web))) == (late, late)
 
 
-def test_a_step_that_is_called_off_before_it_was_sent_is_never_sent(
+def test_a_step_that_is_cancelled_before_its_request_is_never_sent(
     nova: Nova, driver: OpenStackDriver
 ) -> None:
     web = nova.create("web")
@@ -132,7 +128,7 @@ def test_a_step_that_is_called_off_before_it_was_sent_is_never_sent(
     assert nova.actions(web) == ["reboot"]
 
 
-def test_a_step_is_not_called_off_while_it_may_be_on_its_way(nova: Nova, driver: OpenStackDriver) -> None:
+def test_a_step_with_a_request_in_transit_is_not_cancelled(nova: Nova, driver: OpenStackDriver) -> None:
     web, since = nova.create("web"), [0.0]
     other = made(monotonic=lambda: since[0])
     step = SavedStep(task(web))
@@ -156,9 +152,7 @@ FORGED: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("forged", FORGED)
-def test_a_mark_that_a_tenant_has_written_is_never_believed(
-    nova: Nova, driver: OpenStackDriver, forged: str
-) -> None:
+def test_a_mark_from_a_tenant_is_ignored(nova: Nova, driver: OpenStackDriver, forged: str) -> None:
     web = nova.create("web")
     step = SavedStep(task(web))
     note = "order=O attempt=1 how=reboot at=2026-11-16T12:00:00+00:00 after=x migration=0"
@@ -172,7 +166,7 @@ def test_a_mark_that_a_tenant_has_written_is_never_believed(
     assert not nova.service("compute1")["forced_down"]
 
 
-def test_what_a_tenant_does_is_not_taken_for_the_work(nova: Nova, known_driver: OpenStackDriver) -> None:
+def test_actions_of_a_tenant_do_not_count_as_the_work(nova: Nova, known_driver: OpenStackDriver) -> None:
     web = nova.create("web")
     step = SavedStep(task(web))
     step.begin(known_driver)
@@ -182,13 +176,11 @@ def test_what_a_tenant_does_is_not_taken_for_the_work(nova: Nova, known_driver: 
     assert nova.actions(web) == ["reboot", "reboot"]
 
 
-# Servers that are not there
+# Missing servers
 
 
 @pytest.mark.parametrize("work", [Work.TERMINATE, Work.REBOOT, Work.EVICT])
-def test_a_machine_with_a_wrong_id_has_failed_whatever_is_to_be_done(
-    driver: OpenStackDriver, work: Work
-) -> None:
+def test_a_machine_with_a_wrong_id_fails_for_every_work(driver: OpenStackDriver, work: Work) -> None:
     nobody = "00000000-0000-4000-8000-000000000000"
     answer = driver.begin(task(nobody, work))
     assert isinstance(answer, Failed)
@@ -196,7 +188,7 @@ def test_a_machine_with_a_wrong_id_has_failed_whatever_is_to_be_done(
     assert driver.check(task(nobody, work)) == NotBegun()
 
 
-def test_a_server_that_was_to_be_deleted_is_done_once_it_is_gone(nova: Nova, driver: OpenStackDriver) -> None:
+def test_a_deleted_server_is_done(nova: Nova, driver: OpenStackDriver) -> None:
     web, deleting = nova.create("web"), made(destroy=True)
     step = SavedStep(task(web, Work.TERMINATE))
     step.begin(deleting)

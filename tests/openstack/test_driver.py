@@ -1,4 +1,4 @@
-"""What the driver answers, asked directly: attempts, hosts, and what there is."""
+"""The answers of the driver: attempts, hosts and inventory."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ def driver(nova: Nova, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenS
     return made()
 
 
-def test_a_cloud_that_is_not_there_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_cloud_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = Nova(f"http://127.0.0.1:{free_port()}/v2.1", None)
     monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", f"{nobody.write_clouds(tmp_path)}")
     driver = made()
@@ -35,7 +35,7 @@ def test_a_cloud_that_is_not_there_is_unknown(tmp_path: Path, monkeypatch: pytes
         driver.inventory([])
 
 
-def test_a_server_is_not_gone_because_something_else_than_nova_answers_with_404(
+def test_a_404_of_another_service_does_not_mean_that_a_server_is_gone(
     nova: Nova, driver: OpenStackDriver
 ) -> None:
     step = SavedStep(task(nova.create("web"), Work.TERMINATE))
@@ -46,7 +46,7 @@ def test_a_server_is_not_gone_because_something_else_than_nova_answers_with_404(
     assert "is not nova" in answer.why
 
 
-def test_a_cloud_that_clouds_yaml_does_not_have_is_unknown_and_named(driver: OpenStackDriver) -> None:
+def test_a_cloud_missing_from_clouds_yaml_is_unknown_and_named(driver: OpenStackDriver) -> None:
     answer = made(cloud="nowhere").begin(task("u"))
     assert isinstance(answer, Unknown)
     assert "Cloud nowhere was not found" in answer.why
@@ -87,9 +87,7 @@ def test_the_inventory_has_servers_hosts_groups_and_domains(nova: Nova, driver: 
     assert (mine.name, mine.group, mine.update_domain, mine.host) == ("db-0", unique, 2, "compute2")
 
 
-def test_the_networks_whose_addresses_count_are_those_that_are_named(
-    nova: Nova, driver: OpenStackDriver
-) -> None:
+def test_only_addresses_of_the_named_networks_count(nova: Nova, driver: OpenStackDriver) -> None:
     web = nova.create("web", network=True)
     ((network, ports),) = nova.server(web)["addresses"].items()
     (found,) = made(addresses=["elsewhere", network]).inventory([]).machines

@@ -1,4 +1,4 @@
-"""The server is killed at each stage of each work, nova falls silent, orders are given up in the middle."""
+"""The server is killed at each stage of each work, nova stops answering, and orders are abandoned."""
 
 import signal
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.helpers.programs.process import until
 from tests.openstack.cloud_service import CloudService, serving
 from tests.openstack.real_nova import Nova
 
-# What nova is asked for in each work: the mark comes first.
+# nova's requests of each work; the mark comes first.
 MARK = ("PUT", "forewarn:step")
 ASKED = {
     "freeze": [MARK, ("POST", '"pause"'), ("POST", '"unpause"')],
@@ -44,10 +44,10 @@ def ordered(service: CloudService, work: str) -> str:
 
 
 @pytest.mark.parametrize(("work", "method", "text", "performs"), STAGES)
-def test_a_server_that_is_killed_at_any_stage_of_any_work_ends_it_once(
+def test_a_server_that_is_killed_at_any_stage_completes_the_work_once(
     nova: Nova, tmp_path: Path, work: str, method: str, text: str, performs: bool
 ) -> None:
-    """`performs`: nova has heard the request that was being made, and nobody has heard its answer."""
+    """`performs`: nova gets the request, and its answer is lost."""
     web = nova.create("web")
     nova.behave(hold={"method": method, "text": text}, performs=performs)
     with serving(nova, tmp_path, {"web": web}) as service:
@@ -66,7 +66,7 @@ def test_a_server_that_is_killed_at_any_stage_of_any_work_ends_it_once(
 
 
 @pytest.mark.parametrize("work", ["live_migration", "migration", "reboot", "stop"])
-def test_a_server_that_is_killed_while_nova_is_at_work_ends_it_once(
+def test_a_server_that_is_killed_during_a_request_completes_the_work_once(
     nova: Nova, tmp_path: Path, work: str
 ) -> None:
     web = nova.create("web")
@@ -83,7 +83,7 @@ def test_a_server_that_is_killed_while_nova_is_at_work_ends_it_once(
     assert nova.actions(web) == DONE[order_of[work]]
 
 
-def test_a_cloud_that_does_not_answer_is_no_failure_and_is_asked_again(nova: Nova, tmp_path: Path) -> None:
+def test_a_cloud_that_does_not_answer_is_no_failure(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     nova.behave(migration=2)
     with serving(nova, tmp_path, {"web": web}) as service:
@@ -99,9 +99,7 @@ def test_a_cloud_that_does_not_answer_is_no_failure_and_is_asked_again(nova: Nov
     assert nova.actions(web) == ["migrate", "confirmResize"]
 
 
-def test_work_that_is_asked_for_while_the_cloud_is_silent_is_done_once_it_answers(
-    nova: Nova, tmp_path: Path
-) -> None:
+def test_work_is_done_when_the_cloud_answers_again(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     with serving(nova, tmp_path, {"web": web}) as service:
         nova.process.send_signal(signal.SIGSTOP)
@@ -127,7 +125,7 @@ def test_an_abandoned_live_migration_is_aborted(nova: Nova, tmp_path: Path) -> N
     assert nova.service("compute1")["status"] == "enabled"
 
 
-def test_an_abandoned_cold_migration_goes_on_to_its_end(nova: Nova, tmp_path: Path) -> None:
+def test_an_abandoned_cold_migration_goes_on(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     nova.behave(migration=4)
     with serving(nova, tmp_path, {"web": web}) as service:

@@ -1,4 +1,4 @@
-"""A fleet is taken over from a real nova, and follows what others do there."""
+"""A fleet is imported from a real nova, and follows changes outside forewarn."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ def imported(service: CloudService, **more: Any) -> Any:
     return service.post("/v1/fleet/import", json={"from": "openstack", **more})
 
 
-def test_servers_and_hosts_are_taken_over_and_worked_on(nova: Nova, tmp_path: Path) -> None:
+def test_servers_and_hosts_are_imported_and_worked_on(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web", network=True)
     with serving(nova, tmp_path, None) as service:
         shown = imported(service, dry_run=True)
@@ -36,7 +36,7 @@ def test_servers_and_hosts_are_taken_over_and_worked_on(nova: Nova, tmp_path: Pa
     assert nova.host_of(web) == "compute2"
 
 
-def test_a_server_that_others_move_is_followed_and_nobody_was_told(nova: Nova, tmp_path: Path) -> None:
+def test_a_move_outside_forewarn_is_followed_as_unannounced(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     with serving(nova, tmp_path, None) as service:
         imported(service)
@@ -49,7 +49,7 @@ def test_a_server_that_others_move_is_followed_and_nobody_was_told(nova: Nova, t
     assert [each["machine"] for each in told] == ["web"]
 
 
-def test_a_server_that_is_gone_is_removed_only_if_somebody_says_so(nova: Nova, tmp_path: Path) -> None:
+def test_a_missing_server_is_removed_only_on_request(nova: Nova, tmp_path: Path) -> None:
     web, kept = nova.create("web"), nova.create("kept")
     with serving(nova, tmp_path, None) as service:
         imported(service)
@@ -62,7 +62,7 @@ def test_a_server_that_is_gone_is_removed_only_if_somebody_says_so(nova: Nova, t
     assert nova.exists(kept)
 
 
-def test_a_cloud_that_cannot_be_reached_is_one_line_and_nothing_is_imported(tmp_path: Path) -> None:
+def test_an_unreachable_cloud_is_reported_in_one_line(tmp_path: Path) -> None:
     nobody = Nova(f"http://127.0.0.1:{free_port()}/v2.1", None)
     with serving(nobody, tmp_path, None) as service:
         refused = run(tmp_path, "fleet", "import", "--from", "openstack", "--server", service.operators)
@@ -75,7 +75,7 @@ def test_a_cloud_that_cannot_be_reached_is_one_line_and_nothing_is_imported(tmp_
         assert not service.all("machines")
 
 
-def test_server_groups_of_one_name_stay_apart_and_keep_their_names(nova: Nova, tmp_path: Path) -> None:
+def test_server_groups_with_equal_names_keep_unique_names(nova: Nova, tmp_path: Path) -> None:
     def group_of(name: str) -> str:
         wanted = {"server_group": {"name": "db", "policy": "anti-affinity"}}
         made = nova.call("POST", "/os-server-groups", wanted)["server_group"]["id"]

@@ -1,4 +1,4 @@
-"""Who asks nova, and how projects are called, is keystone's word; here it is a small one."""
+"""The user and the names of projects come from keystone, here a small fake."""
 
 from pathlib import Path
 
@@ -25,21 +25,21 @@ def driver(nova: Nova, clouds: Path, keystone: str) -> OpenStackDriver:
     return made()
 
 
-def test_keystone_tells_the_names_of_projects(nova: Nova, clouds: Path) -> None:
+def test_project_names_come_from_keystone(nova: Nova, clouds: Path) -> None:
     nova.create("web")
     with a_keystone(nova.url) as keystone:
         (web,) = driver(nova, clouds, keystone).inventory([]).machines
     assert web.project == "shop"
 
 
-def test_a_keystone_that_does_not_tell_names_leaves_the_ids(nova: Nova, clouds: Path) -> None:
+def test_without_names_from_keystone_projects_have_their_ids(nova: Nova, clouds: Path) -> None:
     web = nova.create("web")
     with a_keystone(nova.url, lists=403) as keystone:
         (found,) = driver(nova, clouds, keystone).inventory([]).machines
     assert found.project == nova.server(web)["tenant_id"]
 
 
-def test_a_keystone_that_is_silent_for_a_moment_renames_no_project(nova: Nova, clouds: Path) -> None:
+def test_an_outage_of_keystone_renames_no_project(nova: Nova, clouds: Path) -> None:
     nova.create("web")
     with (
         a_keystone(nova.url, lists=503) as keystone,

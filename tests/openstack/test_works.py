@@ -1,4 +1,4 @@
-"""Each work, done by a real nova for a real server."""
+"""Each kind of work with a real nova."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from tests.openstack.cloud_service import serving
 from tests.openstack.real_nova import Nova
 
 
-def test_a_freeze_in_place_pauses_the_server_and_knows_for_how_long(nova: Nova, tmp_path: Path) -> None:
+def test_a_freeze_in_place_pauses_the_server_and_measures_the_time(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     with serving(nova, tmp_path, {"web": web}) as service:
         found = service.done(service.ordered("web", "freeze"))
@@ -30,7 +30,7 @@ def test_a_guest_that_ignores_the_reboot_is_reset(nova: Nova, tmp_path: Path) ->
     assert nova.actions(web) == ["reboot", "reboot"]
 
 
-def test_a_redeploy_is_a_cold_migration_that_is_confirmed(nova: Nova, tmp_path: Path) -> None:
+def test_a_redeploy_is_a_confirmed_cold_migration(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     with serving(nova, tmp_path, {"web": web}) as service:
         service.done(service.ordered("web", "redeploy"))
@@ -39,7 +39,7 @@ def test_a_redeploy_is_a_cold_migration_that_is_confirmed(nova: Nova, tmp_path: 
     assert (nova.actions(web), nova.migrations(web)) == (["migrate", "confirmResize"], ["confirmed"])
 
 
-def test_an_evicted_server_is_stopped_and_starts_again_where_it_was(nova: Nova, tmp_path: Path) -> None:
+def test_an_evicted_server_is_stopped_and_starts_on_its_host(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     with serving(nova, tmp_path, {"web": web}) as service:
         service.done(service.ordered("web", "evict"))
@@ -49,7 +49,7 @@ def test_an_evicted_server_is_stopped_and_starts_again_where_it_was(nova: Nova, 
     assert nova.server(web)["status"] == "ACTIVE"
 
 
-def test_terminate_stops_the_server_and_deletes_it_only_if_that_is_set(nova: Nova, tmp_path: Path) -> None:
+def test_terminate_stops_the_server_and_deletes_it_only_with_destroy(nova: Nova, tmp_path: Path) -> None:
     kept, gone = nova.create("kept"), nova.create("gone")
     for name, id_, driver in (("kept", kept, "openstack"), ("gone", gone, "destroying")):
         folder = tmp_path / name
@@ -60,7 +60,7 @@ def test_terminate_stops_the_server_and_deletes_it_only_if_that_is_set(nova: Nov
     assert not nova.exists(gone)
 
 
-def test_a_host_that_is_worked_on_is_cordoned_emptied_and_given_back(nova: Nova, tmp_path: Path) -> None:
+def test_a_host_in_service_is_cordoned_emptied_and_uncordoned(nova: Nova, tmp_path: Path) -> None:
     web, off = nova.create("web"), nova.create("off")
     nova.act(off, {"os-stop": None})
     until(lambda: nova.server(off)["status"] == "SHUTOFF", what="the server to be off")
@@ -76,7 +76,7 @@ def test_a_host_that_is_worked_on_is_cordoned_emptied_and_given_back(nova: Nova,
     assert nova.service("compute1")["status"] == "enabled"
 
 
-def test_machines_come_back_to_the_host_that_they_left(nova: Nova, tmp_path: Path) -> None:
+def test_machines_return_to_the_host_that_they_left(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     with serving(nova, tmp_path, {"web": web}) as service:
         order = service.on_host("compute1", "service", mode="evacuate", returning=True)
@@ -86,7 +86,7 @@ def test_machines_come_back_to_the_host_that_they_left(nova: Nova, tmp_path: Pat
     assert nova.migrations(web) == ["completed", "completed"]
 
 
-def test_a_compute_service_that_somebody_else_disabled_stays_disabled(nova: Nova, tmp_path: Path) -> None:
+def test_a_compute_service_that_a_person_has_disabled_stays_disabled(nova: Nova, tmp_path: Path) -> None:
     nova.set_service("compute1", status="disabled", disabled_reason="olga: memory test")
     with serving(nova, tmp_path, {}) as service:
         order = service.on_host("compute1", "service", mode="in-place")
@@ -96,7 +96,7 @@ def test_a_compute_service_that_somebody_else_disabled_stays_disabled(nova: Nova
     assert (found["status"], found["disabled_reason"]) == ("disabled", "olga: memory test")
 
 
-def test_a_compute_service_that_somebody_else_closes_meanwhile_stays_closed(
+def test_a_compute_service_that_a_person_disables_meanwhile_stays_disabled(
     nova: Nova, tmp_path: Path
 ) -> None:
     with serving(nova, tmp_path, {}) as service:
@@ -108,10 +108,10 @@ def test_a_compute_service_that_somebody_else_closes_meanwhile_stays_closed(
     assert nova.service("compute1")["disabled_reason"] == "olga: bad memory"
 
 
-def test_a_cancelled_order_gives_the_compute_service_back(nova: Nova, tmp_path: Path) -> None:
+def test_a_cancelled_order_enables_the_compute_service(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     with serving(nova, tmp_path, {"web": web}) as service:
-        service.guest("127.0.0.11").poll()  # from now on it is given notice
+        service.guest("127.0.0.11").poll()  # from now on it gets notice
         order = service.on_host("compute1", "service", mode="evacuate")
         until(lambda: nova.service("compute1")["status"] == "disabled", what="the cordon")
         service.post(f"/v1/orders/{order}/cancel")
@@ -120,7 +120,7 @@ def test_a_cancelled_order_gives_the_compute_service_back(nova: Nova, tmp_path: 
     assert nova.service("compute1")["status"] == "enabled"
 
 
-def test_the_machines_of_a_failed_host_are_evacuated_behind_the_fence(nova: Nova, tmp_path: Path) -> None:
+def test_the_machines_of_a_failed_host_are_evacuated_after_the_fence(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     with serving(nova, tmp_path, {"web": web}) as service:
         order = service.on_host("compute1", "fail")
@@ -131,10 +131,10 @@ def test_the_machines_of_a_failed_host_are_evacuated_behind_the_fence(nova: Nova
     assert (nova.host_of(web), nova.server(web)["status"]) == ("compute2", "ACTIVE")
 
 
-# What is in the way
+# Obstacles
 
 
-def test_a_server_that_nova_is_busy_with_is_waited_for(nova: Nova, tmp_path: Path) -> None:
+def test_a_step_waits_for_a_busy_server(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     nova.behave(reboot=3)
     with serving(nova, tmp_path, {"web": web}) as service:
@@ -143,7 +143,7 @@ def test_a_server_that_nova_is_busy_with_is_waited_for(nova: Nova, tmp_path: Pat
     assert nova.actions(web) == ["reboot", "stop"]
 
 
-def test_a_machine_that_nova_does_not_know_fails_with_what_to_do(nova: Nova, tmp_path: Path) -> None:
+def test_a_machine_that_nova_does_not_have_fails_with_the_next_step(nova: Nova, tmp_path: Path) -> None:
     nobody = "00000000-0000-4000-8000-000000000000"
     with serving(nova, tmp_path, {"web": nobody}) as service:
         found = service.ended(service.ordered("web", "restart"))
@@ -151,7 +151,7 @@ def test_a_machine_that_nova_does_not_know_fails_with_what_to_do(nova: Nova, tmp
     assert f"nova has no server {nobody}: a machine's vm-id has to be" in found["steps"][0]["why"]
 
 
-def test_a_machine_that_nova_does_not_know_is_not_taken_for_terminated(nova: Nova, tmp_path: Path) -> None:
+def test_a_machine_that_nova_does_not_have_is_not_terminated(nova: Nova, tmp_path: Path) -> None:
     nobody = "00000000-0000-4000-8000-000000000000"
     with serving(nova, tmp_path, {"web": nobody}, driver="destroying") as service:
         order = service.ordered("web", "terminate")
@@ -163,7 +163,7 @@ def test_a_machine_that_nova_does_not_know_is_not_taken_for_terminated(nova: Nov
         assert service.call("DELETE", "/v1/machines/web").status_code < 300
 
 
-def test_a_cold_migration_that_fails_is_told_in_novas_words(nova: Nova, tmp_path: Path) -> None:
+def test_a_failed_cold_migration_has_novas_reason(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     nova.behave(migration_fails=True)
     with serving(nova, tmp_path, {"web": web}) as service:
@@ -175,7 +175,7 @@ def test_a_cold_migration_that_fails_is_told_in_novas_words(nova: Nova, tmp_path
     assert nova.host_of(web) == "compute2"
 
 
-def test_a_live_migration_that_fails_is_tried_again(nova: Nova, tmp_path: Path) -> None:
+def test_a_failed_live_migration_is_retried(nova: Nova, tmp_path: Path) -> None:
     web = nova.create("web")
     nova.behave(live_migration=1, live_migration_fails=True)
     with serving(nova, tmp_path, {"web": web}) as service:

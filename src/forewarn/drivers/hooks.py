@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from forewarn.clock import monotonic
 from forewarn.config import HookSettings
@@ -45,6 +46,7 @@ from forewarn.drivers.program_steps import (
 from forewarn.programs.program import TRY_AGAIN, Exited, Invocation, NotRun, Outcome, TimedOut
 from forewarn.programs.watched_program import WatchedProgram, clean_environment
 
+Answer = TypeVar("Answer")
 log = logging.getLogger(__name__)
 
 # A call waits this long for the hook to end, in seconds.
@@ -189,17 +191,14 @@ class HookDriver:
 
     def begin(self, task: DriverTask) -> Begun:
         """Run the hook of a task."""
-        if task.task is None or not self._settings.command(task.task):
-            return Failed(f"there is no hook for {task.task or task.work}: set one in [hooks], then retry")
-        answer = self._runs.begin(self._hook(task))
-        return self._with_retry(task, answer) if isinstance(answer, Failed) else answer
+        answer = self._call(task, self._runs.begin)
+        missing = f"there is no hook for {task.task or task.work}: set one in [hooks], then retry"
+        return answer or Failed(missing)
 
     def check(self, task: DriverTask) -> Checked:
         """Report on the hook of a task."""
-        if task.task is None or not self._settings.command(task.task):
-            return Unknown(f"the hook for {task.task or task.work} was removed: set one in [hooks]")
-        answer = self._runs.check(self._hook(task))
-        return self._with_retry(task, answer) if isinstance(answer, Failed) else answer
+        answer = self._call(task, self._runs.check)
+        return answer or Unknown(f"the hook for {task.task or task.work} was removed: set one in [hooks]")
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
         """Stop the hook with all its child processes; work that it left elsewhere goes on."""
@@ -223,5 +222,11 @@ class HookDriver:
             timeout=self._settings.timeout_of(hook),
         )
 
-    def _with_retry(self, task: DriverTask, answer: Failed) -> Failed:
-        return replace(answer, again=task.attempt <= self._settings.retries)
+    def _call(self, task: DriverTask, call: Callable[[Hook], Answer]) -> Answer | Failed | None:
+        """Call the hook of a task; return None if there is none."""
+        if task.task is None or not self._settings.command(task.task):
+            return None
+        answer = call(self._hook(task))
+        if isinstance(answer, Failed):
+            return replace(answer, again=task.attempt <= self._settings.retries)
+        return answer

@@ -108,7 +108,7 @@ class Drivers:
         self.names = frozenset(self.by_name.keys() - self.unusable.keys())  # names that hosts may use
         self.by_name[HOOK] = HookDriver(settings.hooks)
         # The engine calls these: each runs the hooks before and after the work on machines.
-        self.with_hooks = self.asked = HookedDrivers(self.by_name, settings.hooks.machine)
+        self.with_hooks = HookedDrivers(self.by_name, settings.hooks.machine)
         self.fencing = self._offering(Fencing, "fences")
         self.working_on_hosts = self._offering(WorkingOnHosts, "works_on_hosts")
         self.cordoning = self._offering(Cordoning, "cordons")

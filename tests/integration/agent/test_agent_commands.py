@@ -1,4 +1,4 @@
-"""`forewarn agent check`, `init` and `rehearse`, as people type them."""
+"""The commands `forewarn agent check`, `init` and `rehearse`."""
 
 import json
 import re
@@ -58,7 +58,7 @@ def write(folder: Path, config: str = CONFIG) -> Path:
     return path
 
 
-def test_a_recipe_becomes_a_config_that_is_sound(tmp_path: Path) -> None:
+def test_a_recipe_becomes_a_valid_config(tmp_path: Path) -> None:
     made = run(tmp_path, "agent", "init", "--recipe", "log")
     assert made.returncode == 0, made.stderr
     assert "agent check --config agent.toml" in made.stdout
@@ -68,7 +68,7 @@ def test_a_recipe_becomes_a_config_that_is_sound(tmp_path: Path) -> None:
     assert re.search(r"Terminate\n  prepare  log: logs a line", checked.stdout)
 
 
-def test_a_config_that_would_not_work_here_is_not_called_sound(tmp_path: Path) -> None:
+def test_a_config_with_problems_fails_the_check(tmp_path: Path) -> None:
     path = write(tmp_path)
     (tmp_path / "hook").unlink()
     checked = run(tmp_path, "agent", "check", "--config", path)
@@ -77,7 +77,7 @@ def test_a_config_that_would_not_work_here_is_not_called_sound(tmp_path: Path) -
     assert "sound" not in checked.stdout
 
 
-def test_a_config_without_handlers_is_said_to_approve_everything(tmp_path: Path) -> None:
+def test_a_config_without_handlers_gets_a_remark(tmp_path: Path) -> None:
     (tmp_path / "agent.toml").write_text("[agent]\n")
     checked = run(tmp_path, "agent", "check", "--config", "agent.toml", "--json")
     assert (checked.returncode, json.loads(checked.stdout)["remarks"]) == (
@@ -86,7 +86,7 @@ def test_a_config_without_handlers_is_said_to_approve_everything(tmp_path: Path)
     )
 
 
-def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("mine")
     refused = run(tmp_path, "agent", "init", "mine.toml")
     assert refused.returncode == 1
@@ -95,10 +95,10 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     assert run(tmp_path, "agent", "init", "mine.toml", "--force").returncode == 0
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     refused = run(tmp_path, "agent", "init", "etc/mine.toml")
     assert refused.returncode == 1
-    assert "etc/mine.toml cannot be written: folder etc does not exist" in refused.stderr
+    assert "etc/mine.toml cannot be written: there is not a folder etc" in refused.stderr
 
 
 def test_the_recipes_are_listed(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_the_recipes_are_listed(tmp_path: Path) -> None:
     assert "recipe 'cake' does not exist" in unknown.stderr
 
 
-def test_a_check_says_what_is_wrong_with_line_and_field(tmp_path: Path) -> None:
+def test_a_check_names_the_line_and_field_of_an_error(tmp_path: Path) -> None:
     (tmp_path / "agent.toml").write_text('[agent]\napprove = "yes"\n')
     ran = run(tmp_path, "agent", "check", "--config", "agent.toml")
     assert ran.returncode == 2
@@ -121,7 +121,7 @@ def test_a_check_says_what_is_wrong_with_line_and_field(tmp_path: Path) -> None:
     assert (running.returncode, running.stderr) == (2, expected)
 
 
-def test_a_check_says_what_stands_in_the_way(tmp_path: Path) -> None:
+def test_a_check_reports_problems_of_this_machine(tmp_path: Path) -> None:
     path = write(tmp_path)
     (tmp_path / "hook").chmod(0o777)
     ran = run(tmp_path, "agent", "check", "--config", path)
@@ -132,7 +132,7 @@ def test_a_check_says_what_stands_in_the_way(tmp_path: Path) -> None:
     assert [each["type"] for each in told["types"]][:2] == ["Freeze", "Reboot"]
 
 
-def test_a_check_finds_what_the_agent_would_refuse_to_start_with(tmp_path: Path) -> None:
+def test_a_check_finds_what_would_prevent_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -143,12 +143,12 @@ def test_a_check_finds_what_the_agent_would_refuse_to_start_with(tmp_path: Path)
         ran = run(tmp_path, "agent", "check", "--config", path, "--json")
         assert ran.returncode == 1
         assert json.loads(ran.stdout)["problems"] == [
-            f"journal: {tmp_path}/file/own.journal cannot be written: {tmp_path}/file is no folder",
+            f"journal: {tmp_path}/file/own.journal cannot be written: {tmp_path}/file is not a folder",
             f"listen: 127.0.0.1:{port} cannot be opened: Address already in use",
         ]
 
 
-def test_a_check_names_what_is_left_out(tmp_path: Path) -> None:
+def test_a_check_names_skipped_files(tmp_path: Path) -> None:
     path = write(tmp_path, CONFIG.partition("[[handlers]]")[0])
     (tmp_path / "hooks").mkdir()
     for name in ("drain.sh", "forgot-chmod"):
@@ -163,7 +163,7 @@ def test_a_check_names_what_is_left_out(tmp_path: Path) -> None:
     assert f"all: {tmp_path}/hooks/forgot-chmod is skipped: it is not executable" in shown
 
 
-def test_a_config_that_is_nowhere_says_what_to_do(tmp_path: Path) -> None:
+def test_the_error_of_a_missing_config_tells_what_to_do(tmp_path: Path) -> None:
     ran = run(tmp_path, "agent", "run", "--config", "nowhere.toml")
     assert ran.returncode == 2
     assert "nowhere.toml cannot be read" in ran.stderr
@@ -173,28 +173,26 @@ def test_a_config_that_is_nowhere_says_what_to_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", [("--config", "a.toml", "init"), ("--dry-run", "check"), ("--log", "json", "status")]
 )
-def test_options_before_a_command_that_takes_none_are_not_lost_in_silence(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_misplaced_options_are_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
     ran = run(tmp_path, "agent", *words)
     assert ran.returncode == 2
     assert "put options after the command" in re.sub(r"[│\n ]+", " ", ran.stderr)
 
 
-def test_a_config_may_stand_before_the_command(tmp_path: Path) -> None:
+def test_the_config_option_may_come_before_the_command(tmp_path: Path) -> None:
     ran = run(tmp_path, "agent", "--config", write(tmp_path), "check", "--json")
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["config"] == str(tmp_path / "agent.toml")
 
 
-def test_without_a_command_it_runs_with_the_options_of_run(tmp_path: Path) -> None:
+def test_run_is_the_default_command(tmp_path: Path) -> None:
     options = ("--endpoint", "ftp://no", "--machine", "web-0", "--log", "json", "--no-listen")
     ran = run(tmp_path, "agent", "--config", write(tmp_path), *options)
     assert ran.returncode == 2
     assert ran.stderr.startswith("forewarn: --endpoint: expected a URL")
 
 
-def test_ones_own_config_is_rehearsed_and_again_with_the_agent_killed(tmp_path: Path) -> None:
+def test_a_config_is_rehearsed_and_again_with_a_killed_agent(tmp_path: Path) -> None:
     path = write(tmp_path)
     ran = run(tmp_path, "agent", "rehearse", "redeploy", "--speed", "120", "--config", path, "--json")
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -205,20 +203,20 @@ def test_ones_own_config_is_rehearsed_and_again_with_the_agent_killed(tmp_path: 
     wanted = ["the event is announced", "seen", "drain: prepare ready", "approved", "the event starts"]
     wanted += ["drain: recover ready", "recovered"]
     assert [what for what in told if what in wanted] == wanted
-    # One way of counting: what is told while it runs and what is told afterwards agree.
+    # The progress and the summary count in the same way.
     announced = format_span_briefly(sound["stories"][0]["moments"][0]["at"])
     assert re.search(rf"^ +{announced}  service +Redeploy of web-0 is announced$", ran.stderr, re.MULTILINE)
     crashed = [moment["what"] for moment in killed["stories"][0]["moments"]]
     assert "the agent is killed, and started again" in crashed
     assert crashed[-1] == "recovered"
-    # Nothing ran twice, although the agent was killed when it had begun.
+    # Nothing ran twice, although the agent was killed after the beginning.
     sides = [line.split()[0] for line in (tmp_path / "ran").read_text().splitlines()]
     assert sides == ["prepare", "recover"] * 2
-    # A rehearsal leaves the machine's own journal alone.
+    # A rehearsal does not touch the machine's own journal.
     assert not (tmp_path / "own.journal").exists()
 
 
-def test_a_rehearsal_in_which_nothing_is_half_way_does_not_say_that_the_agent_was_killed(
+def test_a_rehearsal_without_a_running_handler_does_not_report_a_kill(
     tmp_path: Path,
 ) -> None:
     path = write(tmp_path, CONFIG.partition("[[handlers]]")[0])
@@ -228,10 +226,10 @@ def test_a_rehearsal_in_which_nothing_is_half_way_does_not_say_that_the_agent_wa
     assert "With the agent killed" not in ran.stdout
 
 
-def test_a_rehearsal_that_is_too_fast_for_the_agent_says_so(tmp_path: Path) -> None:
+def test_a_rehearsal_that_is_too_fast_for_the_agent_reports_it(tmp_path: Path) -> None:
     path = write(tmp_path, CONFIG.partition("[[handlers]]")[0])
     command = ("agent", "rehearse", "user-restart", "--speed", "9000", "--no-kill", "--config", path)
-    # Now and then the agent is fast enough, or sees an event that has begun.
+    # Sometimes the agent is fast enough, or sees a started event.
     missed = "web-0: the Reboot was over before it was seen"
     ran = until(
         lambda: missed in (ran := run(tmp_path, *command)).stdout and ran, what="a rehearsal that is too fast"
@@ -252,11 +250,15 @@ def before(*, notice: float, named: bool = True, began: float = 15.0) -> GuestEv
         (started(), before(notice=900.0), True),
         (event(), before(notice=900.0), False),
         (started(), before(notice=0.0), False),
-        (started(), before(notice=0.4, began=10.0), False),  # it was born so; whole seconds are told
+        (
+            started(),
+            before(notice=0.4, began=10.0),
+            False,
+        ),  # it was Started from the beginning; the output has whole seconds
         (started(), before(notice=900.0, named=False), False),
     ],
 )
-def test_that_an_event_was_seen_only_after_it_had_started_is_remarked(
+def test_an_event_that_was_seen_after_its_start_gets_a_remark(
     shown: Event, seen: GuestEvent, remarked: bool
 ) -> None:
     found = list(remarks([TakenUp(event=shown, at=NOW)], seen, 600.0))
@@ -280,13 +282,13 @@ def test_that_an_event_was_seen_only_after_it_had_started_is_remarked(
         ("--machine", "a b", "expected a name"),
     ],
 )
-def test_a_wrong_flag_is_said_at_once(tmp_path: Path, flag: str, value: str, said: str) -> None:
+def test_a_wrong_flag_is_refused_at_once(tmp_path: Path, flag: str, value: str, said: str) -> None:
     ran = run(tmp_path, "agent", "run", "--config", write(tmp_path), flag, value)
     assert ran.returncode == 2
     assert ran.stderr.startswith(f"forewarn: {flag}: {said}")
 
 
-def test_a_rehearsal_in_which_a_handler_fails_says_so(tmp_path: Path) -> None:
+def test_a_rehearsal_reports_a_failed_handler(tmp_path: Path) -> None:
     path = write(tmp_path)
     (tmp_path / "hook").write_text("#!/bin/sh\nexit 4\n")
     command = ("agent", "rehearse", "user-restart", "--speed", "600", "--no-kill", "--config", path)
@@ -298,7 +300,7 @@ def test_a_rehearsal_in_which_a_handler_fails_says_so(tmp_path: Path) -> None:
     assert "Not as expected." in ran.stdout
 
 
-def test_what_a_rehearsal_leaves_behind_is_named_with_how_to_undo_it() -> None:
+def test_a_rehearsal_names_what_it_leaves_behind_and_how_to_undo_it() -> None:
     config = parse(
         """
         [[handlers]]
@@ -327,7 +329,7 @@ def test_what_a_rehearsal_leaves_behind_is_named_with_how_to_undo_it() -> None:
     ]
 
 
-def test_a_rehearsal_asks_to_undo_nothing_that_only_notifies() -> None:
+def test_a_rehearsal_does_not_ask_to_undo_notifications() -> None:
     config = parse('[[handlers]]\nname = "admin"\nkind = "notify"\nto = "root@localhost"\n', environment={})
     share = {"event": "A", "handler": "admin"}
     entries: list[Entry] = [TakenUp(event=event(), at=NOW)]
@@ -341,7 +343,7 @@ def test_a_rehearsal_asks_to_undo_nothing_that_only_notifies() -> None:
     assert list(failures_of(entries[:3], config)) == ["it has not come back from the Reboot"]
 
 
-def test_a_deleted_machine_need_not_come_back_and_what_it_leaves_is_a_remark(tmp_path: Path) -> None:
+def test_a_deleted_machine_need_not_recover(tmp_path: Path) -> None:
     config = parse(
         '[[handlers]]\nname = "drain"\nkind = "exec"\nrecover = ["/etc/forewarn/undrain"]\n', environment={}
     )
@@ -358,15 +360,15 @@ def test_a_deleted_machine_need_not_come_back_and_what_it_leaves_is_a_remark(tmp
 @pytest.mark.parametrize(
     ("left_after", "ended", "again", "early"),
     [
-        (60, 600.0, False, True),  # ten minutes of the scenario, one of this computer
+        (60, 600.0, False, True),  # ten minutes of the scenario take one real minute
         (600, 600.0, False, False),
-        (598, 600.0, False, False),  # clocks do not agree to the second
+        (598, 600.0, False, False),  # the clocks may differ by a second
         (600, 600.0, True, True),
         (60, None, True, True),
         (60, None, False, False),
     ],
 )
-def test_an_event_that_was_taken_for_over_and_went_on_is_a_failure(
+def test_an_early_recovery_is_a_failure(
     left_after: int, ended: float | None, again: bool, early: bool
 ) -> None:
     time = ScenarioTime(now=NOW, elapsed_seconds=700.0, speed=1.0)
@@ -378,7 +380,7 @@ def test_an_event_that_was_taken_for_over_and_went_on_is_a_failure(
     assert [each.partition(" at ")[0] for each in found] == ["it recovered from the Reboot"] * early
 
 
-# Seconds of this computer pass between any two of these.
+# Real seconds pass between any two of these.
 VANISHING = """
 [scenario]
 name = "vanishing"
@@ -394,7 +396,7 @@ cancel = true
 """
 
 
-def test_a_rehearsal_fails_if_the_agent_recovered_while_the_event_went_on(tmp_path: Path) -> None:
+def test_a_rehearsal_fails_if_the_agent_recovers_during_the_event(tmp_path: Path) -> None:
     path = write(tmp_path, CONFIG.replace("[[handlers]]", 'approve = "never"\n[[handlers]]'))
     (tmp_path / "vanishing.toml").write_text(VANISHING)
     ran = run(tmp_path, "agent", "rehearse", "./vanishing.toml", "--no-kill", "--config", path)
@@ -408,7 +410,7 @@ def test_a_rehearsal_of_a_deletion_passes(tmp_path: Path) -> None:
     assert "As expected." in ran.stdout
 
 
-def test_a_machine_beside_keeps_work_that_is_cancelled_later_from_starting() -> None:
+def test_a_second_machine_holds_work_that_is_cancelled_later() -> None:
     cancelled = with_neighbours(scenario_file.find("cancelled-maintenance"))
     *own, beside = cancelled.fleet.machines
     assert (beside.host, beside.group) == ("host-1", None)
@@ -418,9 +420,9 @@ def test_a_machine_beside_keeps_work_that_is_cancelled_later_from_starting() -> 
     assert with_neighbours(redeploy) is redeploy
 
 
-def test_without_the_server_a_rehearsal_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_rehearsal_without_the_server_names_the_missing_package(tmp_path: Path) -> None:
     path = write(tmp_path)
-    # As on a machine with the base install: what the server needs cannot be found.
+    # Like a base install, without the server's dependencies.
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['uvloop'] = None\n")
     environment = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3] / 'src'}"}
     ran = run(tmp_path, "agent", "rehearse", "redeploy", "--config", path, environment=environment)
@@ -430,7 +432,7 @@ def test_without_the_server_a_rehearsal_says_what_is_missing(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is absent")
-def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     copy = tmp_path / UNIT.name
     copy.write_text(UNIT.read_text().replace("/usr/local/bin/forewarn", FOREWARN))
     ran = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False)

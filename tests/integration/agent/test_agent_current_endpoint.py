@@ -1,4 +1,4 @@
-"""Which endpoint the agent stays with, and when it goes to another."""
+"""When the agent keeps its endpoint, and when it switches to another."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ import pytest
 from forewarn.agent.care import current_endpoint
 from forewarn.agent.care.current_endpoint import CurrentEndpoint
 from forewarn.sdk.documents import Document
-from forewarn.sdk.guest_errors import Refused
+from forewarn.sdk.guest_errors import EndpointRefused
 from tests.helpers.programs.process import PATIENCE
 from tests.helpers.service.scripted import answer, scripted
 
@@ -24,11 +24,11 @@ async def first(documents: AsyncIterator[Document]) -> int:
         return (await anext(documents)).incarnation
 
 
-def test_an_endpoint_that_refuses_is_given_up_for_another() -> None:
+def test_the_agent_leaves_an_endpoint_that_refuses() -> None:
     async def main() -> None:
         with scripted(told(1), answer(403)) as one, scripted(AWAY, told(2)) as other:
             known = CurrentEndpoint([one.url, other.url])
-            with pytest.raises(Refused):
+            with pytest.raises(EndpointRefused):
                 await first(known.watch())
             assert await first(known.watch()) == 2
             assert known.url == other.url
@@ -37,7 +37,7 @@ def test_an_endpoint_that_refuses_is_given_up_for_another() -> None:
     asyncio.run(main())
 
 
-def test_an_endpoint_that_was_found_and_falls_silent_is_looked_for_again(
+def test_a_silent_discovered_endpoint_is_discovered_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(current_endpoint, "SWITCH_SECONDS", 0.02)
@@ -55,11 +55,11 @@ def test_an_endpoint_that_was_found_and_falls_silent_is_looked_for_again(
     asyncio.run(main())
 
 
-def test_the_only_endpoint_is_not_given_up() -> None:
+def test_the_agent_keeps_its_only_endpoint() -> None:
     async def main() -> None:
         with scripted(answer(403), told(3)) as only:
             known = CurrentEndpoint([only.url])
-            with pytest.raises(Refused):
+            with pytest.raises(EndpointRefused):
                 await first(known.watch())
             assert await first(known.watch()) == 3
             await known.close()

@@ -1,4 +1,4 @@
-"""The how-to about the agent runs as printed, and its reference is about this agent."""
+"""The agent's how-to runs as printed, and its reference is complete."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
     assert ran.stdout.count("As expected.") == 2
 
 
-def test_the_configs_of_the_reference_are_sound() -> None:
+def test_the_configs_of_the_reference_are_valid() -> None:
     texts = re.findall(r"```toml\n(.*?)```", REFERENCE, re.DOTALL)
     configs = [parse(text, environment={"PGPASSWORD": "hunter22"}) for text in texts]
     assert [config.handlers[0].name for config in configs] == ["drain", "switchover"]

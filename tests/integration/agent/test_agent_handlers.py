@@ -1,4 +1,4 @@
-"""What each kind of handler really does: programs, requests, mail, load balancers, processes."""
+"""Each kind of handler with real programs, requests, mail, load balancers and processes."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ def script(folder: Path, body: str, *, name: str = "hook", mode: int = 0o755) ->
 
 
 async def awaited(condition: Callable[[], T]) -> T:
-    """Wait for something that real processes bring about."""
+    """Wait for an effect of real processes."""
     async with asyncio.timeout(PATIENCE):
         while not (found := condition()):  # noqa: ASYNC110 - nobody announces what processes do
             await asyncio.sleep(0.01)
@@ -64,7 +64,7 @@ async def awaited(condition: Callable[[], T]) -> T:
 
 
 async def line_in(path: Path) -> str:
-    """Wait for a whole line: a shell makes the file first, and writes to it after."""
+    """Wait for a complete line, because a shell creates the file before it writes."""
 
     def whole_line() -> str:
         text = path.read_text() if path.exists() else ""
@@ -78,7 +78,7 @@ def play(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def over(harness: AgentHarness) -> None:
-    """Take the event off the list, and wait until all is undone."""
+    """Remove the event and wait for the recovery."""
     await harness.show()
     await harness.show()
     await awaited(lambda: not harness.journal.tracked_events)
@@ -93,7 +93,7 @@ def asked(
     owe: Callable[[str], None] = lambda thing: None,
     owed: Sequence[str] = (),
 ) -> Outcome:
-    """Ask a handler that runs no program."""
+    """Call a handler that runs no program."""
 
     async def run(command: Command) -> Outcome:
         raise AssertionError(f"it runs {command.words}")
@@ -117,7 +117,7 @@ def asked(
 # Programs
 
 
-def test_a_program_is_told_everything(tmp_path: Path) -> None:
+def test_a_program_gets_the_whole_event(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(
             tmp_path,
@@ -161,7 +161,7 @@ def test_a_program_is_told_everything(tmp_path: Path) -> None:
         ("", "drain: prepare ready"),
     ],
 )
-def test_the_exit_code_is_the_outcome(tmp_path: Path, body: str, said: str) -> None:
+def test_the_exit_code_decides_the_outcome(tmp_path: Path, body: str, said: str) -> None:
     async def main() -> None:
         harness = AgentHarness(
             tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, body)]))
@@ -174,7 +174,7 @@ def test_the_exit_code_is_the_outcome(tmp_path: Path, body: str, said: str) -> N
     play(main())
 
 
-def test_a_failure_is_told_with_what_the_program_has_said_last(tmp_path: Path) -> None:
+def test_a_failure_has_the_last_line_of_the_output(tmp_path: Path) -> None:
     async def main() -> None:
         body = 'echo "one moment"; printf "cannot \\033reach hunter22: %01000d\\n\\n" 0 >&2; exit 1'
         table = toml(
@@ -200,7 +200,7 @@ def test_a_failure_is_told_with_what_the_program_has_said_last(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("words", "last"), [("echo; echo this is why", "this is why"), ("echo", "a line that nobody reads")]
 )
-def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_told(
+def test_long_output_is_shortened_to_its_beginning_and_last_line(
     tmp_path: Path, words: str, last: str
 ) -> None:
     async def main() -> None:
@@ -218,8 +218,8 @@ def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_tol
         assert f"drain: prepare failed: exit code 1: {last}" in harness.said, harness.said[-4:]
         told = [line for line in harness.said if line.startswith("drain | ")]
         assert len(told) == 1002
-        (left_out,) = [int(line.split()[2].strip("(")) for line in told if "more bytes" in line]
-        # What is written while the keeper shortens the file is not counted, however much that is.
+        (left_out,) = [int(line.split()[2].strip("(")) for line in told if "left out" in line]
+        # Output written while the keeper shortens the file is not counted.
         assert 15_000_000 < left_out < 30_000_000
         assert told[-1] == f"drain | {last}"
         await over(harness)
@@ -228,7 +228,7 @@ def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_tol
 
 
 @pytest.mark.parametrize("said", [b"x" * 200_000, b"\n" * 5000, b"a\r\nb\n" * 10, b"", b"\xff\xfe\n"])
-def test_whatever_a_program_says_is_read_to_its_end_once(tmp_path: Path, said: bytes) -> None:
+def test_all_output_is_read_once(tmp_path: Path, said: bytes) -> None:
     path, heard = tmp_path / "output", list[str]()
     path.write_bytes(said)
     output = Output(path)
@@ -255,7 +255,7 @@ def test_exit_code_75_means_try_again(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+def test_a_hanging_program_is_stopped_with_its_children(tmp_path: Path) -> None:
     async def main() -> None:
         deaf = "trap '' TERM"
         body = f"cd {tmp_path}; {deaf}; ({deaf}; sleep 600) & echo $! > child; echo $$ > pid; wait; sleep 600"
@@ -276,7 +276,7 @@ def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     play(main())
 
 
-def test_a_program_is_ended_when_its_event_vanishes(tmp_path: Path) -> None:
+def test_a_program_is_stopped_when_its_event_vanishes(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 600")
         back = script(tmp_path, f"touch {tmp_path}/back", name="back")
@@ -314,7 +314,7 @@ def test_a_program_outlives_the_agent_and_the_next_one_waits_for_it(tmp_path: Pa
     play(main())
 
 
-def test_how_a_program_ended_meanwhile_is_known(tmp_path: Path) -> None:
+def test_the_next_agent_knows_how_a_program_ended(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(
             tmp_path,
@@ -338,7 +338,7 @@ def test_how_a_program_ended_meanwhile_is_known(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_path: Path) -> None:
+def test_a_program_with_an_unknown_end_runs_again_as_a_second_attempt(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(
             tmp_path, f'echo $FOREWARN_ATTEMPT >> {tmp_path}/ran; test "$FOREWARN_ATTEMPT" = 2 || sleep 600'
@@ -351,7 +351,7 @@ def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_pat
         await harness.stop()
         assert attempt is not None
         assert attempt.process is not None
-        os.killpg(attempt.process.pid, signal.SIGKILL)  # as a reboot would
+        os.killpg(attempt.process.pid, signal.SIGKILL)  # like a reboot
         await awaited(lambda: system.process_started(attempt.process.pid) is None)  # type: ignore[union-attr]
         harness.start()
         await harness.show(event())
@@ -362,7 +362,7 @@ def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_pat
     play(main())
 
 
-def test_a_program_may_be_ended_and_run_again_instead(tmp_path: Path) -> None:
+def test_a_program_may_be_stopped_and_run_again_instead(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(
             tmp_path, f'echo $FOREWARN_ATTEMPT >> {tmp_path}/ran; test "$FOREWARN_ATTEMPT" = 2 || sleep 600'
@@ -386,11 +386,11 @@ def test_a_program_may_be_ended_and_run_again_instead(tmp_path: Path) -> None:
     play(main())
 
 
-def test_another_process_with_the_same_number_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_another_process_with_the_same_pid_is_not_mistaken_for_it(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(tmp_path, f"echo run >> {tmp_path}/ran")
         harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
-        # Written by an agent before a reboot, with the number that this very process has now.
+        # Written before a reboot, with the pid that this process has now.
         entries = [
             {"journal": 1, "vm_id": ""},
             {
@@ -431,7 +431,7 @@ def test_another_process_with_the_same_number_is_not_taken_for_it(tmp_path: Path
     play(main())
 
 
-def test_a_program_whose_event_is_gone_after_a_restart_is_ended_before_it_comes_back(tmp_path: Path) -> None:
+def test_a_program_of_a_vanished_event_is_stopped_before_recovery(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 600")
         back = script(
@@ -457,9 +457,7 @@ def test_a_program_whose_event_is_gone_after_a_restart_is_ended_before_it_comes_
 @pytest.mark.parametrize(
     ("code", "said"), [(0, "drain: prepare ready"), (3, "drain: prepare failed: exit code 3")]
 )
-def test_a_program_that_can_leave_no_result_has_one_all_the_same(
-    tmp_path: Path, code: int, said: str
-) -> None:
+def test_a_program_has_a_result_without_a_result_file(tmp_path: Path, code: int, said: str) -> None:
     async def main() -> None:
         body = f"echo run >> {tmp_path}/ran; rm -r {tmp_path}/runs; exit {code}"
         hook = script(tmp_path, body)
@@ -474,9 +472,9 @@ def test_a_program_that_can_leave_no_result_has_one_all_the_same(
     play(main())
 
 
-def test_a_program_runs_although_what_it_says_cannot_be_kept(tmp_path: Path) -> None:
+def test_a_program_runs_although_its_output_cannot_be_kept(tmp_path: Path) -> None:
     async def main() -> None:
-        (tmp_path / "runs").touch()  # no folder can be made here
+        (tmp_path / "runs").touch()  # no folder can be created here
         hook = script(tmp_path, f"cat > {tmp_path}/told; echo hello")
         harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
         harness.start()
@@ -490,12 +488,12 @@ def test_a_program_runs_although_what_it_says_cannot_be_kept(tmp_path: Path) -> 
     play(main())
 
 
-def test_an_agent_whose_package_was_replaced_finds_the_keeper_where_it_was() -> None:
+def test_an_agent_finds_the_keeper_after_an_upgrade() -> None:
     assert Path(forewarn.__file__).parent / "programs" / "keeper.py" == KEEPER
 
 
-def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:
-    """An agent that is killed before it has sent the order leaves a keeper that ends by itself."""
+def test_a_program_runs_only_after_its_journal_entry(tmp_path: Path) -> None:
+    """A keeper without an order ends by itself after the agent was killed."""
     keeper = subprocess.Popen([sys.executable, "-I", "-S", str(KEEPER)], stdin=subprocess.PIPE)
     assert keeper.stdin is not None
     order = {
@@ -505,14 +503,14 @@ def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:
         "input": "",
         "result": str(tmp_path / "r"),
     }
-    keeper.stdin.write(json.dumps(order).encode())  # and is killed before the end of the line
+    keeper.stdin.write(json.dumps(order).encode())  # killed before the end of the line
     keeper.stdin.close()
     assert keeper.wait(PATIENCE) != 0, "nobody may take it for a program that has done its work"
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775])
-def test_a_program_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_program_that_other_users_can_write_is_refused(tmp_path: Path, mode: int) -> None:
     async def main() -> None:
         hook = script(tmp_path, f"touch {tmp_path}/ran", mode=mode)
         (one,) = handlers(toml(name="drain", kind="exec", prepare=[hook]))
@@ -529,7 +527,7 @@ def test_a_program_that_others_can_write_is_refused(tmp_path: Path, mode: int) -
 
 @pytest.mark.parametrize("mode", [0o777, 0o775])
 @pytest.mark.parametrize("below", [".", "a/b"])
-def test_a_program_below_a_folder_that_others_can_write_is_refused(
+def test_a_program_below_a_folder_that_other_users_can_write_is_refused(
     tmp_path: Path, mode: int, below: str
 ) -> None:
     folder = tmp_path / "open"
@@ -539,7 +537,7 @@ def test_a_program_below_a_folder_that_others_can_write_is_refused(
     assert one.does.problems() == [f"others can write the folder {folder}: `chmod go-w {folder}`"]
 
 
-def test_a_folder_in_which_everybody_replaces_only_what_is_theirs_is_none(tmp_path: Path) -> None:
+def test_a_sticky_folder_is_allowed(tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o1777)
@@ -549,7 +547,7 @@ def test_a_folder_in_which_everybody_replaces_only_what_is_theirs_is_none(tmp_pa
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 @pytest.mark.parametrize("below", [".", "a"])
-def test_a_program_below_a_folder_of_somebody_else_is_refused(tmp_path: Path, below: str) -> None:
+def test_a_program_below_a_folder_of_another_user_is_refused(tmp_path: Path, below: str) -> None:
     folder = tmp_path / "theirs"
     (folder / below).mkdir(parents=True)
     nobody = pwd.getpwnam("nobody").pw_uid
@@ -559,7 +557,7 @@ def test_a_program_below_a_folder_of_somebody_else_is_refused(tmp_path: Path, be
     assert problem.startswith(f"{folder} belongs to user {nobody}: ")
 
 
-def test_a_name_in_a_folder_that_others_can_write_is_refused_too(tmp_path: Path) -> None:
+def test_a_program_by_name_in_a_writable_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "open"
     folder.mkdir()
     folder.chmod(0o777)
@@ -568,7 +566,7 @@ def test_a_name_in_a_folder_that_others_can_write_is_refused_too(tmp_path: Path)
     assert one.does.problems() == [f"others can write the folder {folder}: `chmod go-w {folder}`"]
 
 
-def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
     (one,) = handlers(toml(name="drain", kind="exec", prepare=["/no/such/hook"]))
     assert one.does.problems() == ["/no/such/hook does not exist"]
     assert asked(one) == Never("/no/such/hook does not exist")
@@ -585,7 +583,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
         (12345, "root", "run the agent as root"),
     ],
 )
-def test_that_only_root_can_run_programs_as_others_is_said(
+def test_only_root_can_run_programs_as_other_users(
     monkeypatch: pytest.MonkeyPatch, agent: int, user: str, said: str | None
 ) -> None:
     (one,) = handlers(toml(name="drain", kind="exec", prepare=["/bin/true"], user=user))
@@ -617,7 +615,7 @@ def test_a_program_runs_as_another_user(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_user_whom_nobody_knows_is_a_failure(tmp_path: Path) -> None:
+def test_an_unknown_user_is_a_failure(tmp_path: Path) -> None:
     async def main() -> None:
         hook = script(tmp_path, "")
         (one,) = handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
@@ -633,7 +631,7 @@ def test_a_user_whom_nobody_knows_is_a_failure(tmp_path: Path) -> None:
     play(main())
 
 
-def test_the_hooks_of_a_folder_run_by_name_and_come_back_in_reverse(tmp_path: Path) -> None:
+def test_the_hooks_of_a_folder_run_by_name_and_recover_in_reverse(tmp_path: Path) -> None:
     async def main() -> None:
         hooks = tmp_path / "hooks"
         hooks.mkdir()
@@ -655,9 +653,7 @@ def test_the_hooks_of_a_folder_run_by_name_and_come_back_in_reverse(tmp_path: Pa
 
 
 @pytest.mark.parametrize("id_", ["../../EVIL", "/EVIL", "WITH.A.DOT"])
-def test_what_programs_leave_behind_is_in_their_folder_whatever_the_event_is_called(
-    tmp_path: Path, id_: str
-) -> None:
+def test_files_of_programs_stay_in_their_folder_whatever_the_event_id(tmp_path: Path, id_: str) -> None:
     async def main() -> None:
         folder = tmp_path / "a" / "b"
         folder.mkdir(parents=True)
@@ -675,7 +671,7 @@ def test_what_programs_leave_behind_is_in_their_folder_whatever_the_event_is_cal
     assert not list(tmp_path.rglob("*EVIL*"))
 
 
-def test_what_programs_leave_behind_is_removed(tmp_path: Path) -> None:
+def test_files_of_programs_are_removed(tmp_path: Path) -> None:
     async def main() -> None:
         harness = AgentHarness(
             tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, "echo hi")]))
@@ -699,7 +695,7 @@ def webhook(**fields: Any) -> Handler:
     return made
 
 
-def test_a_webhook_tells_of_the_event() -> None:
+def test_a_webhook_sends_the_event() -> None:
     with receiving() as receiver:
         assert asked(webhook(url=receiver.url)) == Ready("127.0.0.1 answered 204")
         (told,) = receiver.taken
@@ -720,7 +716,7 @@ def test_numbers_are_numbers_in_the_body_of_a_webhook(left: float | None, number
         assert receiver.taken == [{"left": number, "nth": 1, "takes": -1, "text": "no. 1"}]
 
 
-def test_a_webhook_is_filled_in() -> None:
+def test_the_placeholders_of_a_webhook_are_filled_in() -> None:
     with receiving() as receiver:
         one = webhook(
             url=receiver.url + "/${machine}?what=${resources}",
@@ -744,26 +740,26 @@ def test_a_webhook_is_filled_in() -> None:
         (400, Never("127.0.0.1 answered 400")),
     ],
 )
-def test_who_cannot_now_is_tried_again_and_who_refuses_is_not(status: int, outcome: Outcome) -> None:
+def test_a_temporary_error_is_retried_and_a_refusal_is_not(status: int, outcome: Outcome) -> None:
     with receiving() as receiver:
         receiver.answer = lambda count: status
         assert asked(webhook(url=receiver.url)) == outcome
 
 
-def test_nobody_there_is_tried_again_and_the_address_is_not_told() -> None:
+def test_an_unreachable_server_is_retried_and_its_url_is_not_logged() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     said = asked(webhook(url=f"http://127.0.0.1:{port}/secret-path"))
     assert said == Again("127.0.0.1 cannot be reached (ConnectError)")
 
 
-def test_a_webhook_may_be_for_one_side() -> None:
+def test_a_webhook_may_have_one_side() -> None:
     one = webhook(url="http://127.0.0.1:9/", sides=["prepare"])
     assert asked(one, Side.RECOVER) == Ready()
     assert one.does.describe(Side.RECOVER) == ""
 
 
-def test_a_chat_is_written_to() -> None:
+def test_a_chat_gets_a_message() -> None:
     with receiving() as receiver:
         (chat,) = handlers(toml(name="chat", kind="notify", url=receiver.url, text="${type} soon"))
         assert asked(chat) == Ready("127.0.0.1 answered 204")
@@ -784,7 +780,7 @@ def test_an_administrator_gets_mail() -> None:
         assert "Subject: web-0: Reboot is over" in second
 
 
-def test_a_mail_that_nobody_takes_is_a_failure_and_no_server_is_tried_again() -> None:
+def test_a_refused_mail_is_a_failure_and_an_unreachable_server_is_retried() -> None:
     with mail_server() as server:
         server.refuses = True
         (mail,) = handlers(toml(name="admin", kind="notify", to="admin@example.com", smtp=server.place))
@@ -796,7 +792,7 @@ def test_a_mail_that_nobody_takes_is_a_failure_and_no_server_is_tried_again() ->
 
 
 class Balancer:
-    """Speaks HAProxy's runtime API, as its documentation says."""
+    """A fake of HAProxy's runtime API, after its documentation."""
 
     def __init__(self, path: Path) -> None:
         self.commands: list[str] = []
@@ -842,7 +838,7 @@ class Balancer:
 
 @contextmanager
 def balancer(folder: Path) -> Iterator[tuple[Balancer, str]]:
-    # Not in the test's own folder: the path of such a socket may only be short.
+    # Not in the test's folder, because the path of a socket must be short.
     path = Path(f"/tmp/forewarn-{os.getpid()}.sock")
     path.unlink(missing_ok=True)
     made = Balancer(path)
@@ -867,7 +863,7 @@ def test_a_server_is_drained_until_its_sessions_have_ended(tmp_path: Path) -> No
         assert owed == [f"web/web-0 at {path}"]
 
 
-def test_draining_ends_with_the_time(tmp_path: Path) -> None:
+def test_draining_ends_when_no_time_is_left(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         lb.sessions = [4]
         assert asked(drain(path, "web/${machine}"), left=3.0) == Ready(
@@ -884,7 +880,7 @@ def test_a_server_is_made_ready_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", [1, 5, 8, 9])
-def test_a_server_that_was_taken_out_or_drained_by_hand_stays_so(tmp_path: Path, state: int) -> None:
+def test_a_server_that_a_person_has_drained_stays_drained(tmp_path: Path, state: int) -> None:
     with balancer(tmp_path) as (lb, path):
         lb.states["web-0"], lb.sessions = state, [0]
         one, owed = drain(path, "web/web-0", "web/web-1"), list[str]()
@@ -894,26 +890,26 @@ def test_a_server_that_was_taken_out_or_drained_by_hand_stays_so(tmp_path: Path,
         assert lb.states == {"web-0": state, "web-1": 0}
 
 
-def test_a_server_that_is_taken_out_by_hand_during_the_event_stays_out(tmp_path: Path) -> None:
+def test_a_server_in_maintenance_since_the_event_stays_in_maintenance(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         lb.states["web-0"] = 1
         assert asked(drain(path, "web/web-0"), Side.RECOVER, owed=[f"web/web-0 at {path}"]) == Ready()
         assert lb.states["web-0"] == 1
 
 
-def test_a_server_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+def test_a_missing_server_is_a_failure(tmp_path: Path) -> None:
     with balancer(tmp_path) as (_, path):
         assert asked(drain(path, "web/db")) == Never(f"HAProxy at {path}: No such server.")
 
 
-def test_a_balancer_that_is_away_is_tried_again(tmp_path: Path) -> None:
+def test_an_unreachable_balancer_is_retried(tmp_path: Path) -> None:
     one = drain("/no/such.sock", "web/web-0")
     assert asked(one) == Again("HAProxy at /no/such.sock does not answer: No such file or directory")
     assert one.does.problems()
 
 
 @pytest.mark.parametrize(("side", "before", "after"), [(Side.PREPARE, 0, 8), (Side.RECOVER, 8, 0)])
-def test_a_balancer_that_is_away_does_not_keep_the_others_from_it(
+def test_an_unreachable_balancer_does_not_stop_the_others(
     tmp_path: Path, side: Side, before: int, after: int
 ) -> None:
     with balancer(tmp_path) as (lb, path):
@@ -925,14 +921,14 @@ def test_a_balancer_that_is_away_does_not_keep_the_others_from_it(
         assert lb.states["web-0"] == after
 
 
-def test_a_server_that_is_not_there_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+def test_a_missing_server_does_not_stop_the_others(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         several = drain(["/no/such.sock", path], "web/db", "web/web-0")
         assert asked(several) == Never(f"HAProxy at {path}: No such server.")
         assert lb.commands[1:] == ["set server web/db state drain", "set server web/web-0 state drain"]
 
 
-def test_servers_that_a_balancer_does_not_know_are_told_beforehand(tmp_path: Path) -> None:
+def test_a_check_finds_missing_servers(tmp_path: Path) -> None:
     with balancer(tmp_path) as (_, path):
         assert not drain(path, "web/${machine}", "web/web-0").does.problems()
         assert drain(path, "web/web-9", "api/${machine}").does.problems() == [
@@ -941,13 +937,13 @@ def test_servers_that_a_balancer_does_not_know_are_told_beforehand(tmp_path: Pat
         ]
 
 
-def test_a_balancer_that_refuses_connections_is_told_beforehand() -> None:
+def test_a_check_finds_a_balancer_that_refuses_connections() -> None:
     assert drain("127.0.0.1:1", "web/web-0").does.problems() == [
         "HAProxy at 127.0.0.1:1 does not answer: Connection refused"
     ]
 
 
-def test_a_balancer_that_does_not_answer_is_told_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_finds_a_balancer_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.agent.handlers.haproxy.CHECK_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -957,7 +953,7 @@ def test_a_balancer_that_does_not_answer_is_told_beforehand(monkeypatch: pytest.
 # Processes
 
 
-def test_the_process_of_a_pid_file_is_ended_and_started(tmp_path: Path) -> None:
+def test_the_process_of_a_pid_file_is_stopped_and_started(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     start = script(tmp_path, f"sleep 600 & echo $! > {pid_file}", name="start")
     subprocess.run([start], check=True)
@@ -981,7 +977,7 @@ def test_the_process_of_a_pid_file_is_ended_and_started(tmp_path: Path) -> None:
 
 @contextmanager
 def sleeping() -> Iterator[int]:
-    """Run a process that no handler has to do with."""
+    """Run an unrelated process."""
     process = subprocess.Popen(["sleep", "600"])
     try:
         yield process.pid
@@ -991,7 +987,7 @@ def sleeping() -> Iterator[int]:
 
 
 def pid_file_of(folder: Path, pid: int, *, written: timedelta) -> Path:
-    """Write a pid file, so long ago."""
+    """Write a pid file with an age."""
     path = folder / "pid"
     path.write_text(f"{pid}\n")
     then = path.stat().st_mtime - written.total_seconds()
@@ -1007,7 +1003,7 @@ def test_a_process_that_started_after_its_pid_file_was_written_is_not_signalled(
         match asked(one, owe=owed.append):
             case Never(why):
                 assert why.startswith(
-                    f"no process was signalled: process {pid} of {path} started 1 h after that"
+                    f"no process was signalled: process {pid} of {path} started 1 h after the file"
                 )
             case other:
                 pytest.fail(f"{other}")
@@ -1015,14 +1011,14 @@ def test_a_process_that_started_after_its_pid_file_was_written_is_not_signalled(
         assert owed == []
 
 
-def test_a_stale_pid_file_is_told_of_when_the_config_is_checked(tmp_path: Path) -> None:
+def test_a_check_finds_a_stale_pid_file(tmp_path: Path) -> None:
     with sleeping() as pid:
         path = pid_file_of(tmp_path, pid, written=timedelta(hours=1))
         (remark,) = parse(toml(name="app", kind="process", pid_file=str(path)), environment={}).remarks
-        assert "it did not write it, and is another: no process would be signalled" in remark
+        assert "so it is another process: no process would be signalled" in remark
 
 
-def test_what_another_has_the_number_of_is_started_after_the_event(tmp_path: Path) -> None:
+def test_a_program_whose_pid_another_process_has_is_started(tmp_path: Path) -> None:
     start = script(tmp_path, "true", name="start")
     with sleeping() as pid:
         path = pid_file_of(tmp_path, pid, written=timedelta(hours=1))
@@ -1041,7 +1037,7 @@ def test_a_process_that_runs_another_program_is_not_signalled(tmp_path: Path) ->
         assert system.process_started(pid) is not None
 
 
-def test_a_process_that_runs_its_program_is_ended(tmp_path: Path) -> None:
+def test_a_process_that_runs_the_executable_is_stopped(tmp_path: Path) -> None:
     with sleeping() as pid:
         path = pid_file_of(tmp_path, pid, written=timedelta())
         program = shutil.which("sleep")
@@ -1065,7 +1061,7 @@ def test_a_process_that_did_not_run_before_the_event_is_not_started_after_it(
             await harness.stop()
             harness.start()
         await over(harness)
-        assert "app: prepare ready: it does not run" in harness.said
+        assert "app: prepare ready: it is not running" in harness.said
         assert "app: recover ready: it was not running before the event and stays stopped" in harness.said
 
     play(main())
@@ -1083,7 +1079,7 @@ esac
 
 
 def put_systemd(folder: Path, monkeypatch: pytest.MonkeyPatch, *states: str, load: str = "loaded") -> None:
-    """Put a program in systemd's place: there is none in a container."""
+    """Install a fake systemctl, because a container has no systemd."""
     script(folder, SYSTEMCTL.replace("{folder}", str(folder)), name="systemctl")
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     (folder / "state").write_text("".join(f"{state}\n" for state in states))
@@ -1097,11 +1093,11 @@ def put_systemd(folder: Path, monkeypatch: pytest.MonkeyPatch, *states: str, loa
         (["activating"], ["stop", "start"], "active"),
         (["inactive"], [], "inactive"),
         (["failed"], [], "failed"),
-        (["deactivating", "deactivating", "inactive"], [], "inactive"),  # somebody is stopping it
-        (["deactivating", "activating"], ["stop", "start"], "active"),  # somebody is restarting it
+        (["deactivating", "deactivating", "inactive"], [], "inactive"),  # a person is stopping it
+        (["deactivating", "activating"], ["stop", "start"], "active"),  # a person is restarting it
     ],
 )
-def test_a_unit_is_stopped_and_started_unless_it_was_down(
+def test_a_unit_is_stopped_and_started_unless_it_was_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, states: list[str], ran: list[str], after: str
 ) -> None:
     put_systemd(tmp_path, monkeypatch, *states)
@@ -1119,7 +1115,7 @@ def test_a_unit_is_stopped_and_started_unless_it_was_down(
     assert (tmp_path / "state").read_text().split()[-1] == after
 
 
-def test_a_process_that_was_ended_here_is_started(tmp_path: Path) -> None:
+def test_a_process_that_the_handler_has_stopped_is_started(tmp_path: Path) -> None:
     start = script(tmp_path, "true", name="start")
     (one,) = handlers(toml(name="app", kind="process", pid_file=str(tmp_path / "none"), start=[start]))
     with pytest.raises(AssertionError, match=f"it runs .*{start}"):
@@ -1154,7 +1150,7 @@ def test_a_unit_that_systemd_cannot_run_is_a_failure(
     assert list(one.does.problems()) == ([fault] if fault else [])
 
 
-def test_a_unit_without_systemd_is_told_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_finds_a_unit_without_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script(tmp_path, "echo 'System has not been booted with systemd.' >&2; exit 1", name="systemctl")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     (one,) = handlers(toml(name="app", kind="process", unit="nginx.service"))
@@ -1164,9 +1160,7 @@ def test_a_unit_without_systemd_is_told_beforehand(tmp_path: Path, monkeypatch: 
     ]
 
 
-def test_a_unit_that_runs_is_stopped_though_its_file_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_running_unit_without_a_file_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_systemd(tmp_path, monkeypatch, "active", load="not-found")
     (one,) = handlers(toml(name="app", kind="process", unit="nginx.service"))
     with pytest.raises(AssertionError, match=r"it runs .*stop"):
@@ -1201,8 +1195,8 @@ def test_a_plug_in_is_found_by_its_entry_point(tmp_path: Path, monkeypatch: pyte
         handlers(toml(name="loud", kind="siren"))
 
 
-def test_nothing_is_left_running() -> None:
-    """The keepers of all these tests are gone."""
+def test_no_process_is_left() -> None:
+    """The keepers of all tests have ended."""
 
     def keepers() -> list[str]:
         found = subprocess.run(

@@ -1,4 +1,4 @@
-"""An endpoint that says the worst it can: handlers run, and nobody else is spoken to through them."""
+"""A hostile endpoint: handlers run, and its texts reach no other program as commands."""
 
 import asyncio
 import json
@@ -62,7 +62,7 @@ def task(about: Event, **more: Any) -> Task:
     return Task(event=about, **{**fixed, **calls, **more})
 
 
-def test_a_program_runs_and_has_all_of_the_event_on_stdin(tmp_path: Path) -> None:
+def test_a_program_gets_the_whole_event_on_stdin(tmp_path: Path) -> None:
     hook = tmp_path / "hook"
     hook.write_text(f"#!/bin/sh\nenv -0 > {tmp_path}/env\ncat > {tmp_path}/stdin\n")
     hook.chmod(0o755)
@@ -90,7 +90,7 @@ def test_a_program_runs_and_has_all_of_the_event_on_stdin(tmp_path: Path) -> Non
 
 
 @given(st.text(), st.text())
-def test_every_text_becomes_one_that_an_environment_can_hold(one: str, other: str) -> None:
+def test_every_text_fits_into_the_environment(one: str, other: str) -> None:
     about = event(
         description=one.encode(errors="replace").decode(), id=other.encode(errors="replace").decode()
     )
@@ -99,7 +99,7 @@ def test_every_text_becomes_one_that_an_environment_can_hold(one: str, other: st
         value.encode()
 
 
-def test_a_line_of_the_log_stays_one() -> None:
+def test_a_log_line_stays_one_line() -> None:
     for form in LogForm:
         record = logging.makeLogRecord(
             {"msg": "%s", "levelno": 20, "args": (WORST,), "said": {"event": WORST, "n": 1}}
@@ -110,7 +110,7 @@ def test_a_line_of_the_log_stays_one() -> None:
         assert "\n" not in written
 
 
-def test_systemd_is_told_nothing_but_what_the_agent_says(tmp_path: Path) -> None:
+def test_texts_reach_systemd_only_as_status(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.bind(f"{short}/notify")
         Systemd({"NOTIFY_SOCKET": f"{short}/notify"}, pid=1).status(WORST[:99])
@@ -130,7 +130,7 @@ def test_a_header_of_a_webhook_holds_one_line() -> None:
     assert headers["x-what"].startswith("a b  READY=1")
 
 
-def test_a_mail_has_the_subject_that_was_meant() -> None:
+def test_a_mail_has_one_subject() -> None:
     with mail_server() as server:
         made = handler_of(
             f'[[handlers]]\nname = "h"\nkind = "notify"\nto = "ops@example.org"\nsmtp = "{server.place}"\n'
@@ -146,17 +146,17 @@ def test_a_mail_has_the_subject_that_was_meant() -> None:
 
 
 @pytest.mark.parametrize("said", ["web-0 state maint", "web-0;shutdown", "web-0\ndisable", "web-0\0", ""])
-def test_what_an_event_says_is_no_command_for_a_balancer(said: str) -> None:
+def test_texts_of_an_event_are_no_commands_for_a_balancer(said: str) -> None:
     made = handler_of(
         '[[handlers]]\nname = "h"\nkind = "haproxy"\nsocket = "/no/such.sock"\n'
         'servers = ["web/${description}"]\n'
     )
     outcome = asked(made, event(description=said))
     assert isinstance(outcome, Never)
-    assert "is no server" in outcome.why
+    assert "is not a valid server name" in outcome.why
 
 
-def test_no_word_of_an_endpoint_becomes_a_label(tmp_path: Path) -> None:
+def test_texts_of_an_endpoint_become_no_metric_labels(tmp_path: Path) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path)
         harness.start()
@@ -169,7 +169,9 @@ def test_no_word_of_an_endpoint_becomes_a_label(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cells", [("\x1b[2J", "b"), ("a\rb", "\x07")])
-def test_a_table_says_nothing_to_a_terminal(cells: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_contains_no_terminal_escapes(
+    cells: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     terminal.ItemTable[Sequence[str]](columns={"one": itemgetter(0), "two": itemgetter(1)}).print([cells])
     terminal.details([("one", cells[0])])
     assert not {"\x1b", "\r", "\x07"} & set(capsys.readouterr().out)

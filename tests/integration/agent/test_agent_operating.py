@@ -37,7 +37,7 @@ def service(tmp_path: Path) -> Iterator[Program]:
         yield program
 
 
-def test_probes_metrics_and_status_show_what_it_does(service: Program, tmp_path: Path) -> None:
+def test_probes_metrics_and_status_show_the_state(service: Program, tmp_path: Path) -> None:
     (tmp_path / "hold").touch()
     with (
         agent_of(service, "web-0", tmp_path, more='listen = "127.0.0.1:0"') as agent,
@@ -96,9 +96,7 @@ def test_status_reads_the_journal_of_an_agent_that_does_not_listen(service: Prog
         agent.wait_for(Approved)
 
 
-def test_status_says_what_an_agent_that_was_killed_has_left_prepared(
-    service: Program, tmp_path: Path
-) -> None:
+def test_status_shows_what_a_killed_agent_has_prepared(service: Program, tmp_path: Path) -> None:
     (tmp_path / "hold").touch()
     with agent_of(service, "web-0", tmp_path, more=f'listen = "127.0.0.1:{free_port()}"') as agent:
         service.post("/v1/machines/web-0/restart")
@@ -112,10 +110,10 @@ def test_status_says_what_an_agent_that_was_killed_has_left_prepared(
         assert re.search(r"drain  prepare  started .+ ago, no end recorded", ran.stdout)
         told = run(tmp_path, "agent", "status", "--config", agent.config, "--json")
         assert (told.returncode, json.loads(told.stdout)["running"]) == (3, False)
-        (tmp_path / "go").touch()  # the hook outlives its agent
+        (tmp_path / "go").touch()  # the hook outlives the agent
 
 
-def test_status_tells_attempts_apart_and_says_why_one_failed(tmp_path: Path) -> None:
+def test_status_shows_attempts_and_reasons_of_failures(tmp_path: Path) -> None:
     path = tmp_path / "agent.toml"
     path.write_text(f'[agent]\njournal = "{tmp_path}/journal"\n')
     journal = Journal(tmp_path / "journal", vm_id="", warn=print)
@@ -130,7 +128,7 @@ def test_status_tells_attempts_apart_and_says_why_one_failed(tmp_path: Path) -> 
     assert "  drain  prepare  failed after 3 s, attempt 2: exit code 4\n" in ran.stdout
 
 
-def test_status_says_that_no_agent_has_run_here(tmp_path: Path) -> None:
+def test_status_reports_that_no_agent_has_run(tmp_path: Path) -> None:
     (tmp_path / "agent.toml").write_text(f'[agent]\nlisten = "127.0.0.1:{free_port()}"\n')
     ran = run(tmp_path, "agent", "status", "--config", "agent.toml")
     said = f"No agent has run with this config here: journal {tmp_path}/agent.journal is missing.\n"
@@ -140,7 +138,7 @@ def test_status_says_that_no_agent_has_run_here(tmp_path: Path) -> None:
     assert json.loads(told.stdout)["has_run"] is False
 
 
-def test_status_asks_an_agent_that_listens(service: Program, tmp_path: Path) -> None:
+def test_status_polls_a_listening_agent(service: Program, tmp_path: Path) -> None:
     port = free_port()
     with agent_of(service, "web-0", tmp_path, more=f'listen = "127.0.0.1:{port}"') as agent:
         ran = run(tmp_path, "agent", "status", "--config", agent.config)
@@ -148,7 +146,7 @@ def test_status_asks_an_agent_that_listens(service: Program, tmp_path: Path) -> 
         assert "No event for this machine." in ran.stdout
 
 
-def test_status_needs_none_of_the_agents_secrets(tmp_path: Path) -> None:
+def test_status_needs_no_secrets(tmp_path: Path) -> None:
     path = tmp_path / "agent.toml"
     path.write_text(
         f'[agent]\njournal = "{tmp_path}/journal"\n[[handlers]]\nname = "call"\nkind = "webhook"\n'
@@ -160,15 +158,15 @@ def test_status_needs_none_of_the_agents_secrets(tmp_path: Path) -> None:
     assert "The agent does not run: nothing is prepared." in ran.stdout
 
 
-@pytest.mark.usefixtures("started_anew")  # it is known by its command line
-def test_the_doctor_knows_the_agent(service: Program, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("started_anew")  # the command line identifies the agent
+def test_the_doctor_checks_the_agent(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         url = f"http://127.0.0.1:{port_of(service, 'web-0')}"
         told = json.loads(run(tmp_path, "guest", "doctor", "--endpoint", url, "--json").stdout)
         assert told["agents"] == [agent.process.pid], told["other_pollers"]
 
 
-def test_a_bad_config_keeps_the_old_one(service: Program, tmp_path: Path) -> None:
+def test_after_a_bad_config_the_old_one_stays_in_effect(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         agent.configure('[agent]\n\napprove = "maybe"\n')
         agent.signal(signal.SIGHUP)
@@ -189,7 +187,7 @@ def test_a_bad_config_keeps_the_old_one(service: Program, tmp_path: Path) -> Non
         ),
     ],
 )
-def test_a_config_without_whoever_has_to_recover_is_not_taken(
+def test_a_config_without_a_handler_that_must_recover_is_refused(
     service: Program, tmp_path: Path, handlers: str, why: str
 ) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
@@ -203,7 +201,7 @@ def test_a_config_without_whoever_has_to_recover_is_not_taken(
         assert lines_of(tmp_path / "ran") == ["prepare Reboot 1", "recover Reboot 1"]
 
 
-def test_a_dry_run_says_what_it_would_do(service: Program, tmp_path: Path) -> None:
+def test_a_dry_run_logs_its_actions(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path, "--dry-run") as agent:
         service.post("/v1/machines/web-0/restart")
         agent.out.wait_for(f"drain: prepare ready: would have: runs {tmp_path}/hook")
@@ -213,10 +211,8 @@ def test_a_dry_run_says_what_it_would_do(service: Program, tmp_path: Path) -> No
         assert lines_of(tmp_path / "ran") == []
 
 
-@pytest.mark.usefixtures("started_anew")  # it is known by its command line
-def test_a_dry_run_takes_nothing_from_the_machine_and_says_that_it_is_one(
-    service: Program, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("started_anew")  # the command line identifies the agent
+def test_a_dry_run_leaves_the_machine_ready_and_shows_in_the_status(service: Program, tmp_path: Path) -> None:
     port = free_port()
     with agent_of(service, "web-0", tmp_path, "--dry-run", more=f'listen = "127.0.0.1:{port}"') as agent:
         service.post("/v1/machines/web-0/restart")
@@ -233,19 +229,19 @@ def test_a_dry_run_takes_nothing_from_the_machine_and_says_that_it_is_one(
         assert "none: the agent is in a dry run" in re.sub(r"\s+", " ", shown)
 
 
-def test_a_check_knows_the_agent_that_runs_already(service: Program, tmp_path: Path) -> None:
+def test_a_check_detects_a_running_agent(service: Program, tmp_path: Path) -> None:
     port = free_port()
     with agent_of(service, "web-0", tmp_path, more=f'listen = "127.0.0.1:{port}"') as agent:
         ran = run(tmp_path, "agent", "check", "--config", agent.config, "--json")
         told = json.loads(ran.stdout)
         assert (ran.returncode, told["problems"]) == (0, [])
         assert [remark.split(" ", 3)[:3] for remark in told["remarks"]] == [
-            ["an", "agent", "runs"],
+            ["an", "agent", "already"],
             ["listen:", f"127.0.0.1:{port}", "cannot"],
         ]
 
 
-def test_a_dry_run_leaves_the_programs_of_the_agent_beside_it_alone(service: Program, tmp_path: Path) -> None:
+def test_a_dry_run_leaves_the_programs_of_the_real_agent_alone(service: Program, tmp_path: Path) -> None:
     (tmp_path / "hold").touch()
     agent_of(service, "web-0", tmp_path)
     text = config(service, "web-0") + 'on-restart = "again"\n'
@@ -268,7 +264,7 @@ def test_a_second_agent_on_the_same_journal_is_refused(service: Program, tmp_pat
         assert f"another agent already uses the journal {agent.journal}" in ran.stderr
 
 
-def test_logs_are_json_where_that_is_wanted_and_never_hold_a_secret(service: Program, tmp_path: Path) -> None:
+def test_logs_may_be_json_and_contain_no_secrets(service: Program, tmp_path: Path) -> None:
     with receiving() as receiver:
         receiver.answer = lambda count: 503 if count == 1 else 204
         secret = "tell-nobody-42"
@@ -303,7 +299,7 @@ prepare = ["{tmp_path}/leak"]
         assert secret not in "\n".join(agent.said)
 
 
-def test_systemd_is_told(service: Program, tmp_path: Path) -> None:
+def test_systemd_gets_the_status(service: Program, tmp_path: Path) -> None:
     path = f"/tmp/forewarn-notify-{os.getpid()}"
     Path(path).unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
@@ -333,7 +329,7 @@ def test_systemd_is_told(service: Program, tmp_path: Path) -> None:
     Path(path).unlink()
 
 
-def test_the_hooks_do_not_speak_for_the_agent_to_systemd(service: Program, tmp_path: Path) -> None:
+def test_hooks_cannot_notify_systemd_for_the_agent(service: Program, tmp_path: Path) -> None:
     agent = AgentProgram(
         tmp_path,
         config(service, "web-0").replace(
@@ -347,7 +343,7 @@ def test_the_hooks_do_not_speak_for_the_agent_to_systemd(service: Program, tmp_p
     assert "NOTIFY_SOCKET" not in (tmp_path / "env").read_text()
 
 
-def test_a_variable_that_is_for_one_handler_reaches_no_other(service: Program, tmp_path: Path) -> None:
+def test_a_variable_of_one_handler_reaches_no_other(service: Program, tmp_path: Path) -> None:
     told = """
 [[handlers]]
 name = "told"
@@ -373,7 +369,7 @@ environment = { KEY = "${env:TOKEN}${env:HOME}" }
     assert "KEY=tell-nobody/" in (tmp_path / "told").read_text()
 
 
-def test_a_journal_of_a_copied_disk_is_not_taken_for_ones_own(service: Program, tmp_path: Path) -> None:
+def test_the_journal_of_a_copied_disk_is_moved_aside(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(Approved)
@@ -393,8 +389,8 @@ def test_a_journal_of_a_copied_disk_is_not_taken_for_ones_own(service: Program, 
         assert agent.is_clear()
 
 
-def test_the_first_of_three_speaks_for_all(service: Program, tmp_path: Path) -> None:
-    """Two machines of one host are named in one event: the second holds its tongue."""
+def test_the_first_of_three_machines_approves_for_all(service: Program, tmp_path: Path) -> None:
+    """One event names two machines of one host, and the second does not approve."""
     agents = []
     for name in ("web-0", "web-3"):
         folder = tmp_path / name
@@ -419,7 +415,7 @@ def test_the_agent_loads_nothing_of_the_server() -> None:
     assert not {name.partition(".")[0] for name in ran.stdout.split()} & set(heavy)
 
 
-def test_the_log_says_in_which_zone_it_counts_and_approves_before_the_event_starts(
+def test_the_log_has_its_time_zone_and_the_approval_before_the_start(
     service: Program, tmp_path: Path
 ) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:

@@ -22,24 +22,24 @@ THINGS = ("app", "db")
 
 
 class Killed(BaseException):
-    """As `kill -9`: nothing catches it."""
+    """Like `kill -9`, nothing catches it."""
 
 
 class Machine:
-    """Things that run, and an admin's will about each."""
+    """Things that run, and the wishes of an administrator."""
 
     def __init__(self, running: Sequence[str]) -> None:
         self.running = set(running)
         self.wanted = set(running)
 
     def start(self, thing: str) -> None:
-        """Start as the agent does."""
+        """Start the agent."""
         assert thing in self.wanted, f"{thing} was stopped on purpose, and is started"
         self.running.add(thing)
 
 
 class Stopper:
-    """A handler that stops things, as `forewarn.agent.handling` asks of those who write one."""
+    """A handler that stops things after the rules in `forewarn.agent.handling`."""
 
     def __init__(self, machine: Machine, *, flaky: bool) -> None:
         self._machine = machine
@@ -72,14 +72,14 @@ class Stopper:
 
 
 class World:
-    """An agent that dies at a line of its journal, the events it sees, and an admin beside it."""
+    """An agent that dies at a line of its journal, its events, and an administrator."""
 
     def __init__(self, folder: Path, running: Sequence[str], *, flaky: bool = False) -> None:
         self.machine = Machine(running)
         handler = Handler(name="stop", kind="test", does=Stopper(self.machine, flaky=flaky), retry=0.0)
         self.harness = AgentHarness(folder, handler)
         self.harness.at_a_line = self._at_a_line
-        self.lives: int | None = None  # how many lines it lives on
+        self.lives: int | None = None  # the number of lines before it dies
         self.lines = 0
         self.listed: set[str] = set()
         self.harness.start()
@@ -144,7 +144,7 @@ STEPS = st.lists(
 
 @settings(max_examples=tries(30, long=1000), deadline=None)
 @given(running=st.sets(st.sampled_from(THINGS)), flaky=st.booleans(), steps=STEPS)
-def test_in_the_end_everything_runs_that_should_and_nothing_else(
+def test_in_the_end_the_right_things_run(
     running: set[str], flaky: bool, steps: list[tuple[str, ...]]
 ) -> None:
     async def history(folder: Path) -> None:
@@ -157,7 +157,7 @@ def test_in_the_end_everything_runs_that_should_and_nothing_else(
         asyncio.run(history(Path(folder)))
 
 
-# Both overlap, and either may be the first to leave.
+# The events overlap, and either may leave first.
 OVERLAPS = (
     (("list", "A"), ("list", "B"), ("remove", "A"), ("remove", "B")),
     (("list", "A"), ("list", "B"), ("remove", "B"), ("remove", "A")),
@@ -167,7 +167,7 @@ OVERLAPS = (
 
 @pytest.mark.parametrize("steps", OVERLAPS)
 @pytest.mark.parametrize("running", [(), ("app",), THINGS])
-def test_killed_at_any_line_it_puts_back_what_it_has_changed_and_nothing_else(
+def test_killed_at_any_line_the_agent_restores_its_changes_and_nothing_else(
     tmp_path: Path, steps: Sequence[tuple[str, str]], running: Sequence[str]
 ) -> None:
     async def life(folder: Path, dies_after: int | None) -> int:
@@ -179,7 +179,7 @@ def test_killed_at_any_line_it_puts_back_what_it_has_changed_and_nothing_else(
         await world.finish()
         return world.lines
 
-    # A journal makes its folder.
+    # The journal creates its folder.
     lines = asyncio.run(life(tmp_path / "whole", None))
     assert lines > 30
     for line in range(1, lines):

@@ -1,4 +1,4 @@
-"""The agent's probe port under callers that connect and never finish their request."""
+"""The agent's probe port with clients that never finish their requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from forewarn.agent.probes import MOST_CONNECTIONS, REQUEST_SECONDS, ProbePage, 
 from tests.helpers.programs.process import PATIENCE
 
 HALF_OPEN = 300
-BUSY = b"busy " * 1_000_000  # more than the system buffers for a connection
+BUSY = b"busy " * 1_000_000  # more than the buffers of a connection
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -45,7 +45,7 @@ def test_half_open_connections_give_way_to_a_probe(sent: bytes) -> None:
         streams = [await half_open(port, sent=sent) for _ in range(HALF_OPEN)]
         async with asyncio.timeout(PATIENCE):
             assert await probed(port) == b"HTTP/1.1 200 OK"
-            # The oldest were closed to make room, without an answer.
+            # The oldest connections were closed without an answer.
             for reader, _ in streams[: HALF_OPEN - MOST_CONNECTIONS]:
                 assert await ended(reader) == b""
         for _, writer in streams:
@@ -67,7 +67,7 @@ def test_a_half_open_connection_ends_by_itself() -> None:
     asyncio.run(attack())
 
 
-def test_an_answer_that_is_not_read_holds_no_connection() -> None:
+def test_an_unread_answer_does_not_keep_a_connection_open() -> None:
     async def attack() -> None:
         server, port = await serving(request_seconds=0.1)
         reader, writer = await half_open(port, sent=b"GET /busy HTTP/1.1\r\n\r\n")
@@ -90,7 +90,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def ended(reader: asyncio.StreamReader) -> bytes:
-    """Read to the end of a connection, however it ends."""
+    """Read to the end of a connection."""
     taken = b""
     try:
         while piece := await reader.read(65536):

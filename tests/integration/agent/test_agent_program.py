@@ -1,4 +1,4 @@
-"""The agent against the real service on a clock that the test turns: every event, from notice to recovery."""
+"""The agent with a real server on a manual clock: every type of event, from notice to recovery."""
 
 import os
 import re
@@ -45,7 +45,7 @@ def service(tmp_path: Path) -> Iterator[Program]:
         ("web-0", "/v1/hosts/host-1/degrade", {}, "Redeploy"),
     ],
 )
-def test_it_prepares_approves_and_comes_back(
+def test_the_agent_prepares_approves_and_recovers(
     service: Program, tmp_path: Path, machine: str, path: str, body: dict[str, str], type_: str
 ) -> None:
     with agent_of(service, machine, tmp_path) as agent:
@@ -57,26 +57,24 @@ def test_it_prepares_approves_and_comes_back(
         assert lines_of(tmp_path / "ran") == [f"prepare {type_} 1"]
         (event,) = [each for each in service.get("/v1/events")["events"] if machine in each["resources"]]
         assert len(event["approvals"]) == 1
-        # Others on the same host may not have approved: their time must pass.
+        # Other machines of the host may not have approved, so their notice must pass.
         service.advance(8 * 86400)
         agent.wait_for(Over)
         assert lines_of(tmp_path / "ran") == [f"prepare {type_} 1", f"recover {type_} 1"]
 
 
-def test_a_machine_that_is_deleted_gets_ready_for_that(service: Program, tmp_path: Path) -> None:
+def test_the_agent_prepares_for_the_deletion_of_its_machine(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-1", tmp_path) as agent:
         service.post("/v1/machines/web-1/terminate")
         agent.wait_for(Approved)
         assert lines_of(tmp_path / "ran") == ["prepare Terminate 1"]
         service.advance(600)
-        # Nobody knows it any more: it is told nothing, which is not the same as that all is over.
+        # The server does not know the machine any more, which does not mean that the event is over.
         agent.out.wait_for("the endpoint gives no document")
         assert not agent.is_clear()
 
 
-def test_an_event_that_is_born_started_is_prepared_for_without_approval(
-    service: Program, tmp_path: Path
-) -> None:
+def test_an_event_without_notice_is_prepared_without_approval(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         service.post("/v1/hosts/host-1/fail")
         agent.wait_for(Ended, side=Side.PREPARE, handler="drain")
@@ -85,7 +83,7 @@ def test_an_event_that_is_born_started_is_prepared_for_without_approval(
         assert not [entry for entry in agent.entries() if isinstance(entry, Approved)]
 
 
-def test_a_cancelled_event_is_come_back_from(service: Program, tmp_path: Path) -> None:
+def test_the_agent_recovers_from_a_cancelled_event(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path, more="") as agent:
         agent.configure(config(service, "web-0").replace('"when-ready"', '"never"'))
         agent.signal(signal.SIGHUP)
@@ -99,9 +97,7 @@ def test_a_cancelled_event_is_come_back_from(service: Program, tmp_path: Path) -
         agent.wait_for(Over)
 
 
-def test_killed_while_a_handler_runs_it_waits_for_it_and_runs_nothing_twice(
-    service: Program, tmp_path: Path
-) -> None:
+def test_after_a_kill_the_agent_waits_for_the_running_handler(service: Program, tmp_path: Path) -> None:
     (tmp_path / "hold").touch()
     with agent_of(service, "web-0", tmp_path) as agent:
         service.post("/v1/machines/web-0/restart")
@@ -118,7 +114,9 @@ def test_killed_while_a_handler_runs_it_waits_for_it_and_runs_nothing_twice(
         assert lines_of(tmp_path / "ran") == ["prepare Reboot 1", "recover Reboot 1"]
 
 
-def test_it_comes_back_although_it_was_down_when_the_event_ended(service: Program, tmp_path: Path) -> None:
+def test_the_agent_recovers_although_it_was_down_at_the_end_of_the_event(
+    service: Program, tmp_path: Path
+) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(Approved)
@@ -130,7 +128,7 @@ def test_it_comes_back_although_it_was_down_when_the_event_ended(service: Progra
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_it_goes_on_coming_back_after_a_restart_while_the_endpoint_is_away(
+def test_the_agent_resumes_recovery_without_the_endpoint(
     service: Program, tmp_path: Path, named: bool
 ) -> None:
     agent = agent_of(service, "web-0", tmp_path, more='machine = "web-0"' if named else "")
@@ -150,7 +148,7 @@ def test_it_goes_on_coming_back_after_a_restart_while_the_endpoint_is_away(
         assert "watching" not in agent.out.text
 
 
-def test_after_a_restart_nothing_more_is_prepared_or_approved_before_the_endpoint_answers(
+def test_after_a_restart_the_agent_prepares_and_approves_nothing_without_the_endpoint(
     service: Program, tmp_path: Path
 ) -> None:
     (tmp_path / "hold").touch()
@@ -173,7 +171,7 @@ def test_after_a_restart_nothing_more_is_prepared_or_approved_before_the_endpoin
         assert lines_of(tmp_path / "ran") == ["prepare Reboot 1"]
 
 
-def test_an_event_that_is_put_off_is_followed(service: Program, tmp_path: Path) -> None:
+def test_the_agent_follows_a_deferred_event(service: Program, tmp_path: Path) -> None:
     service.stop()
     fleet = Path(service.flags[-1])
     policy = '[groups.web.policy]\ndefer = "1h"\n\n[groups.shop]'
@@ -198,7 +196,7 @@ def test_an_event_that_is_put_off_is_followed(service: Program, tmp_path: Path) 
         agent.out.wait_for("Reboot has moved")
 
 
-# What was stopped on purpose
+# Things that a person has stopped
 
 STOPPED = """
 [[handlers]]
@@ -207,7 +205,7 @@ kind = "process"
 pid-file = "{folder}/pid"
 start = ["{folder}/start"]
 """
-# It takes its time to end: until the test lets it.
+# It ends when the test releases it.
 START = """#!/bin/sh
 echo started >> {folder}/starts
 (trap 'while ! test -e {folder}/end; do sleep 0.02; done; exit' TERM
@@ -224,7 +222,7 @@ def _with_app(service: Program, folder: Path) -> AgentProgram:
     return AgentProgram(folder, head + STOPPED)
 
 
-def test_what_an_admin_had_stopped_is_not_started_by_an_agent_that_was_killed_twice(
+def test_a_twice_killed_agent_does_not_start_what_an_administrator_has_stopped(
     service: Program, tmp_path: Path
 ) -> None:
     with _with_app(service, tmp_path) as agent:
@@ -239,9 +237,7 @@ def test_what_an_admin_had_stopped_is_not_started_by_an_agent_that_was_killed_tw
         assert lines_of(tmp_path / "starts") == []
 
 
-def test_what_it_has_stopped_is_started_by_the_agent_after_the_one_that_was_killed(
-    service: Program, tmp_path: Path
-) -> None:
+def test_the_next_agent_starts_what_a_killed_agent_has_stopped(service: Program, tmp_path: Path) -> None:
     agent = _with_app(service, tmp_path)
     subprocess.run([tmp_path / "start"], check=True)
     first = int((tmp_path / "pid").read_text())
@@ -250,7 +246,7 @@ def test_what_it_has_stopped_is_started_by_the_agent_after_the_one_that_was_kill
         agent.wait_for(Owed)
         agent.kill()
         (tmp_path / "end").touch()
-        # Whether it was killed before the signal or after: in the end the process is gone.
+        # Killed before or after the signal: in the end, the process has ended.
         agent.start()
         agent.wait_for(Approved)
         assert system.process_started(first) is None
@@ -265,9 +261,7 @@ def test_what_it_has_stopped_is_started_by_the_agent_after_the_one_that_was_kill
 # The endpoint
 
 
-def test_an_endpoint_that_goes_away_and_answers_rubbish_is_told_of_once(
-    service: Program, tmp_path: Path
-) -> None:
+def test_a_broken_endpoint_is_logged_once(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(Approved)
@@ -284,7 +278,7 @@ def test_an_endpoint_that_goes_away_and_answers_rubbish_is_told_of_once(
 
 
 class _rubbish:  # noqa: N801 - it is used as a function is
-    """Listens where the service did, and answers nonsense."""
+    """Answers nonsense at the address of the service."""
 
     calls = 0
 
@@ -338,7 +332,7 @@ def test_an_agent_that_starts_before_its_endpoint_waits_for_it(tmp_path: Path) -
         assert agent.stop() == 0
 
 
-def test_of_several_endpoints_the_one_that_answers_is_used(service: Program, tmp_path: Path) -> None:
+def test_the_agent_uses_the_endpoint_that_answers(service: Program, tmp_path: Path) -> None:
     dead = free_port()
     text = config(service, "web-0").replace('endpoint = "', f'endpoint = ["http://127.0.0.1:{dead}", "')
     text = re.sub(r'(endpoint = \[.*")$', r"\1]", text, flags=re.MULTILINE)
@@ -348,7 +342,7 @@ def test_of_several_endpoints_the_one_that_answers_is_used(service: Program, tmp
         assert f"endpoint=http://127.0.0.1:{port_of(service, 'web-0')}" in agent.out.text
 
 
-def test_a_closed_endpoint_is_told_of_and_asked_again(tmp_path: Path) -> None:
+def test_a_closed_endpoint_is_logged_and_polled_again(tmp_path: Path) -> None:
     with scripted(answer(403, b"closed")) as endpoint:
         agent = AgentProgram(tmp_path, NAMED.replace("{url}", endpoint.url))
         agent.spawn()
@@ -357,12 +351,12 @@ def test_a_closed_endpoint_is_told_of_and_asked_again(tmp_path: Path) -> None:
         assert agent.stop() == 0
 
 
-def test_a_machine_that_is_not_told_who_it_is_needs_a_name(tmp_path: Path) -> None:
+def test_a_machine_without_an_identity_needs_a_name(tmp_path: Path) -> None:
     document = b'{"DocumentIncarnation":1,"Events":[]}'
     with (
         scripted(answer(404, b"{}"), answer(200, document)) as endpoint,
         AgentProgram(tmp_path, NAMED.replace("{url}", endpoint.url)) as agent,
     ):
         assert "machine=m" in agent.out.wait_for("watching")
-        agent.out.wait_for("this machine's id is not known")
+        agent.out.wait_for("this machine's id is unknown")
         assert agent.stop() == 0

@@ -30,7 +30,7 @@ IDS = ("A", "B", "C")
 
 
 class Whim(Doing):
-    """A handler that answers by a list, over and over, and asks for two more attempts at most."""
+    """A handler with a repeating list of answers, and at most two more attempts."""
 
     def __init__(self, answers: Sequence[str]) -> None:
         super().__init__(self._answered)
@@ -53,7 +53,7 @@ HANDLERS = st.lists(
         st.lists(st.sampled_from(["ready", "ready", "again", "never"]), min_size=1, max_size=3),
         st.sampled_from(OnFailure),
         st.sampled_from([None, (EventType.REBOOT,), (EventType.FREEZE, EventType.PREEMPT)]),
-        st.booleans(),  # whether it takes its time
+        st.booleans(),  # whether it is slow
     ),
     max_size=3,
 )
@@ -77,7 +77,7 @@ STEPS = st.lists(
 
 
 class World:
-    """What there is to be seen, and what the agent makes of it."""
+    """The current document and the agent."""
 
     def __init__(
         self,
@@ -131,19 +131,19 @@ class World:
                 self.listed[id_] = _with(self.listed[id_], not_before=later)
 
     def release(self) -> None:
-        """Let every handler that takes its time come to an end, once."""
+        """Release every slow handler once."""
         for handler in self.handlers:
             assert isinstance(handler.does, Doing)
             gate, handler.does.gate = handler.does.gate, asyncio.Event()
             gate.set()
 
     async def finish(self) -> None:
-        """Take everything off the list, and let all come to its end."""
+        """Remove all events and wait until everything has ended."""
         self.listed = {}
         self.harness.monotonic += 2 * RESTART_SECONDS
         for _ in range(ENOUGH_DOCUMENTS):
             await self.step(("wait",))
-        # Each handler of each event may want several attempts, one after the other.
+        # Each handler may want several attempts for each event.
         for _ in range(4 * len(IDS) * (len(self.handlers) + 1)):
             self.release()
             await settled()
@@ -171,7 +171,7 @@ def _with(event_: Event, **changes: object) -> Event:
 
 
 def check(entries: Sequence[Entry]) -> None:
-    """Hold everything that was ever written down against the rules."""
+    """Check the whole journal against the rules."""
     open_: dict[str, Counter[tuple[Side, str]]] = {}
     settled_: dict[str, dict[tuple[Side, str], Ending]] = {}
     for entry in entries:
@@ -212,7 +212,7 @@ def made(
         handlers.append(
             Handler(
                 name=f"h{number}",
-                kind="notify" if number == 1 else "test",  # which recovers beside the others
+                kind="notify" if number == 1 else "test",  # it recovers concurrently
                 does=does,
                 when=EventFilter(types=types),
                 retry=0.0,
@@ -231,7 +231,7 @@ def made(
     approver=st.sampled_from(Approver),
     settle=st.sampled_from([0.0, RESTART_SECONDS]),
 )
-def test_every_event_is_come_back_from_once_and_approved_only_when_ready(
+def test_every_event_has_one_recovery_and_is_approved_only_when_ready(
     handlers: list[tuple[list[str], OnFailure, tuple[EventType, ...] | None, bool]],
     steps: list[tuple[object, ...]],
     approve: ApprovePolicy,
@@ -255,7 +255,7 @@ def test_every_event_is_come_back_from_once_and_approved_only_when_ready(
         asyncio.run(history(Path(folder)))
 
 
-def test_the_check_finds_what_it_looks_for() -> None:
+def test_the_check_finds_violations() -> None:
     taken = TakenUp(event=event(), at=NOW)
     begun = Begun(event="A", side=Side.PREPARE, handler="h", attempt=1, at=NOW)
     ended = Ended(event="A", side=Side.PREPARE, handler="h", ending=Ending.READY, at=NOW)
@@ -265,7 +265,7 @@ def test_the_check_finds_what_it_looks_for() -> None:
 
 
 def _whole_life(folder: Path) -> bytes:
-    """Write the journal of an event from its announcement to its end, with a retry and a failure in it."""
+    """Write the journal of an event with a retry and a failure."""
 
     async def life() -> None:
         harness = AgentHarness(folder, *_three())
@@ -294,11 +294,11 @@ def _three() -> list[Handler]:
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["still listed", "gone"])
-def test_killed_at_any_line_nothing_is_forgotten_and_nothing_done_twice(tmp_path: Path, listed: bool) -> None:
+def test_killed_at_any_line_nothing_is_lost_or_done_twice(tmp_path: Path, listed: bool) -> None:
     (tmp_path / "whole").mkdir()
     whole = _whole_life(tmp_path / "whole")
     ends = [place + 1 for place, byte in enumerate(whole) if byte == ord("\n")]
-    cuts = sorted({0, *ends, *(end + 9 for end in ends[:-1])})  # between two lines, and in the middle of one
+    cuts = sorted({0, *ends, *(end + 9 for end in ends[:-1])})  # between two lines, and inside a line
     for cut in cuts:
         folder = tmp_path / f"cut-{cut}"
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""Every recipe of `examples/`: what `init` writes, its config, its programs and its README."""
+"""Every recipe of `examples/`: the files that `init` writes, the config, the programs and the README."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from tests.helpers.programs.recipe_agents import EXAMPLES, installed, readme, re
 
 INDEX = (EXAMPLES / "README.md").read_text()
 HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"]
-# Programs that a recipe runs and that forewarn does not bring; a machine without them says so.
-NOT_INSTALLED_HERE = re.compile(
+# External programs of recipes; a check reports them if they are missing.
+OTHER_PROJECTS_REASON = re.compile(
     r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer"
 )
 
@@ -25,7 +25,7 @@ each_recipe = pytest.mark.parametrize("name", recipe.names())
 
 
 @each_recipe
-def test_init_writes_what_stands_in_the_examples(name: str, tmp_path: Path) -> None:
+def test_init_writes_the_files_of_the_examples(name: str, tmp_path: Path) -> None:
     made = run(tmp_path, "agent", "init", "--recipe", name, "--json")
     assert made.returncode == 0, made.stderr
     written = {path.name: path.read_text() for path in tmp_path.iterdir()}
@@ -40,16 +40,16 @@ def test_init_writes_what_stands_in_the_examples(name: str, tmp_path: Path) -> N
 
 
 @each_recipe
-def test_its_config_is_sound_where_it_is_installed(name: str, tmp_path: Path) -> None:
+def test_its_installed_config_is_valid(name: str, tmp_path: Path) -> None:
     (tmp_path / "agent.toml").write_text(installed(name, tmp_path))
     checked = run(tmp_path, "agent", "check", "--config", "agent.toml", "--json")
     told = json.loads(checked.stdout)
-    assert [problem for problem in told["problems"] if not NOT_INSTALLED_HERE.search(problem)] == []
+    assert [problem for problem in told["problems"] if not OTHER_PROJECTS_REASON.search(problem)] == []
     assert checked.returncode == bool(told["problems"])
 
 
 @each_recipe
-def test_its_programs_are_all_there_and_their_syntax_is_sound(name: str) -> None:
+def test_its_programs_exist_with_valid_syntax(name: str) -> None:
     wanted = re.findall(rf'"{recipe.HOME}/([\w-]+)"', recipe.text(name))
     programs = recipe.programs(name)
     assert sorted(set(wanted) - {"kubeconfig"}) == sorted(programs)
@@ -63,7 +63,7 @@ def test_its_programs_are_all_there_and_their_syntax_is_sound(name: str) -> None
 
 
 @each_recipe
-def test_its_readme_says_how_to_install_rehearse_and_change_it(name: str) -> None:
+def test_its_readme_covers_installing_rehearsing_and_changing_it(name: str) -> None:
     text = readme(name)
     assert re.findall(r"^## .*", text, re.MULTILINE) == HEADINGS
     install, rehearse = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
@@ -75,11 +75,11 @@ def test_its_readme_says_how_to_install_rehearse_and_change_it(name: str) -> Non
         assert (EXAMPLES / name / link).exists(), link
 
 
-def test_the_index_names_recipes_that_there_are() -> None:
+def test_the_index_lists_existing_recipes() -> None:
     assert sorted(re.findall(r"^\| \[([\w-]+)\]", INDEX, re.MULTILINE)) == recipe.names()
 
 
-def test_a_program_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+def test_an_existing_program_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "failover").write_text("mine")
     refused = run(tmp_path, "agent", "init", "--recipe", "redis")
     assert refused.returncode == 1
@@ -87,7 +87,7 @@ def test_a_program_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["failover"]
 
 
-def test_what_init_has_written_finds_its_programs_wherever_it_is(tmp_path: Path) -> None:
+def test_the_written_config_finds_its_programs_in_any_folder(tmp_path: Path) -> None:
     folder = tmp_path / 'a "new" place'
     folder.mkdir(mode=0o755)
     made = run(tmp_path, "agent", "init", "--recipe", "checkpoint", folder / "mine.toml")
@@ -100,7 +100,7 @@ def test_what_init_has_written_finds_its_programs_wherever_it_is(tmp_path: Path)
     assert json.loads(checked.stdout)["problems"] == []
 
 
-def test_init_onto_a_folder_says_what_is_expected(tmp_path: Path) -> None:
+def test_init_onto_a_folder_is_refused(tmp_path: Path) -> None:
     for more in ([], ["--force"]):
         refused = run(tmp_path, "agent", "init", "--recipe", "redis", tmp_path, *more)
         assert refused.returncode == 1
@@ -109,12 +109,12 @@ def test_init_onto_a_folder_says_what_is_expected(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-# The programs of the checkpoint recipe, by themselves
+# The programs of the checkpoint recipe alone
 
 
 @dataclass(frozen=True)
 class Computation:
-    """A machine with a computation in it, which anything may have become of."""
+    """A machine with a computation in any state."""
 
     folder: Path
 
@@ -154,7 +154,7 @@ def computation(tmp_path: Path) -> Computation:
 
 @pytest.fixture
 def stranger() -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a process that has nothing to do with any recipe; SIGUSR1 would end it."""
+    """Run an unrelated process, which SIGUSR1 would end."""
     process = subprocess.Popen(["sleep", "600"])
     yield process
     process.kill()
@@ -169,7 +169,7 @@ def test_a_computation_that_did_not_run_before_the_event_is_not_started_after_it
     restored = computation.run("restore")
     assert (restored.returncode, restored.stdout) == (
         0,
-        "it was not running before the event and stays stopped\n",
+        "it did not run before the event, and stays so\n",
     )
     assert not computation.starts.exists()
 
@@ -178,10 +178,10 @@ def test_a_computation_that_ran_is_started_once(computation: Computation) -> Non
     (computation.folder / "saved.ran").touch()
     assert computation.run("restore").stdout == "started\n"
     until(computation.starts.exists, what="the computation to be started")
-    assert computation.run("restore").stdout == "it was not running before the event and stays stopped\n"
+    assert computation.run("restore").stdout == "it did not run before the event, and stays so\n"
 
 
-def test_a_process_that_did_not_write_the_pid_file_is_not_asked_to_save(
+def test_a_process_that_did_not_write_the_pid_file_gets_no_signal(
     computation: Computation, stranger: "subprocess.Popen[bytes]"
 ) -> None:
     computation.write_pid(stranger.pid, ago=3600)
@@ -198,7 +198,7 @@ def test_a_process_that_wrote_the_pid_file_is_found(
     assert computation.run("running").stdout == f"{stranger.pid}\n"
 
 
-def test_a_process_that_has_the_number_of_the_computation_does_not_keep_it_from_being_started(
+def test_a_process_with_the_pid_of_the_computation_does_not_prevent_its_start(
     computation: Computation, stranger: "subprocess.Popen[bytes]"
 ) -> None:
     (computation.folder / "saved.ran").touch()
@@ -207,5 +207,5 @@ def test_a_process_that_has_the_number_of_the_computation_does_not_keep_it_from_
 
 
 @pytest.mark.parametrize("name", ["log", "leader"])
-def test_it_is_rehearsed_as_its_readme_says(name: str, tmp_path: Path) -> None:
+def test_its_rehearsal_matches_its_readme(name: str, tmp_path: Path) -> None:
     rehearsed(name, tmp_path)

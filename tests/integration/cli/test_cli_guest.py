@@ -17,7 +17,7 @@ from forewarn.cli.main import app
 from forewarn.core.basic_types import EventStatus, EventType
 from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.connected_processes import connected_processes, connections_to
-from forewarn.sdk.guest_errors import Unavailable
+from forewarn.sdk.guest_errors import EndpointUnavailable
 from tests.helpers.programs.process import FOREWARN, PATIENCE, Output, ending, started
 from tests.helpers.service.scripted import answer as written
 from tests.helpers.service.scripted import scripted
@@ -242,7 +242,7 @@ def drawing_of(face: Face, *, trouble: str | None = None) -> str:
     with GuestClient(url_of(face)) as client:
         drawing = guest_view._Drawing(client)
         drawing.document = client.events()
-        drawing.note(None if trouble is None else Unavailable(trouble))
+        drawing.note(None if trouble is None else EndpointUnavailable(trouble))
         screen = Console(width=200)
         with screen.capture() as captured:
             screen.print(drawing.drawn())

@@ -1,7 +1,7 @@
-"""Two hypervisor hosts on this computer, joined by a bridge with the namespace in which the service runs.
+"""Two hypervisor hosts on this computer, connected by a bridge to the namespace of the service.
 
-Each host has a network, mount, host-name and process namespace of its own, a libvirtd in it, and guests that
-boot a real kernel. `python -m tests.machines.bed up` makes one by hand; a test takes `bed.built()`.
+Each host has its own network, mount, host-name and process namespaces, a libvirtd, and guests that boot a
+real kernel. `python -m tests.machines.bed up` creates a bed by hand; tests use `bed.built()`.
 """
 
 from tests.machines.bed.bed import Bed, built

@@ -1,4 +1,4 @@
-"""Beds by hand: up, down, show, list, shell, run, guest; `--help` tells what each takes."""
+"""Manage beds by hand: up, down, show, list, shell, run, guest; see `--help`."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ from tests.machines.bed.bed import Bed
 
 
 def main() -> None:
-    """Do what the command line asks for."""
+    """Run a command of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.machines.bed")
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, about in (("up", "build a bed"), ("down", "remove it"), ("show", "tell what is in it")):

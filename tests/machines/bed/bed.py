@@ -1,4 +1,4 @@
-"""A bed: the server's namespace, two hypervisor hosts, and the cables between them."""
+"""A bed: the server's namespace, two hypervisor hosts, and the links between them."""
 
 import ctypes
 import itertools
@@ -23,9 +23,9 @@ from tests.machines.bed.keepers import Process
 METADATA = "169.254.169.254"
 SERVER = "10.77.0.1"
 HOSTS = {"kvm01": "10.77.0.2", "kvm02": "10.77.0.3", "kvm03": "10.77.0.4"}
-# Enough for all but what a third one is needed for.
+# Enough for most tests.
 TWO = tuple(HOSTS)[:2]
-# Beds of all who are at work on this computer, each in a folder of its name.
+# One folder for each bed on this computer.
 BEDS = Path(tempfile.gettempdir()) / "forewarn-beds"
 
 _FIRST_NBD_PORT = 10809
@@ -34,10 +34,10 @@ _CLONE_NEWNET = 0x40000000
 
 
 class Bed:
-    """Hosts, guests and the server's namespace; made by `built` or `python -m tests.machines.bed up`."""
+    """Hosts, guests and the server's namespace; created by `built` or `python -m tests.machines.bed up`."""
 
     def __init__(self, *, name: str, server: Process, hypervisors: Mapping[str, Hypervisor]) -> None:
-        """Take over what stands already."""
+        """Use an existing bed."""
         self.name = name
         self.folder = BEDS / name
         self.server = server
@@ -46,7 +46,7 @@ class Bed:
 
     @property
     def inside(self) -> list[str]:
-        """What a command must begin with to run in the server's network, as the same process."""
+        """The prefix of a command that runs in the server's network."""
         return keepers.inside(self.server, everything=False)
 
     def run(self, *line: str, within: float = PATIENCE) -> str:
@@ -55,7 +55,7 @@ class Bed:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Let this thread, and those it starts meanwhile, be in the server's network."""
+        """Run this thread, and threads that it starts, in the server's network."""
         with (
             _network("/proc/thread-self/ns/net") as own,
             _network(f"/proc/{self.server.number}/ns/net") as there,
@@ -77,7 +77,7 @@ class Bed:
         metadata: str = "",
         start: bool = True,
     ) -> Guest:
-        """Define a machine on a host, and start it; `number` (10 to 250) becomes its address and MAC."""
+        """Define and start a machine on a host; `number` (10 to 250) determines its address and MAC."""
         booted = image.made()
         made = Guest(
             name=name,
@@ -98,13 +98,13 @@ class Bed:
         return made
 
     def shared_disk(self, name: str, *, size: str = "16M") -> Disk:
-        """Make a file that both hosts see under one path; libvirt cannot know that it is the same one."""
+        """Create a file that both hosts share; libvirt cannot know that it is shared."""
         path = self.folder / "disks" / f"{name}.qcow2"
         keepers.run(["qemu-img", "create", "-q", "-f", "qcow2", str(path), size])
         return domains.file_disk(path)
 
     def network_disk(self, name: str, *, size: str = "16M") -> Disk:
-        """Make a disk that the server's namespace serves to both hosts, so that a guest takes it along."""
+        """Create a network disk, which the server's namespace serves to both hosts."""
         path = self.folder / "disks" / f"{name}.raw"
         keepers.run(["qemu-img", "create", "-q", "-f", "raw", str(path), size])
         port = _FIRST_NBD_PORT + next(self._ports)
@@ -113,19 +113,19 @@ class Bed:
         return domains.network_disk(path, address=SERVER, port=port)
 
     def own_disk(self, name: str, *, on: str, size: str = "16M", written: str = "0") -> Disk:
-        """Make a disk that only one host sees; on the other there is nothing under its path."""
+        """Create a disk on one host only."""
         path = str(IMAGES / f"{name}.qcow2")
         self.hosts[on].run("qemu-img", "create", "-q", "-f", "qcow2", path, size)
         self.hosts[on].run("qemu-io", "-c", f"write -q -P 119 1M {written}", path)
         return domains.file_disk(Path(path))
 
     def where(self, machine: str) -> dict[str, str]:
-        """Return the hosts that know a machine, with its state there."""
+        """Return the hosts that have a machine, with its states."""
         states = {name: host.state(machine) for name, host in self.hosts.items()}
         return {name: state for name, state in states.items() if state is not None}
 
     def remove_guests(self) -> None:
-        """Take every machine and pool from every host, so that the next test begins with none."""
+        """Remove every machine and pool from every host."""
         for host in self.hosts.values():
             host.mend()
             for machine in host.virsh("list", "--all", "--name").split():
@@ -140,7 +140,7 @@ class Bed:
                 file.unlink()
 
     def remove(self) -> None:
-        """End all that runs in the bed, and remove its folder."""
+        """Stop all processes of the bed, and remove its folder."""
         for keeper in (*(host.keeper for host in self.hosts.values()), self.server):
             keeper.kill()
         _remove_folder(self.folder)
@@ -148,7 +148,7 @@ class Bed:
 
 @contextmanager
 def built(name: str | None = None, *, with_hosts: Sequence[str] = TWO) -> Iterator[Bed]:
-    """Build a bed for a test; whatever happens, nothing of it stays, not even when this process is killed."""
+    """Build a bed for a test and remove it in any case, also when this process is killed."""
     bed = build(name or f"test-{os.getpid()}-{next(_built)}", with_hosts=with_hosts, bound=True)
     try:
         yield bed
@@ -157,7 +157,7 @@ def built(name: str | None = None, *, with_hosts: Sequence[str] = TWO) -> Iterat
 
 
 def build(name: str, *, bound: bool, with_hosts: Sequence[str] = TWO) -> Bed:
-    """Build a bed; a bound one ends with this process, others stay until `down`."""
+    """Build a bed; a bound one ends with this process, others exist until `down`."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,40}", name):
         raise AssertionError(f"bed {name!r}: expected lower-case letters, digits and hyphens")
     if missing := keepers.missing_programs():
@@ -194,7 +194,7 @@ def _build(folder: Path, kept: dict[str, Process], *, with_hosts: Sequence[str],
 
 
 def standing(name: str) -> Bed:
-    """Return a bed that another process has built."""
+    """Return a bed of another process."""
     noted = _noted(BEDS / name)
     if noted is None or not all(process.alive for process in noted.values()):
         raise AssertionError(f"bed {name} does not stand: python -m tests.machines.bed up {name}")
@@ -207,7 +207,7 @@ def standing(name: str) -> Bed:
 
 
 def remove_stale() -> None:
-    """Remove what is left of beds whose builder was killed."""
+    """Remove the remains of beds whose builders were killed."""
     for folder in BEDS.iterdir() if BEDS.exists() else ():
         noted = _noted(folder)
         if noted is not None and not any(process.alive for process in noted.values()):
@@ -215,14 +215,14 @@ def remove_stale() -> None:
 
 
 def remove_by_name(name: str) -> None:
-    """End what is left of a bed, whole or not, by the numbers that were written down."""
+    """Stop the remains of a bed by the recorded process ids."""
     for process in (_noted(BEDS / name) or {}).values():
         process.kill()
     _remove_folder(BEDS / name)
 
 
 def names() -> list[str]:
-    """Return the names of all beds that there are."""
+    """Return the names of all beds."""
     return (
         sorted(folder.name for folder in BEDS.iterdir() if not folder.name.startswith("."))
         if BEDS.exists()
@@ -231,7 +231,7 @@ def names() -> list[str]:
 
 
 def _claim(folder: Path) -> None:
-    """Make a bed's folder with its builder's number in it at once: it is not taken for a stale one."""
+    """Create a bed's folder with its builder's pid, so that it does not count as stale."""
     BEDS.mkdir(exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".", dir=BEDS))
     fresh.joinpath("keepers.json").write_text(json.dumps({"builder": asdict(keepers.this_process())}))
@@ -254,7 +254,7 @@ def _noted(folder: Path) -> dict[str, Process] | None:
 
 
 def _remove_folder(folder: Path) -> None:
-    # A process that was just killed may still be writing there.
+    # A process that was just killed may still write there.
     until(lambda: shutil.rmtree(folder, ignore_errors=True) or not folder.exists(), what=f"an empty {folder}")
 
 

@@ -1,11 +1,11 @@
-"""What a guest writes to its serial console: a file that goes on through reboots and moves."""
+"""The serial console of a guest: a file that continues over reboots and moves."""
 
 import re
 from pathlib import Path
 
 from tests.helpers.programs.process import until
 
-# Under emulation, beside others who need the processors too, a boot takes far longer than some seconds.
+# Under emulation on a busy computer, a boot takes far longer than some seconds.
 BOOT_PATIENCE = 180.0
 
 
@@ -24,15 +24,15 @@ class Console:
 
     @property
     def lines(self) -> list[str]:
-        """Return the whole lines so far; the last one may still be written to."""
+        """Return the complete lines so far."""
         return self.text.split("\n")[:-1]
 
     def matching(self, pattern: str) -> list[str]:
-        """Return the lines in which a regular expression is found."""
+        """Return the lines that match a regular expression."""
         return [line for line in self.lines if re.search(pattern, line)]
 
     def wait_for(self, pattern: str, *, times: int = 1, within: float = BOOT_PATIENCE) -> str:
-        """Wait until that many lines match, and return the last of these."""
+        """Wait until a number of lines match; return the last of them."""
 
         def found() -> list[str]:
             return self.matching(pattern)[times - 1 :]
@@ -43,11 +43,11 @@ class Console:
             raise AssertionError(f"{late}; console {self.path}:\n{self.text[-3000:]}") from None
 
     def wait_for_boot(self, number: int = 1, *, within: float = BOOT_PATIENCE) -> str:
-        """Wait until the machine has come up for the nth time, and return that boot's id."""
-        # Not at the beginning of a line alone: the kernel may have begun it.
+        """Wait until the machine has booted n times; return the boot's id."""
+        # The kernel may have written the beginning of the line.
         return self.wait_for(r"guest is up: .*boot=", times=number, within=within).rsplit("boot=", 1)[1]
 
     @property
     def boots(self) -> int:
-        """How often the machine has come up."""
+        """How often the machine has booted."""
         return len(self.matching(r"guest is up: "))

@@ -1,4 +1,4 @@
-"""Guests as libvirt knows them: emulated machines of 128 MiB that boot the bed's kernel."""
+"""Guests as libvirt domains: emulated machines of 128 MiB that boot the bed's kernel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,17 +8,16 @@ from xml.sax.saxutils import escape, quoteattr
 from tests.machines.bed.console import Console
 from tests.machines.bed.hosts import BRIDGE
 
-# Debian's kernel says much; the rest is what emulation makes slow.
+# Debian's kernel logs a lot; the other options avoid slow emulation.
 _KERNEL_LINE = (
     "console=ttyS0 quiet loglevel=3 panic=1 reboot=t,f nokaslr mitigations=off no_timer_check "
     "cryptomgr.notests random.trust_cpu=on audit=0 tsc=unstable"
 )
-# So many KiB of its memory a guest does without. When qemu before 9.0 emulates a machine that migrates,
-# it loses some of what the machine writes meanwhile: it looks for what was written 64 pages at a time,
-# and forgets to note the next writes there ("physmem: Fix migration dirty bitmap coherency with TCG
-# memory access"). On its target such a machine runs with old pages, and soon hangs. Memory that is no
-# multiple of 64 pages is looked at page by page, and that is right; by itself libvirt gives machines
-# whole MiB alone.
+# The guest's memory is this many KiB less than whole MiB. qemu before 9.0 loses some writes of an emulated
+# machine during a migration: it searches for dirty pages in groups of 64 and forgets later writes to a group
+# ("physmem: Fix migration dirty bitmap coherency with TCG memory access"). On its target, such a machine runs
+# with old pages and soon hangs. qemu checks memory that is no multiple of 64 pages page by page, which is
+# correct. By default, libvirt gives machines whole MiB.
 _ODD = 64
 
 
@@ -27,7 +26,7 @@ class Disk:
     """A disk of a guest, in a file or on the network."""
 
     kind: str
-    """What libvirt calls it: `file` or `network`."""
+    """libvirt's type: `file` or `network`."""
     source: str
     """The source element of its definition."""
     path: Path
@@ -37,7 +36,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Guest:
-    """A machine of a bed, whichever host it is on."""
+    """A machine of a bed, on any host."""
 
     name: str
     vm_id: str
@@ -47,7 +46,7 @@ class Guest:
     kernel: Path
     initramfs: Path
     flags: Sequence[str] = ()
-    """What it does, as its `init` reads it: `acpi=ignore`, `agent=no`, `approve=yes`, `dirty=32`, …"""
+    """Options that its `init` reads: `acpi=ignore`, `agent=no`, `approve=yes`, `dirty=32`, …"""
     disks: Sequence[Disk] = ()
     memory: int = 128
     metadata: str = ""
@@ -62,7 +61,7 @@ class Guest:
 
     @property
     def xml(self) -> str:
-        """Return the definition of its domain."""
+        """Return the XML of its domain."""
         words = (f"fw.name={self.name}", f"fw.address={self.address}", *(f"fw.{flag}" for flag in self.flags))
         disks = "".join(_disk(disk, f"vd{'abcdefgh'[place]}") for place, disk in enumerate(self.disks))
         return _DOMAIN.format(

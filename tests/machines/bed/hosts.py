@@ -1,4 +1,4 @@
-"""A hypervisor host: namespaces of its own, and a libvirtd in them that can be killed, hang and start."""
+"""A hypervisor host: its own namespaces with a libvirtd that tests kill, stop and start."""
 
 import signal
 import uuid
@@ -10,11 +10,11 @@ from tests.helpers.programs.process import PATIENCE
 from tests.machines.bed import keepers
 from tests.machines.bed.keepers import Process
 
-# The bridge of each place; the guests' cables are in it, and the cable to the other places.
+# The bridge of each namespace, with the links of guests and to the other namespaces.
 BRIDGE = "guests"
-# Where a host has the disks that the others do not see.
+# The folder of a host's local disks.
 IMAGES = Path("/var/lib/libvirt/images")
-# What a libvirtd believes to be its own on a computer.
+# Folders that each libvirtd needs for itself.
 _PRIVATE = ("/run", "/etc/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt")
 _LIBVIRTD = """\
 listen_tls = 0
@@ -45,7 +45,7 @@ class Hypervisor:
     """One host of a bed."""
 
     def __init__(self, *, name: str, address: str, folder: Path, keeper: Process) -> None:
-        """Take over a host whose namespaces stand."""
+        """Use the existing namespaces of a host."""
         self.name = name
         self.address = address
         self.folder = folder
@@ -53,49 +53,49 @@ class Hypervisor:
 
     @property
     def uri(self) -> str:
-        """How the service, and the other host, reach it: only within the bed's networks."""
+        """The URI for the service and the other host, within the bed's networks."""
         return f"qemu+tcp://{self.address}/system"
 
     @property
     def socket_uri(self) -> str:
-        """How this computer reaches it from outside of the bed."""
+        """The URI from outside the bed."""
         return f"qemu:///system?socket={self.folder / 'run/libvirt/libvirt-sock'}"
 
     @property
     def images(self) -> Path:
-        """The folder of disks that the other host does not see, as seen from outside."""
+        """The folder of local disks, as seen from outside."""
         return self.folder / "var/lib/libvirt/images"
 
     @property
     def log(self) -> str:
-        """What its libvirtd has said."""
+        """The log of its libvirtd."""
         return (self.folder / "var/log/libvirt/libvirtd.log").read_text(errors="replace")
 
     def run(self, *line: str, within: float = PATIENCE, check: bool = True) -> str:
-        """Run a command on the host, and return what it printed."""
+        """Run a command on the host; return its output."""
         return keepers.run([*keepers.inside(self.keeper, everything=True), *line], within=within, check=check)
 
     def virsh(self, *words: str, check: bool = True) -> str:
-        """Ask its libvirtd something."""
+        """Run virsh on its libvirtd."""
         return self.run("virsh", "--quiet", *words, check=check).strip()
 
     def start(self) -> None:
-        """Start its libvirtd; returns when it can be asked."""
+        """Start its libvirtd; return when it answers."""
         self.run("libvirtd", "--daemon", "--listen", "--pid-file", "/run/libvirtd.pid")
 
     def kill(self) -> None:
-        """End its libvirtd with SIGKILL; guests run on."""
+        """Kill its libvirtd; guests run on."""
         self.signal(signal.SIGKILL)
         self.run("sh", "-c", f"while kill -0 {self._number} 2> /dev/null; do sleep 0.05; done")
         (self.folder / "run/libvirtd.pid").unlink(missing_ok=True)
 
     def signal(self, which: signal.Signals) -> None:
-        """Send its libvirtd a signal: SIGSTOP lets it hang, SIGCONT go on."""
+        """Send its libvirtd a signal, such as SIGSTOP or SIGCONT."""
         self.run("kill", f"-{which.value}", self._number)
 
     @contextmanager
     def cut(self) -> Iterator[None]:
-        """Drop every packet to and from the host itself; those of its guests pass over its bridge."""
+        """Drop every packet to and from the host itself; packets of guests pass over its bridge."""
         self.run("nft", _CUT)
         try:
             yield
@@ -104,7 +104,7 @@ class Hypervisor:
 
     @contextmanager
     def pool(self, *, size: str | None = None) -> Iterator[None]:
-        """Let its libvirtd have a pool of its own disks, on as small a file system as is wanted."""
+        """Define a pool of local disks on a file system of a given size."""
         if size is not None:
             self.run("mount", "-t", "tmpfs", "-o", f"size={size}", "images", str(IMAGES))
         self.virsh("pool-create-as", "images", "dir", "--target", str(IMAGES))
@@ -116,13 +116,13 @@ class Hypervisor:
                 self.run("umount", "--lazy", str(IMAGES))
 
     def mend(self) -> None:
-        """Let its libvirtd run again, whatever a test has done to it."""
+        """Repair its libvirtd after a test."""
         if self.run("sh", "-c", "kill -CONT $(cat /run/libvirtd.pid) 2> /dev/null || echo gone").strip():
             (self.folder / "run/libvirtd.pid").unlink(missing_ok=True)
             self.start()
 
     def state(self, machine: str) -> str | None:
-        """Return what its libvirtd says of a machine; None if it knows none of that name."""
+        """Return the state of a machine; None if its libvirtd does not have it."""
         return self.virsh("domstate", machine, check=False) or None
 
     @property
@@ -131,7 +131,7 @@ class Hypervisor:
 
 
 def build(*, name: str, known: Mapping[str, str], folder: Path, bound: bool) -> Hypervisor:
-    """Make a host's namespaces and settings; its libvirtd is started by `start`."""
+    """Create a host's namespaces and settings; `start` starts its libvirtd."""
     for path in _PRIVATE:
         _inner(folder, path).mkdir(parents=True)
         Path(path).mkdir(parents=True, exist_ok=True)
@@ -142,10 +142,10 @@ def build(*, name: str, known: Mapping[str, str], folder: Path, bound: bool) -> 
         _LIBVIRTD.format(uuid=uuid.uuid5(uuid.NAMESPACE_URL, str(folder)))
     )
     conf.joinpath("qemu.conf").write_text(_QEMU)
-    # libvirtd looks for this user before it reads that it shall use another; not every package makes one.
+    # libvirtd requires this user although it is configured to use another; not every package creates it.
     for path, line in (("/etc/passwd", "106::/var/lib/libvirt:/bin/false"), ("/etc/group", "")):
         _inner(folder, path).write_text(f"{Path(path).read_text()}libvirt-qemu:x:64055:{line}\n")
-    # A host tells the other where to migrate to by its name.
+    # Hosts migrate to each other by name.
     _inner(folder, "/etc/hosts").write_text("".join(f"{there} {who}\n" for who, there in known.items()))
     files = ("/etc/passwd", "/etc/group", "/etc/hosts")
     mounts = [f"mount --bind {_inner(folder, path)} {path}" for path in (*_PRIVATE, *files)]

@@ -1,6 +1,6 @@
-"""What guests boot: Debian's cloud kernel as it is, and a small file system in memory that is made here.
+"""The image that guests boot: Debian's cloud kernel and a small initial file system.
 
-Nothing is installed for it: Debian's packages are unpacked beside the virtual environment's programs.
+Nothing is installed: Debian's packages are unpacked beside the programs of the virtual environment.
 """
 
 import re
@@ -11,24 +11,24 @@ from pathlib import Path
 
 from tests.machines.bed import keepers
 
-# Where `make` unpacks the packages of unpacked.txt, and where the image is kept.
+# `make` unpacks the packages of unpacked.txt here, and the image is stored here.
 _VENV = Path(sys.executable).parents[1]
 _SCRIPTS = Path(__file__).parent / "guest"
-# With these a guest has its devices; what they need is found in them, for that differs between kernels.
+# The drivers of a guest's devices; their dependencies differ between kernels.
 _MODULES = ("virtio_pci", "virtio_net", "virtio_blk", "virtio_console", "evdev", "button")
 _NEEDS = re.compile(rb"depends=([\w,-]*)\0")
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What a domain's definition names."""
+    """The kernel and the initial file system of a domain."""
 
     kernel: Path
     initramfs: Path
 
 
 def made() -> Image:
-    """Return the image, made anew if one of its parts has changed."""
+    """Return the image; create it again if one of its parts has changed."""
     packages = _packages()
     kernel = next((packages["linux"] / "boot").glob("vmlinuz-*"))
     folder = _VENV / "guest-image"
@@ -79,14 +79,14 @@ def _write(initramfs: Path, packages: dict[str, Path]) -> None:
     for name, content in modules.items():
         archive.file(f"modules/{name}.ko", content)
     archive.file("modules/order", "\n".join(modules).encode())
-    # Renamed into place: another test run may be making the same.
+    # Renamed into place, because another test run may create the same image.
     fresh = initramfs.with_name(f"initramfs-{keepers.this_process().number}")
     fresh.write_bytes(archive.bytes())
     fresh.rename(initramfs)
 
 
 def _modules(folder: Path) -> dict[str, bytes]:
-    """Return the modules of a kernel that guests load, each behind those that it needs."""
+    """Return the kernel modules for guests, sorted by dependency."""
     files = {path.stem.replace("-", "_"): path for path in folder.rglob("*.ko")}
     ordered: dict[str, bytes] = {}
 
@@ -99,13 +99,13 @@ def _modules(folder: Path) -> dict[str, bytes]:
         ordered[name] = content
 
     for name in _MODULES:
-        if name in files:  # else it is part of the kernel itself
+        if name in files:  # otherwise it is built into the kernel
             add(name)
     return ordered
 
 
 class Archive:
-    """A cpio archive of the kind that the kernel unpacks (newc)."""
+    """A cpio archive in the kernel's format (newc)."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -124,7 +124,7 @@ class Archive:
         self._add(name, stat.S_IFCHR | 0o600, device=(major, minor))
 
     def bytes(self) -> bytes:
-        """Return the whole archive."""
+        """Return the archive."""
         self._add("TRAILER!!!", 0)
         return b"".join(self._parts)
 

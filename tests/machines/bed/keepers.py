@@ -1,7 +1,7 @@
-"""Keepers: a process for each place that does nothing but hold its namespaces open.
+"""Keepers: processes that hold namespaces open.
 
-The keeper is the first process of its process namespace: when it is killed, the kernel kills everything that
-runs there, and network and mounts are gone with the last of them. So nothing has to be looked for by name.
+A keeper is the first process of its process namespace. When it is killed, the kernel kills all processes
+there, and the network and the mounts disappear with them. So nothing has to be found by name.
 """
 
 import os
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tests.helpers.programs.process import PATIENCE, until
 
-# The kernel reaps the children of who ignores their end: a dead qemu must not look as if it were still there.
-# The number is read before /proc is mounted anew: it is the one that the outside knows.
+# With SIGCHLD ignored, the kernel reaps children, so that a dead qemu is no zombie.
+# Read the pid before /proc is mounted again, so that it is valid outside.
 _KEEP = """
 set -e
 read -r number rest < /proc/self/stat
@@ -30,7 +30,7 @@ exec env --ignore-signal=CHLD sleep infinity > /dev/null 2>&1 < /dev/null
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process known beyond doubt: numbers are given anew, but not with the same start."""
+    """A process with its start time, because pids are reused."""
 
     number: int
     start: int
@@ -46,7 +46,7 @@ class Process:
 
 
 def start_of(number: int) -> int | None:
-    """Return when a process started, in ticks since the computer did; None if it has ended."""
+    """Return the start time of a process in ticks since boot; None if it has ended."""
     try:
         fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -59,7 +59,7 @@ def this_process() -> Process:
 
 
 def keep(then: str = "", *, bound: bool) -> Process:
-    """Make namespaces, run a script in them, and return their keeper; a bound one ends with this process."""
+    """Create namespaces, run a script in them, and return the keeper; a bound one ends with this process."""
     line = ["unshare", "--net", "--mount", "--uts", "--pid", "--fork", "--kill-child"]
     if bound:
         line = ["setpriv", "--pdeathsig", "KILL", *line]
@@ -77,23 +77,23 @@ def keep(then: str = "", *, bound: bool) -> Process:
         if not said:
             raise AssertionError(f"no namespaces: {parent.stderr.read()}")
         _parents.append(parent)
-        parent.returncode = 0  # It goes on: leaving this block must not wait for it.
+        parent.returncode = 0  # It goes on after this block.
     number = int(said)
     return Process(number, start_of(number) or 0)
 
 
-# Kept, so that nothing warns that they still run.
+# Referenced, so that Python does not warn that they still run.
 _parents: list[subprocess.Popen[str]] = []
 
 
 def inside(keeper: Process, *, everything: bool) -> list[str]:
-    """Return what a command must begin with to run there: wholly, or in its network alone."""
+    """Return the prefix of a command that runs there, or only in its network."""
     spaces = ["--net", "--mount", "--uts", "--pid"] if everything else ["--net"]
     return ["nsenter", "--target", str(keeper.number), *spaces, "--"]
 
 
 def run(line: Sequence[str], *, within: float = PATIENCE, check: bool = True) -> str:
-    """Run a command, and return what it printed; fail with what it said on stderr."""
+    """Run a command; return its output, or fail with its stderr."""
     done = subprocess.run(list(line), capture_output=True, text=True, timeout=within, check=False)
     if check and done.returncode:
         raise AssertionError(f"{' '.join(line)}\n{done.stdout}{done.stderr}")
@@ -101,6 +101,6 @@ def run(line: Sequence[str], *, within: float = PATIENCE, check: bool = True) ->
 
 
 def missing_programs() -> list[str]:
-    """Return the programs that a bed needs and this computer lacks."""
+    """Return the missing programs of this computer."""
     needed = ("libvirtd", "virsh", "qemu-system-x86_64", "qemu-img", "ip", "unshare", "nsenter", "setpriv")
     return [name for name in needed if shutil.which(name) is None]

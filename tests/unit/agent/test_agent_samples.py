@@ -1,4 +1,4 @@
-"""Documents of the form of real responses, of all seven versions: the agent takes up what they announce."""
+"""Documents in the form of real responses of all seven versions: the agent handles their events."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ SAMPLES = sorted((ROOT / "tests/unit/samples").glob("*.json"))
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_every_event_of_a_sample_is_prepared_for_and_come_back_from(path: Path, tmp_path: Path) -> None:
+def test_handlers_prepare_and_recover_for_every_event_of_a_sample(path: Path, tmp_path: Path) -> None:
     document = parse_document(path.read_bytes(), version=path.name[:10])
 
     async def main() -> None:
@@ -38,6 +38,6 @@ def test_every_event_of_a_sample_is_prepared_for_and_come_back_from(path: Path, 
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_an_event_is_written_down_without_loss(path: Path) -> None:
+def test_an_event_survives_the_journal(path: Path) -> None:
     for event in parse_document(path.read_bytes(), version=path.name[:10]).events:
         assert from_wire(json.loads(json.dumps(as_wire(event)))) == event

@@ -1,4 +1,4 @@
-"""Whether something is to be done about an event: by a handler's filter, and by the approval policy."""
+"""The filters of handlers and the approval policy."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -47,16 +47,16 @@ def test_an_event_of_this_machine_alone_is_approved() -> None:
     assert decide(event("WEB-0")) == Now()
 
 
-def test_what_only_recommends_something_is_not_approved() -> None:
+def test_a_recommendation_is_not_approved() -> None:
     hint = replace(event(), type=EventType.SPOT_REBALANCE_RECOMMENDATION)
     assert decide(hint) == Skip("a SpotRebalanceRecommendation is only a recommendation")
 
 
-def test_never_is_never() -> None:
+def test_never_approves_nothing() -> None:
     assert isinstance(decide(event(), approve=ApprovePolicy.NEVER), Skip)
 
 
-def test_user_events_are_those_that_a_user_has_raised() -> None:
+def test_user_events_have_the_source_user() -> None:
     assert decide(event(source=Source.USER), approve=ApprovePolicy.USER_EVENTS) == Now()
     assert decide(event(), approve=ApprovePolicy.USER_EVENTS) == Skip("its source is Platform, not User")
     assert decide(event(source=""), approve=ApprovePolicy.USER_EVENTS) == Skip(
@@ -68,11 +68,11 @@ def test_a_started_event_needs_no_approval() -> None:
     assert decide(event(started=True)) == Skip("it is Started")
 
 
-def test_self_does_not_speak_for_others() -> None:
+def test_self_approves_only_for_this_machine_alone() -> None:
     assert decide(event("web-0", "web-3")) == Skip("it names 2 machines, and the approver is self")
 
 
-def test_any_speaks_at_once() -> None:
+def test_any_approves_at_once() -> None:
     assert decide(event("web-0", "web-3"), approver=Approver.ANY, machine="web-3") == Now()
 
 
@@ -88,14 +88,14 @@ def test_any_speaks_at_once() -> None:
         ("d", 90.0, Skip("it does not name this machine")),
     ],
 )
-def test_the_first_speaks_and_each_next_after_thirty_seconds(
+def test_the_first_machine_approves_and_each_next_after_thirty_seconds(
     machine: str, ready_for: float, decision: Verdict
 ) -> None:
     said = decide(event("a", "b", "c"), approver=Approver.FIRST, machine=machine, ready_for=ready_for)
     assert said == decision
 
 
-# A handler's filter
+# Filters
 
 
 def freeze(duration: float | None = None, source: Source | str = Source.PLATFORM) -> Event:
@@ -124,7 +124,7 @@ def freeze(duration: float | None = None, source: Source | str = Source.PLATFORM
         ),
         (EventFilter(min_duration=10), freeze(9), 10.0, Skip("the event interrupts for 9 s, less than 10 s")),
         (EventFilter(min_duration=10), freeze(10), 10.0, Now()),
-        (EventFilter(min_duration=10), freeze(None), 10.0, Now()),  # unknown may be long
+        (EventFilter(min_duration=10), freeze(None), 10.0, Now()),  # an unknown duration may be long
         (
             EventFilter(max_duration=10),
             freeze(None),
@@ -139,20 +139,20 @@ def freeze(duration: float | None = None, source: Source | str = Source.PLATFORM
         (EventFilter(max_seconds_left=60), freeze(), None, Now()),
     ],
 )
-def test_a_filter_says_whether_and_when(
+def test_a_filter_decides_whether_and_when(
     when: EventFilter, of: Event, left: float | None, verdict: Verdict
 ) -> None:
     assert when.verdict(of, left) == verdict
 
 
-def test_what_only_recommends_something_is_for_handlers_that_name_it() -> None:
+def test_recommendations_are_for_handlers_that_list_them() -> None:
     hint = replace(freeze(), type=EventType.SPOT_REBALANCE_RECOMMENDATION)
     assert isinstance(EventFilter().verdict(hint, 10.0), Skip)
     assert isinstance(EventFilter(types=(EventType.PREEMPT,)).verdict(hint, 10.0), Skip)
     assert EventFilter(types=(EventType.SPOT_REBALANCE_RECOMMENDATION,)).verdict(hint, 10.0) == Now()
 
 
-def test_a_filter_can_be_told_in_words() -> None:
+def test_a_filter_is_described() -> None:
     when = EventFilter(
         sources=(Source.USER,), min_duration=10, max_duration=60, min_seconds_left=5, max_seconds_left=600
     )

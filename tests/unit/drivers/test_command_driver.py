@@ -1,4 +1,4 @@
-"""A program as a driver: what it is given, and what its answers and its ends mean."""
+"""A command as a driver: its input, its answers and its exit codes."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ Command = Callable[..., CommandDriver]
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
-    """Make a driver whose program is a script; `$1` is the call, `$d` a folder of its own."""
+    """Create a driver with a script; `$1` is the call, `$d` a folder."""
 
     def made(text: str, **more: Any) -> CommandDriver:
         words = ("/bin/sh", "-c", f'd="{tmp_path}"; {text}', "command")
@@ -73,7 +73,7 @@ def made_with(**options: Any) -> CommandDriver:
         ({"state": "unknown", "look_in": 60}, Unknown("the program cannot tell", NOW + timedelta(minutes=1))),
     ],
 )
-def test_begin_and_check_are_answered_in_the_words_of_drivers(
+def test_begin_and_check_return_the_answer_of_the_command(
     command: Command, answer: Mapping[str, Any], means: Any
 ) -> None:
     driver = command(said(**answer))
@@ -81,7 +81,7 @@ def test_begin_and_check_are_answered_in_the_words_of_drivers(
     assert driver.check(TASK) == means
 
 
-def test_only_check_can_find_that_nothing_was_begun(command: Command) -> None:
+def test_only_check_may_answer_not_begun(command: Command) -> None:
     driver = command(said(state="not-begun"))
     assert driver.check(TASK) == NotBegun()
     assert driver.begin(TASK) == Unknown(
@@ -105,12 +105,12 @@ def test_only_check_can_find_that_nothing_was_begun(command: Command) -> None:
         ("exit 75", Unknown("the command cannot tell (cancel)")),
     ],
 )
-def test_cancel_is_believed_only_where_it_is_said(command: Command, script: str, means: Any) -> None:
+def test_cancelled_must_be_answered_explicitly(command: Command, script: str, means: Any) -> None:
     assert command(script).cancel(TASK) == means
 
 
 @pytest.mark.parametrize("word", ["cancelled", "too-late"])
-def test_what_answers_cancel_says_nothing_else(command: Command, word: str) -> None:
+def test_cancelled_answers_cancel_only(command: Command, word: str) -> None:
     driver = command(said(state=word))
     assert isinstance(driver.begin(TASK), Unknown)
     assert isinstance(driver.check(TASK), Unknown)
@@ -119,29 +119,29 @@ def test_what_answers_cancel_says_nothing_else(command: Command, word: str) -> N
 @pytest.mark.parametrize(
     "output", ["done", "[1]", "{}", '{"state": "finished"}', '{"state": "done"} {"state": "done"}', '{"a']
 )
-def test_what_is_no_answer_is_unknown(command: Command, output: str) -> None:
+def test_an_invalid_answer_is_unknown(command: Command, output: str) -> None:
     driver = command(f"printf %s '{output}'")
     assert driver.begin(TASK) == Unknown(
         f'the command answered begin with no JSON object that has a "state": {output}'
     )
 
 
-def test_a_command_that_says_nothing_is_unknown(command: Command) -> None:
+def test_a_command_without_output_is_unknown(command: Command) -> None:
     assert command("exit 0").check(TASK) == Unknown(
         'the command answered check with no JSON object that has a "state"'
     )
 
 
-# Ends
+# Exit codes
 
 
-def test_exit_75_is_unknown_whatever_is_said(command: Command) -> None:
+def test_exit_code_75_is_unknown_whatever_the_answer(command: Command) -> None:
     assert command("echo no answer yet >&2; exit 75").check(TASK) == Unknown("no answer yet")
     busy = command(f"{said(state='done', why='it is busy', look_in=5)}; exit 75")
     assert busy.check(TASK) == Unknown("it is busy", NOW + timedelta(seconds=5))
 
 
-def test_any_other_exit_has_failed_with_the_last_line_of_stderr(command: Command) -> None:
+def test_any_other_exit_code_is_a_failure_with_the_last_line_of_stderr(command: Command) -> None:
     assert command("echo first >&2; echo; echo no room >&2; exit 3").begin(TASK) == Failed("no room")
     assert command(f"{said(state='done')}; exit 1").begin(TASK) == Failed(
         "the command exited with 1 in begin"
@@ -149,30 +149,30 @@ def test_any_other_exit_has_failed_with_the_last_line_of_stderr(command: Command
     assert command(f"{said(state='failed', why='it says')}; exit 1").check(TASK) == Failed("it says")
 
 
-def test_a_command_that_hangs_is_ended_with_what_it_has_started(command: Command, tmp_path: Path) -> None:
+def test_a_hanging_command_is_stopped_with_its_children(command: Command, tmp_path: Path) -> None:
     driver = command("sleep 600 & echo $! > $d/child; sleep 600", timeout=timedelta(seconds=2))
     assert driver.begin(TASK) == Unknown("the command did not finish begin within 2 s and was stopped")
     await_end(int((tmp_path / "child").read_text()))
 
 
-def test_what_a_command_leaves_behind_in_its_group_is_ended_with_it(command: Command, tmp_path: Path) -> None:
+def test_processes_left_in_the_commands_group_are_stopped(command: Command, tmp_path: Path) -> None:
     driver = command(f"sleep 600 >/dev/null & echo $! > $d/child; {said(state='done')}")
     assert driver.begin(TASK) == Done()
     await_end(int((tmp_path / "child").read_text()))
 
 
-def test_a_command_that_says_too_much_says_nothing(command: Command) -> None:
+def test_too_much_output_is_unknown(command: Command) -> None:
     driver = command(
         """printf '{"state": "done", "why": "'; head -c 200000 /dev/zero | tr '\\0' x; echo '"}'"""
     )
     assert isinstance(driver.begin(TASK), Unknown)
 
 
-def test_a_command_that_a_signal_ends_may_have_done_its_work(command: Command) -> None:
+def test_a_killed_command_is_unknown(command: Command) -> None:
     assert command("kill -9 $$").begin(TASK) == Unknown("the command was killed by signal 9 in begin")
 
 
-def test_a_command_that_is_not_there_now_may_be_there_later() -> None:
+def test_a_missing_command_is_unknown() -> None:
     driver = CommandDriver(CommandOptions(command=("/no/such/program",)))
     gone = Unknown("/no/such/program cannot be run: No such file or directory")
     assert (driver.begin(TASK), driver.check(TASK), driver.cancel(TASK)) == (gone, gone, gone)
@@ -181,7 +181,7 @@ def test_a_command_that_is_not_there_now_may_be_there_later() -> None:
 # Attempts
 
 
-def test_an_older_attempt_is_refused_once_a_later_one_is_known(command: Command, tmp_path: Path) -> None:
+def test_an_outdated_attempt_is_refused_after_a_later_one(command: Command, tmp_path: Path) -> None:
     driver = command(f'echo "$1" >> $d/calls; {said(state="running")}')
     driver.begin(replace(TASK, attempt=2))
     late = "attempt 1 is outdated: attempt 2 of the step has begun"
@@ -192,10 +192,10 @@ def test_an_older_attempt_is_refused_once_a_later_one_is_known(command: Command,
     assert (tmp_path / "calls").read_text().split() == ["begin", "begin"]
 
 
-# What it is given
+# Input
 
 
-def test_a_command_is_given_all_of_its_task(
+def test_a_command_gets_its_whole_task(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_OF_THE_SERVER", "1")
@@ -251,7 +251,7 @@ def test_a_command_is_given_all_of_its_task(
     }
 
 
-def test_a_machine_of_its_own_is_in_no_group_and_a_host_has_no_machine(
+def test_a_standalone_machine_has_no_group_and_a_host_task_no_machine(
     command: Command, tmp_path: Path
 ) -> None:
     driver = command(f'cat > "$d/$1"; {said(state="done")}')
@@ -267,7 +267,7 @@ def test_a_machine_of_its_own_is_in_no_group_and_a_host_has_no_machine(
 # Settings
 
 
-def test_the_settings_say_how_a_command_is_called() -> None:
+def test_the_settings_define_the_calls_of_a_command() -> None:
     text = """
         [drivers.lxc]
         kind = "command"
@@ -278,7 +278,7 @@ def test_the_settings_say_how_a_command_is_called() -> None:
     """
     table = {key: value for key, value in load(text, {}, {}).drivers["lxc"].items() if key != "kind"}
     driver = made_with(**table)
-    assert driver.limits == DriverLimits(timeout=timedelta(seconds=30), at_once=2)  # time to end it in
+    assert driver.limits == DriverLimits(timeout=timedelta(seconds=30), at_once=2)  # time to stop it
     assert (driver.fences, driver.works_on_hosts, driver.verifies_restarts) == (True, False, False)
     assert made_with(**table, **{"verifies-restarts": True}).verifies_restarts
 
@@ -288,12 +288,12 @@ def test_a_command_driver_without_a_command_cannot_be_used() -> None:
         made_with()
 
 
-def test_a_command_may_be_a_name_that_is_found_in_path() -> None:
+def test_a_command_may_be_a_name_in_path() -> None:
     assert made_with(command=["printf", '{"state": "done"}%.0s']).begin(TASK) == Done()
 
 
 @pytest.mark.parametrize("words", [[], [""], ["./lxc"], ["drivers/lxc"]])
-def test_a_command_is_no_path_from_wherever_the_server_was_started(words: list[str]) -> None:
+def test_a_command_is_no_relative_path(words: list[str]) -> None:
     with pytest.raises(Invalid) as refused:
         made_with(command=words, timeout=5)
     assert str(refused.value) == (
@@ -302,6 +302,6 @@ def test_a_command_is_no_path_from_wherever_the_server_was_started(words: list[s
 
 
 @pytest.mark.parametrize("table", ["drivers = 7", "[drivers]\nlxc = 7"])
-def test_what_is_no_table_of_a_driver_is_refused(table: str) -> None:
+def test_an_invalid_table_of_a_driver_is_refused(table: str) -> None:
     with pytest.raises(Invalid, match="drivers: expected a table for each, in the file"):
         load(table, {}, {})

@@ -1,4 +1,4 @@
-"""The hooks of `examples/hooks`: what each asks of a manager that would undo the work on a machine."""
+"""The hooks in `examples/hooks` suspend managers that would undo the work on a machine."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.unit.drivers.test_machine_hooks import TASK
 from tests.unit.slices import machine
 
 HOOKS = ROOT / "examples" / "hooks"
-# Notes what it was asked; `server show` tells what the file beside it says.
+# Logs its calls; `server show` prints a file.
 MANAGER = """#!/bin/sh
 echo "$(basename "$0") $*" >> {folder}/asked
 case "$*" in "server show"*) cat {folder}/properties ;; esac
@@ -31,7 +31,7 @@ TASKS = replace(TASK, machine=machine("web-0", tags={"ha": "vm:100"}))
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put managers where hooks find them; return what they note."""
+    """Install fake managers; return their log."""
     for name in ("ha-manager", "pcs", "openstack"):
         program = tmp_path / name
         program.write_text(MANAGER.format(folder=tmp_path))
@@ -44,7 +44,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def work(
     *words: str, work: Work = Work.REBOOT, end: Checked = DONE, tags: dict[str, str] | None = None
 ) -> Checked:
-    """Have work done to a machine, with a hook around it."""
+    """Run work on a machine with hooks before and after it."""
     command = (str(HOOKS / words[0]), *words[1:])
     inside = ScriptedDriver()
     inside.checks = [end]
@@ -75,7 +75,7 @@ def lines(path: Path) -> list[str]:
         (Work.TERMINATE, Done(), "remove vm:100"),
     ],
 )
-def test_proxmox_ignores_a_machine_meanwhile(asked: Path, what: Work, end: Checked, state: str) -> None:
+def test_proxmox_ignores_a_machine_during_work(asked: Path, what: Work, end: Checked, state: str) -> None:
     assert work("proxmox-ha", work=what, end=end) == end
     assert lines(asked) == ["ha-manager set vm:100 --state ignored", f"ha-manager {state}"]
 
@@ -89,7 +89,7 @@ def test_proxmox_ignores_a_machine_meanwhile(asked: Path, what: Work, end: Check
         (Work.START, Done(), ["pcs resource enable vm:100"]),
     ],
 )
-def test_pacemaker_does_not_manage_a_machine_meanwhile(
+def test_pacemaker_does_not_manage_a_machine_during_work(
     asked: Path, what: Work, end: Checked, first: list[str]
 ) -> None:
     assert work("pacemaker", work=what, end=end) == end
@@ -98,15 +98,13 @@ def test_pacemaker_does_not_manage_a_machine_meanwhile(
 
 
 @pytest.mark.parametrize("hook", ["proxmox-ha", "pacemaker"])
-def test_a_machine_that_nobody_else_manages_is_left_alone(asked: Path, hook: str) -> None:
+def test_a_machine_without_another_manager_is_left_alone(asked: Path, hook: str) -> None:
     assert work(hook, tags={}) == Done()
     assert lines(asked) == []
 
 
 @pytest.mark.parametrize("hook", ["proxmox-ha", "pacemaker"])
-def test_a_machine_whose_host_has_failed_is_not_given_back_before_it_is_recovered(
-    asked: Path, hook: str
-) -> None:
+def test_a_machine_of_a_failed_host_is_not_handed_back_before_its_recovery(asked: Path, hook: str) -> None:
     command = (str(HOOKS / hook),)
     runs = HookRuns(remembered=10)
     driver = MachineHooks(ScriptedDriver(), MachineHookSettings(before=command, after=command), runs=runs)
@@ -137,7 +135,7 @@ def test_a_machine_whose_host_has_failed_is_not_given_back_before_it_is_recovere
         ),
     ],
 )
-def test_masakari_is_told_of_servers_that_it_looks_after(
+def test_masakari_is_notified_about_its_servers(
     asked: Path, tmp_path: Path, properties: dict[str, str], what: Work, said: list[str]
 ) -> None:
     (tmp_path / "properties").write_text(json.dumps({"properties": properties}))
@@ -146,7 +144,7 @@ def test_masakari_is_told_of_servers_that_it_looks_after(
     assert changes == [f"openstack server {line}" for line in said]
 
 
-def test_a_manager_that_refuses_keeps_the_work_from_beginning(asked: Path, tmp_path: Path) -> None:
+def test_the_work_does_not_begin_if_the_manager_refuses(asked: Path, tmp_path: Path) -> None:
     (tmp_path / "ha-manager").write_text("#!/bin/sh\necho no quorum >&2; exit 2\n")
     answer = work("proxmox-ha")
     assert isinstance(answer, Failed)

@@ -1,4 +1,4 @@
-"""Hooks: what a command of the settings is given, and what its end says of its step."""
+"""Hooks: their input, and the meaning of their exit codes."""
 
 import json
 import os
@@ -49,7 +49,7 @@ TASK = DriverTask(
 )
 
 
-def test_a_task_of_a_host_is_named_by_what_is_done_to_it() -> None:
+def test_a_host_task_has_a_name() -> None:
     assert TASK.name == "work of host-1"
     assert replace(TASK, task=None).name == "host-1"
 
@@ -59,13 +59,13 @@ Hook = Callable[..., HookDriver]
 
 @pytest.fixture(autouse=True)
 def _waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for the end of a hook, however slow it is here."""
+    """Wait for the end of a hook on a slow computer."""
     monkeypatch.setattr(hooks, "WAIT_SECONDS", 60.0)
 
 
 @pytest.fixture
 def hook(tmp_path: Path) -> Hook:
-    """Make a driver whose `work` hook is a script; `$1` is the call, `$d` a folder of its own."""
+    """Create a driver whose `work` hook is a script; `$1` is the call, `$d` a folder."""
 
     def made(text: str, **more: Any) -> HookDriver:
         command = ("/bin/sh", "-c", f'd="{tmp_path}"; {text}', "hook")
@@ -81,62 +81,62 @@ def said(**answer: Any) -> str:
 # Exit codes
 
 
-def test_a_hook_that_ends_well_has_done_its_step(hook: Hook) -> None:
+def test_a_hook_with_exit_code_0_is_done(hook: Hook) -> None:
     assert hook("exit 0").begin(TASK) == Done()
 
 
-def test_what_a_hook_prints_beside_an_answer_does_not_matter(hook: Hook) -> None:
+def test_output_that_is_no_answer_does_not_matter(hook: Hook) -> None:
     assert hook("echo done").begin(TASK) == Done()
     assert hook("echo '[1]'").begin(TASK) == Done()
 
 
-def test_a_hook_that_fails_is_quoted_with_its_last_complaint(hook: Hook) -> None:
+def test_a_failed_hook_is_quoted_with_its_last_line(hook: Hook) -> None:
     assert hook("echo no route >&2; exit 3").begin(TASK) == Failed("no route")
     assert hook("exit 3").begin(TASK) == Failed("the hook exited with 3")
 
 
-def test_a_hook_that_fails_is_tried_again_as_often_as_is_set(hook: Hook) -> None:
+def test_a_failed_hook_is_tried_again_as_set(hook: Hook) -> None:
     driver = hook("exit 1", retries=1)
     again = (driver.begin(replace(TASK, attempt=attempt)) for attempt in (1, 2))
     assert [each.again for each in again if isinstance(each, Failed)] == [True, False]
 
 
-def test_a_hook_that_is_not_done_yet_is_asked_again_with_check(hook: Hook, tmp_path: Path) -> None:
+def test_a_hook_that_is_not_done_is_called_with_check(hook: Hook, tmp_path: Path) -> None:
     driver = hook('echo "$1" >> $d/calls; test "$1" = check || exit 75')
     assert driver.begin(TASK) == Running(START + ASK_AGAIN)
     assert driver.check(TASK) == Done()
     assert (tmp_path / "calls").read_text().split() == ["begin", "check"]
 
 
-def test_a_hook_that_a_signal_ends_may_have_done_its_step(hook: Hook) -> None:
+def test_a_killed_hook_is_unknown(hook: Hook) -> None:
     assert hook("kill -9 $$").begin(TASK) == Unknown("the hook was killed by signal 9 in begin")
 
 
-def test_a_hook_that_cannot_be_run_has_done_nothing_unless_it_was_begun() -> None:
+def test_a_missing_hook_fails_at_begin_and_is_unknown_at_check() -> None:
     driver = HookDriver(HookSettings(work=("/no/such/hook",)))
     assert driver.begin(TASK) == Failed("/no/such/hook cannot be run: No such file or directory")
     again = replace(TASK, attempt=2)
     assert driver.check(again) == Unknown("/no/such/hook cannot be run: No such file or directory")
 
 
-def test_a_hook_that_takes_too_long_is_ended_and_asked(hook: Hook) -> None:
+def test_a_hook_that_takes_too_long_is_stopped_and_checked(hook: Hook) -> None:
     text = 'test "$1" = check || exec sleep 600'
     driver = hook(text, timeouts=HookTimeouts(work=timedelta(milliseconds=1)))
     assert driver.begin(TASK) == Unknown("the hook did not finish begin within 0.001 s and was stopped")
     assert hook(text).check(TASK) == Done()
 
 
-def test_without_a_hook_a_step_fails_and_one_that_was_begun_is_unknown() -> None:
+def test_without_a_hook_begin_fails_and_check_is_unknown() -> None:
     driver = HookDriver(HookSettings())
     assert driver.begin(TASK) == Failed("there is no hook for work: set one in [hooks], then retry")
     assert isinstance(driver.check(TASK), Unknown)
     assert isinstance(driver.begin(replace(TASK, task=None)), Failed)
 
 
-# While it runs
+# Running hooks
 
 
-def test_a_hook_that_takes_its_time_is_looked_at_and_not_begun_again(
+def test_a_long_hook_is_checked_and_not_begun_again(
     hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hooks, "WAIT_SECONDS", 0.01)
@@ -150,12 +150,12 @@ def test_a_hook_that_takes_its_time_is_looked_at_and_not_begun_again(
     go_on.write_text("on\n")
     monkeypatch.setattr(hooks, "WAIT_SECONDS", 60.0)
     assert driver.check(TASK) == Done()
-    # What was answered may not have been saved.
+    # The answer may not have been saved.
     assert driver.check(TASK) == Done()
     assert (tmp_path / "calls").read_text().split() == ["begin"]
 
 
-def test_a_hook_is_called_off_by_ending_it(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelling_stops_the_hook(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.programs.watched_program.LOOK_EVERY", 0.01)
     monkeypatch.setattr(hooks, "WAIT_SECONDS", 0.01)
     driver = hook("exec sleep 600")
@@ -163,32 +163,32 @@ def test_a_hook_is_called_off_by_ending_it(hook: Hook, monkeypatch: pytest.Monke
     assert driver.cancel(TASK) == Cancelled()
 
 
-def test_what_a_hook_has_done_is_not_called_off(hook: Hook) -> None:
+def test_a_hook_that_is_done_is_too_late_to_cancel(hook: Hook) -> None:
     driver = hook("exit 0")
     driver.begin(TASK)
     assert driver.cancel(TASK) == TooLate()
 
 
-def test_what_a_hook_has_failed_at_is_over(hook: Hook) -> None:
+def test_a_failed_hook_is_cancelled(hook: Hook) -> None:
     driver = hook("exit 1")
     driver.begin(TASK)
     assert driver.cancel(TASK) == Cancelled()
 
 
-def test_work_that_a_hook_has_left_elsewhere_is_not_called_off_but_asked_after(hook: Hook) -> None:
+def test_work_that_a_hook_left_elsewhere_is_checked_and_not_cancelled(hook: Hook) -> None:
     driver = hook('test "$1" = check || exit 75')
     driver.begin(TASK)
     assert driver.cancel(TASK) == TooLate()
     assert driver.check(TASK) == Done()
 
 
-def test_what_another_server_has_begun_is_not_taken_to_be_called_off(hook: Hook, tmp_path: Path) -> None:
+def test_a_hook_of_another_server_is_not_cancelled(hook: Hook, tmp_path: Path) -> None:
     driver = hook('echo "$1" >> $d/calls')
     assert driver.cancel(TASK) == TooLate()
     assert not (tmp_path / "calls").exists()
 
 
-def test_a_hook_that_is_being_asked_is_not_ended_by_calling_its_work_off(
+def test_cancelling_does_not_stop_a_hook_during_check(
     hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hooks, "WAIT_SECONDS", 0.01)
@@ -202,7 +202,7 @@ def test_a_hook_that_is_being_asked_is_not_ended_by_calling_its_work_off(
     assert driver.check(TASK) == Done()
 
 
-def test_how_hooks_ended_is_remembered_of_the_last_ones(
+def test_the_outcomes_of_the_last_hooks_are_remembered(
     hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hooks, "REMEMBERED", 1)
@@ -214,10 +214,10 @@ def test_how_hooks_ended_is_remembered_of_the_last_ones(
     assert (tmp_path / "calls").read_text().splitlines() == ["begin 1", "begin 2", "check 1"]
 
 
-# What it is given
+# Input
 
 
-def test_a_hook_is_told_what_it_is_about(hook: Hook, tmp_path: Path) -> None:
+def test_a_hook_gets_its_task(hook: Hook, tmp_path: Path) -> None:
     hook("env > $d/variables; cat > $d/task").begin(TASK)
     variables = dict(
         line.split("=", 1) for line in (tmp_path / "variables").read_text().splitlines() if "=" in line
@@ -235,7 +235,7 @@ def test_a_hook_is_told_what_it_is_about(hook: Hook, tmp_path: Path) -> None:
     assert task["begun_at"] == "2026-01-05T12:00:00Z"
 
 
-# What it may say beside its exit code
+# Answers
 
 
 @pytest.mark.parametrize(
@@ -267,15 +267,15 @@ def test_a_hook_is_told_what_it_is_about(hook: Hook, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_hook_may_say_more(hook: Hook, answer: dict[str, Any], taken: object) -> None:
+def test_a_hook_may_answer_in_json(hook: Hook, answer: dict[str, Any], taken: object) -> None:
     assert hook(said(**answer)).check(TASK) == taken
 
 
-def test_a_hook_that_was_begun_cannot_say_that_it_was_not(hook: Hook) -> None:
+def test_a_hook_cannot_answer_begin_with_not_begun(hook: Hook) -> None:
     assert hook(said(state="not-begun")).begin(TASK) == Unknown("the hook reports that it has not begun")
 
 
-def test_what_a_hook_says_goes_with_its_exit_code(hook: Hook) -> None:
+def test_the_exit_code_limits_the_answer(hook: Hook) -> None:
     not_yet = hook(said(mark="job 7", state="done") + "; exit 75").begin(TASK)
     assert not_yet == Running(START + ASK_AGAIN, mark="job 7")
     assert hook(said(state="unknown", why="no answer") + "; exit 75").begin(TASK) == Unknown("no answer")
@@ -283,11 +283,11 @@ def test_what_a_hook_says_goes_with_its_exit_code(hook: Hook) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"state": "finished"}', "7", '"done"'])
-def test_what_is_no_answer_says_nothing(text: str) -> None:
+def test_an_invalid_answer_is_ignored(text: str) -> None:
     assert read_answer(text.encode()) is None
 
 
-def test_a_job_that_the_guide_leaves_running_goes_on_after_its_hook(hook: Hook, tmp_path: Path) -> None:
+def test_a_background_job_as_in_the_guide_goes_on_after_its_hook(hook: Hook, tmp_path: Path) -> None:
     guide = (ROOT / "docs/operate/hooks.md").read_text()
     (script,) = (each for each in guide.split("```") if "update-firmware" in each)
     job = tmp_path / "update"
@@ -301,11 +301,13 @@ def test_a_job_that_the_guide_leaves_running_goes_on_after_its_hook(hook: Hook, 
     until(lambda: driver.check(TASK) == Failed("no image"), what="the job to end")
 
 
-def test_of_threads_that_check_a_hook_at_once_one_runs_it(hook: Hook, tmp_path: Path) -> None:
+def test_one_of_concurrent_checks_runs_the_hook(hook: Hook, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go-on")
     driver = hook('echo "$1" >> $d/calls; read word < $d/go-on')
     with ThreadPoolExecutor() as threads:
         answers = threads.submit(at_once, [partial(driver.check, TASK)] * 4)
-        (tmp_path / "go-on").write_text("on\n")  # once the hook reads, so no thread is answered before
+        (tmp_path / "go-on").write_text(
+            "on\n"
+        )  # blocks until the hook reads, so that no check returns before
         assert answers.result() == [Done()] * 4
     assert (tmp_path / "calls").read_text() == "check\n"

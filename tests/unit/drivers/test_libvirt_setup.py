@@ -1,4 +1,4 @@
-"""The libvirt driver as it is set up: options, a library that is missing, copies of definitions."""
+"""The set-up of the libvirt driver: options, a missing library, copies of definitions."""
 
 import stat
 import sys
@@ -29,13 +29,13 @@ def setup(options: Mapping[str, Any]) -> DriverSetup:
     return DriverSetup(name="libvirt", settings=Settings(), options=options, monotonic=monotonic)
 
 
-def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported_with_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "libvirt", None)
     with pytest.raises(UnusableDriver, match=r"pip install 'forewarn\[libvirt\]'"):
         make(setup({}))
 
 
-def test_options_are_read_as_the_settings_say_them() -> None:
+def test_options_are_read_from_the_settings() -> None:
     said = {"shutdown-for": "90s", "destroy": True, "shared-paths": ["/srv/nfs"], "at-once": 2}
     options = setup(said).read(LibvirtOptions())
     assert (options.shutdown_for, options.destroy) == (timedelta(seconds=90), True)
@@ -48,7 +48,7 @@ def test_a_wrong_option_is_named(said: dict[str, Any]) -> None:
         setup(said).read(LibvirtOptions())
 
 
-def test_hosts_reach_one_another_by_their_uri_unless_it_is_said_how() -> None:
+def test_hosts_reach_each_other_by_their_uri_unless_set() -> None:
     own = LibvirtOptions()
     assert (own.peer(KVM, "qemu+ssh://a/system"), own.memory_uri(KVM)) == ("qemu+ssh://a/system", None)
     said = LibvirtOptions(peer_uri="qemu+tls://{host}/system", migration_uri="tcp://{host}.storage")
@@ -56,7 +56,7 @@ def test_hosts_reach_one_another_by_their_uri_unless_it_is_said_how() -> None:
     assert said.memory_uri(KVM) == "tcp://kvm04.storage"
 
 
-def test_a_kept_definition_is_read_again_and_for_nobody_else(tmp_path: Path) -> None:
+def test_a_copy_of_a_definition_is_private(tmp_path: Path) -> None:
     kept = DefinitionCopies(str(tmp_path / "definitions"))
     for xml in ("<domain/>", "<domain>secret</domain>"):
         kept.write("0A", xml, host=KVM)
@@ -66,7 +66,7 @@ def test_a_kept_definition_is_read_again_and_for_nobody_else(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["kvm04", "rack-1--kvm", "-", "a b"])
-def test_a_copy_that_was_made_on_another_host_is_not_used(tmp_path: Path, name: str) -> None:
+def test_a_copy_from_another_host_is_not_used(tmp_path: Path, name: str) -> None:
     kept, host = DefinitionCopies(str(tmp_path)), HostName(name)
     kept.write("0a", "<domain/>", host=host)
     assert ElementTree.fromstring(kept.read("0a", host=host)).tag == "domain"
@@ -79,11 +79,11 @@ def test_a_copy_of_an_earlier_version_is_used(tmp_path: Path) -> None:
     assert DefinitionCopies(str(tmp_path)).read("0a", host=KVM) == "<domain/>"
 
 
-def test_copies_go_with_their_domains(tmp_path: Path) -> None:
+def test_copies_of_missing_domains_are_deleted(tmp_path: Path) -> None:
     kept, now = DefinitionCopies(str(tmp_path)), SystemClock().now()
     for uuid, host in (("0a", KVM), ("0b", KVM), ("0c", HostName("kvm05"))):
         kept.write(uuid, "<domain/>", host=host)
-    kept.prune(KVM, ["0B"], now=now)  # a machine may be on its way
+    kept.prune(KVM, ["0B"], now=now)  # the machine may be migrating
     assert left(tmp_path) == {"0a", "0b", "0c"}
     kept.prune(KVM, ["0B"], now=now + UNUSED_FOR * 2)
     assert left(tmp_path) == {"0b", "0c"}
@@ -96,7 +96,7 @@ def left(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("directory", ["", "nowhere"])
-def test_where_no_definition_is_kept_it_is_said_what_to_do(tmp_path: Path, directory: str) -> None:
+def test_without_a_copy_the_error_tells_what_to_do(tmp_path: Path, directory: str) -> None:
     kept = DefinitionCopies(directory and str(tmp_path / directory))
     kept.forget("0a")
     kept.prune(KVM, (), now=SystemClock().now())
@@ -104,7 +104,7 @@ def test_where_no_definition_is_kept_it_is_said_what_to_do(tmp_path: Path, direc
         kept.read("0a", host=KVM)
 
 
-def test_copies_that_threads_keep_at_once_are_whole(tmp_path: Path) -> None:
+def test_concurrent_writes_leave_a_complete_copy(tmp_path: Path) -> None:
     kept = DefinitionCopies(str(tmp_path))
     texts = [f"<domain>{each * 5000}</domain>" for each in "abcd"]
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""Hooks around the work on a machine: each part is begun once, and the one after it in any case."""
+"""Hooks before and after the work on a machine: each part begins once, and the hook after always runs."""
 
 import json
 import os
@@ -52,7 +52,7 @@ TASK = DriverTask(
     now=START,
     driver=SCRIPTED,
 )
-# Notes how it was called, and does what a file of the name of the hook says.
+# Logs its calls and runs a file with the name of the hook.
 SCRIPT = """
 echo "$FOREWARN_HOOK $1 $FOREWARN_ATTEMPT" >> $d/calls
 test ! -e $d/$FOREWARN_HOOK || . $d/$FOREWARN_HOOK
@@ -61,12 +61,12 @@ test ! -e $d/$FOREWARN_HOOK || . $d/$FOREWARN_HOOK
 
 @pytest.fixture(autouse=True)
 def _waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for the end of a hook, however slow it is here."""
+    """Wait for the end of a hook on a slow computer."""
     monkeypatch.setattr(hooks, "WAIT_SECONDS", 60.0)
 
 
 class HookedStep:
-    """A step as the engine has it done: each answer is saved before the next call."""
+    """A step as the engine runs it: each answer is saved before the next call."""
 
     def __init__(self, folder: Path, *, only: str = "") -> None:
         self.folder = folder
@@ -79,12 +79,12 @@ class HookedStep:
         self.start()
 
     def start(self) -> None:
-        """Start a server, which knows nothing but what was saved."""
+        """Start a server, which knows the saved state only."""
         self.runs = HookRuns(remembered=10)
         self.driver = MachineHooks(self.work, self.settings, runs=self.runs)
 
     def hook(self, part: str, text: str) -> None:
-        """Have a hook do something from now on."""
+        """Set the script of a hook."""
         (self.folder / f"machine-{part}").write_text(text)
 
     def begin(self) -> Checked:
@@ -97,7 +97,7 @@ class HookedStep:
         return self.driver.cancel(self.task)
 
     def run(self, answer: Checked) -> Checked:
-        """Ask until it is over."""
+        """Call `check` until the step has ended."""
         while isinstance(answer, Running):
             answer = self.check()
         return answer
@@ -109,7 +109,7 @@ class HookedStep:
 
     @property
     def calls(self) -> list[str]:
-        """What hooks and driver were asked: of the driver the verb alone."""
+        """The calls of hooks and driver."""
         path = self.folder / "calls"
         return path.read_text().splitlines() if path.exists() else []
 
@@ -128,16 +128,16 @@ def step(tmp_path: Path) -> HookedStep:
     return HookedStep(tmp_path)
 
 
-# In turn
+# Order
 
 
-def test_the_hooks_run_before_the_work_and_after_it(step: HookedStep) -> None:
+def test_hooks_run_before_and_after_the_work(step: HookedStep) -> None:
     assert step.run(step.begin()) == Done()
     assert step.calls == ["machine-before begin 1", "machine-after begin 1"]
     assert step.worked == ["begin", "check"]
 
 
-def test_each_part_is_saved_before_it_is_begun(step: HookedStep) -> None:
+def test_each_part_is_saved_before_it_begins(step: HookedStep) -> None:
     step.begin()
     assert (step.part, step.worked) == (Part.WORK, [])
     step.work.begins = [Running(None, mark="job 7", progress=0.5)]
@@ -150,7 +150,7 @@ def test_each_part_is_saved_before_it_is_begun(step: HookedStep) -> None:
     assert (step.part, step.calls) == (Part.AFTER, ["machine-before begin 1"])
 
 
-def test_an_answer_that_was_not_saved_is_given_again_and_nothing_begun(step: HookedStep) -> None:
+def test_an_unsaved_answer_is_repeated_without_beginning_again(step: HookedStep) -> None:
     step.begin()
     step.task = replace(step.task, mark="")
     assert isinstance(step.check(), Running)
@@ -166,7 +166,7 @@ def test_one_hook_is_enough(tmp_path: Path, only: str) -> None:
     assert (step.calls, step.worked) == ([f"machine-{only} begin 1"], ["begin", "check"])
 
 
-def test_without_hooks_the_driver_is_asked_alone(tmp_path: Path) -> None:
+def test_without_hooks_only_the_driver_is_called(tmp_path: Path) -> None:
     step = HookedStep(tmp_path, only="none")
     step.work.begins = [Running(None, mark="job 7")]
     assert step.begin() == Running(None, mark="job 7")
@@ -174,7 +174,7 @@ def test_without_hooks_the_driver_is_asked_alone(tmp_path: Path) -> None:
     assert step.cancel() == Cancelled()
 
 
-def test_work_on_a_host_has_no_hooks_of_machines(step: HookedStep) -> None:
+def test_work_on_a_host_runs_no_machine_hooks(step: HookedStep) -> None:
     step.task = replace(TASK, machine=None, task=HostTask.FENCE, work=Work.HOST)
     step.begin()
     assert step.check() == Done()
@@ -183,7 +183,7 @@ def test_work_on_a_host_has_no_hooks_of_machines(step: HookedStep) -> None:
     assert (step.calls, step.worked) == ([], ["begin", "check", "cancel"])
 
 
-def test_a_hook_is_told_what_it_is_about_and_how_the_work_ended(step: HookedStep) -> None:
+def test_a_hook_gets_its_task_and_the_outcome_of_the_work(step: HookedStep) -> None:
     step.hook("after", 'cat > $d/given; echo "$FOREWARN_MACHINE $FOREWARN_WORK $FOREWARN_OUTCOME" > $d/names')
     step.work.checks = [Done(HostName("host-2"), 1.5)]
     assert step.run(step.begin()) == Done(HostName("host-2"), 1.5)
@@ -193,7 +193,7 @@ def test_a_hook_is_told_what_it_is_about_and_how_the_work_ended(step: HookedStep
     assert (step.folder / "names").read_text() == "web-0 evict done\n"
 
 
-def test_a_hook_that_takes_its_time_is_asked_with_its_own_mark(step: HookedStep) -> None:
+def test_a_long_hook_is_checked_with_its_own_mark(step: HookedStep) -> None:
     step.hook(
         "before", 'test "$FOREWARN_MARK" = "job 7" || { echo \'{"mark": "job 7", "look_in": 5}\'; exit 75; }'
     )
@@ -209,13 +209,13 @@ def test_a_hook_that_takes_its_time_is_asked_with_its_own_mark(step: HookedStep)
 # Failures
 
 
-def test_work_is_not_begun_if_the_hook_before_it_fails_and_the_hook_after_is_run(step: HookedStep) -> None:
+def test_if_the_hook_before_fails_the_work_does_not_begin_and_the_hook_after_runs(step: HookedStep) -> None:
     step.hook("before", "echo no quorum >&2; exit 1")
     assert step.run(step.begin()) == Failed("its hook says: before the work: no quorum")
     assert (step.calls, step.worked) == (["machine-before begin 1", "machine-after begin 1"], [])
 
 
-def test_work_that_fails_is_followed_by_its_hook(step: HookedStep) -> None:
+def test_the_hook_after_runs_if_the_work_fails(step: HookedStep) -> None:
     step.work.checks = [Failed("no disk")]
     assert step.run(step.begin()) == Failed("no disk")
     assert step.calls[-1] == "machine-after begin 1"
@@ -228,16 +228,14 @@ def test_work_that_fails_is_followed_by_its_hook(step: HookedStep) -> None:
         (Failed("no disk"), Failed("no disk; the hook after the work failed: no quorum")),
     ],
 )
-def test_a_hook_after_the_work_that_fails_does_not_undo_the_work(
-    step: HookedStep, end: Checked, said: Checked
-) -> None:
+def test_a_failed_hook_after_does_not_fail_the_work(step: HookedStep, end: Checked, said: Checked) -> None:
     step.hook("after", "echo no quorum >&2; exit 1")
     step.work.checks = [end]
     assert step.run(step.begin()) == said
 
 
 @pytest.mark.parametrize("part", ["before", "after"])
-def test_a_hook_that_cannot_tell_is_asked_again(step: HookedStep, part: str) -> None:
+def test_a_hook_that_answers_unknown_is_checked_again(step: HookedStep, part: str) -> None:
     step.hook(part, 'test "$1" = check || kill -9 $$')
     answer = step.run(step.begin())
     assert isinstance(answer, Unknown)
@@ -245,7 +243,7 @@ def test_a_hook_that_cannot_tell_is_asked_again(step: HookedStep, part: str) -> 
     assert step.run(step.check()) == Done()
 
 
-def test_a_driver_that_cannot_tell_is_asked_again(step: HookedStep) -> None:
+def test_a_driver_that_answers_unknown_is_checked_again(step: HookedStep) -> None:
     step.work.begins = [Unknown("no route")]
     step.begin()
     assert step.check() == Unknown("no route")
@@ -256,7 +254,7 @@ def test_a_driver_that_cannot_tell_is_asked_again(step: HookedStep) -> None:
 # Crashes
 
 
-def test_after_a_crash_whoever_does_the_part_is_asked_first(step: HookedStep) -> None:
+def test_after_a_crash_the_current_part_is_checked_first(step: HookedStep) -> None:
     step.hook("before", 'test "$1" = check || { echo \'{"look_in": 5}\'; exit 75; }')
     step.begin()
     step.start()
@@ -271,7 +269,7 @@ def test_after_a_crash_whoever_does_the_part_is_asked_first(step: HookedStep) ->
     assert step.calls[-1] == "machine-after check 1"
 
 
-def test_what_the_server_before_has_not_begun_is_begun(step: HookedStep) -> None:
+def test_a_part_that_the_earlier_server_did_not_begin_begins(step: HookedStep) -> None:
     step.hook("before", 'test "$1" = begin || echo \'{"state": "not-begun"}\'')
     step.hook("after", 'test "$1" = begin || echo \'{"state": "not-begun"}\'')
     step.check()
@@ -286,7 +284,7 @@ def test_what_the_server_before_has_not_begun_is_begun(step: HookedStep) -> None
     assert step.calls[2:] == ["machine-after check 1", "machine-after begin 1"]
 
 
-def test_work_is_not_begun_again_while_its_begin_has_not_returned(step: HookedStep) -> None:
+def test_the_work_does_not_begin_again_while_its_begin_runs(step: HookedStep) -> None:
     step.begin()
     step.work.checks = [NotBegun()]
     asked: list[Checked] = []
@@ -300,7 +298,7 @@ def test_work_is_not_begun_again_while_its_begin_has_not_returned(step: HookedSt
     assert asked == [Unknown(NOT_ANSWERED)]
 
 
-def test_hooks_that_are_set_no_more_are_left_out(step: HookedStep) -> None:
+def test_removed_hooks_are_skipped(step: HookedStep) -> None:
     step.settings = MachineHookSettings()
     for mark in (HookedMark(part=Part.BEFORE), HookedMark(part=Part.AFTER, end=Done(HostName("host-2")))):
         step.task = replace(TASK, mark=write_mark(mark))
@@ -309,24 +307,24 @@ def test_hooks_that_are_set_no_more_are_left_out(step: HookedStep) -> None:
     assert step.calls == []
 
 
-def test_what_a_driver_began_without_hooks_ends_without_them(step: HookedStep) -> None:
+def test_a_step_that_began_without_hooks_ends_without_them(step: HookedStep) -> None:
     step.task = replace(TASK, mark="job 7")
     assert step.check() == Done()
     assert step.cancel() == Cancelled()
     assert step.calls == []
 
 
-# Called off
+# Cancelling
 
 
-def test_work_that_is_called_off_is_followed_by_its_hook(step: HookedStep) -> None:
+def test_the_hook_after_runs_if_the_work_is_cancelled(step: HookedStep) -> None:
     step.begin()
     step.check()
     assert step.cancel() == Cancelled()
     assert (step.worked, step.calls[-1]) == (["begin", "cancel"], "machine-after begin 1")
 
 
-def test_a_hook_after_what_was_called_off_is_waited_for_and_work_not_called_off_twice(
+def test_cancelling_waits_for_the_hook_after_and_cancels_the_work_once(
     step: HookedStep,
 ) -> None:
     step.hook("after", 'test "$FOREWARN_MARK" = 7 || { echo \'{"mark": "7", "look_in": 5}\'; exit 75; }')
@@ -342,7 +340,7 @@ def test_a_hook_after_what_was_called_off_is_waited_for_and_work_not_called_off_
     )
 
 
-def test_work_that_cannot_be_called_off_goes_on_and_has_its_hook(step: HookedStep) -> None:
+def test_work_that_cannot_be_cancelled_goes_on_and_has_its_hook(step: HookedStep) -> None:
     step.work.cancels = [TooLate()]
     step.begin()
     step.check()
@@ -352,7 +350,7 @@ def test_work_that_cannot_be_called_off_goes_on_and_has_its_hook(step: HookedSte
     assert step.cancel() == TooLate()
 
 
-def test_a_driver_that_cannot_tell_whether_work_is_called_off_is_asked_again(step: HookedStep) -> None:
+def test_a_driver_that_answers_cancel_with_unknown_is_called_again(step: HookedStep) -> None:
     step.work.cancels = [Unknown("no route"), Cancelled()]
     step.begin()
     step.check()
@@ -360,19 +358,19 @@ def test_a_driver_that_cannot_tell_whether_work_is_called_off_is_asked_again(ste
     assert step.cancel() == Cancelled()
 
 
-def test_what_is_called_off_in_the_hook_before_is_never_begun(step: HookedStep) -> None:
+def test_work_that_is_cancelled_during_the_hook_before_never_begins(step: HookedStep) -> None:
     step.hook("before", "test $1 = check || exit 75")
     step.begin()
     assert step.cancel() == Cancelled()
     assert (step.worked, step.calls[-1]) == ([], "machine-after begin 1")
-    answer = step.check()  # one that was on its way
+    answer = step.check()  # a late call
     assert isinstance(answer, Running)
     assert step.part is Part.AFTER
     assert step.check() == NotBegun()
     assert [each for each in step.calls if "after begin" in each] == ["machine-after begin 1"]
 
 
-def test_a_hook_before_the_work_that_has_not_ended_is_waited_for(step: HookedStep) -> None:
+def test_cancelling_waits_for_the_hook_before(step: HookedStep) -> None:
     step.hook("before", "exit 75")
     step.begin()
     for _ in range(2):
@@ -386,7 +384,7 @@ def test_a_hook_before_the_work_that_has_not_ended_is_waited_for(step: HookedSte
     assert step.calls[-1] == "machine-after begin 1"
 
 
-def test_a_hook_before_the_work_that_runs_is_ended(step: HookedStep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelling_stops_a_running_hook_before(step: HookedStep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hooks, "WAIT_SECONDS", 0.0)
     os.mkfifo(step.folder / "never")
     step.hook("before", "read word < $d/never")
@@ -397,13 +395,13 @@ def test_a_hook_before_the_work_that_runs_is_ended(step: HookedStep, monkeypatch
     assert step.calls == ["machine-before begin 1", "machine-after begin 1"]
 
 
-def test_work_whose_turn_has_not_come_is_called_off_without_its_driver(step: HookedStep) -> None:
+def test_work_that_has_not_begun_is_cancelled_without_its_driver(step: HookedStep) -> None:
     step.begin()
     assert step.cancel() == Cancelled()
     assert (step.worked, step.calls[-1]) == ([], "machine-after begin 1")
 
 
-def test_after_a_crash_the_hook_after_what_was_called_off_is_asked_first(step: HookedStep) -> None:
+def test_after_a_crash_the_hook_after_a_cancelled_work_is_checked_first(step: HookedStep) -> None:
     step.begin()
     step.check()
     step.start()
@@ -411,21 +409,21 @@ def test_after_a_crash_the_hook_after_what_was_called_off_is_asked_first(step: H
     assert step.calls[-1] == "machine-after check 1"
 
 
-def test_what_was_never_begun_has_no_hook_after_it(step: HookedStep) -> None:
+def test_a_step_that_never_began_has_no_hook_after(step: HookedStep) -> None:
     step.hook("before", 'echo \'{"state": "not-begun"}\'')
     assert step.cancel() == Cancelled()
     assert step.calls == ["machine-before check 1"]
 
 
 @pytest.mark.parametrize(("how", "is_known"), [("exit 1", True), ("kill -9 $$", False)])
-def test_a_hook_after_what_was_called_off_may_fail(step: HookedStep, how: str, is_known: bool) -> None:
+def test_the_hook_after_a_cancelled_work_may_fail(step: HookedStep, how: str, is_known: bool) -> None:
     step.hook("after", how)
     step.begin()
     step.check()
     assert (step.cancel() == Cancelled()) is is_known
 
 
-def test_a_driver_that_has_not_begun_what_was_given_up_does_not_begin_it(step: HookedStep) -> None:
+def test_a_driver_does_not_begin_an_abandoned_step(step: HookedStep) -> None:
     step.begin()
     step.start()
     step.work.cancels = [TooLate()]
@@ -435,10 +433,10 @@ def test_a_driver_that_has_not_begun_what_was_given_up_does_not_begin_it(step: H
     assert step.worked == ["cancel", "check"]
 
 
-# Ended otherwise
+# Abandoned attempts
 
 
-def test_what_others_end_has_its_hook_too_and_nothing_of_it_is_begun_any_more(step: HookedStep) -> None:
+def test_an_abandoned_attempt_has_its_hook_after_and_begins_nothing_more(step: HookedStep) -> None:
     step.hook("after", "echo $FOREWARN_OUTCOME > $d/outcome")
     step.begin()
     step.driver.ended(step.task)
@@ -450,7 +448,7 @@ def test_what_others_end_has_its_hook_too_and_nothing_of_it_is_begun_any_more(st
 
 
 class _HeldAtStart(HookRuns):
-    """Begins hooks only when it is let, as a thread that is not given its turn."""
+    """Begins hooks when the test releases it, like a slow thread."""
 
     def __init__(self) -> None:
         super().__init__(remembered=10)
@@ -462,26 +460,26 @@ class _HeldAtStart(HookRuns):
         return super().begin(hook)
 
 
-def test_an_attempt_that_is_given_up_while_it_begins_has_the_hook_after(step: HookedStep) -> None:
+def test_an_attempt_that_is_abandoned_during_begin_has_the_hook_after(step: HookedStep) -> None:
     runs = _HeldAtStart()
     step.driver = MachineHooks(step.work, step.settings, runs=runs)
     beginning = threading.Thread(target=step.driver.begin, args=(step.task,))
     beginning.start()
     assert runs.is_at_start.wait(60)
-    step.driver.ended(step.task)  # the lane's thread is between its look and the hook before
+    step.driver.ended(step.task)  # the lane's thread is about to run the hook before
     runs.goes_on.set()
     beginning.join()
     until(lambda: "machine-after begin 1" in step.calls, what="the hook after")
     assert step.calls == ["machine-before begin 1", "machine-after begin 1"]
 
 
-def test_an_attempt_that_has_ended_before_its_call_comes_is_not_begun(step: HookedStep) -> None:
+def test_a_late_call_of_an_ended_attempt_begins_nothing(step: HookedStep) -> None:
     step.driver.ended(step.task)
     assert step.driver.begin(step.task) == Unknown(HAS_ENDED)
     assert step.calls == []
 
 
-def test_the_hook_before_an_attempt_that_is_given_up_ends_before_the_hook_after_begins(
+def test_the_hook_before_an_abandoned_attempt_ends_before_the_hook_after_begins(
     step: HookedStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hooks, "WAIT_SECONDS", 0.0)
@@ -495,7 +493,7 @@ def test_the_hook_before_an_attempt_that_is_given_up_ends_before_the_hook_after_
     assert step.calls == ["machine-before begin 1", "ended", "machine-after begin 1"]
 
 
-def test_the_next_attempt_waits_for_the_hook_after_the_last(step: HookedStep) -> None:
+def test_the_next_attempt_waits_for_the_last_hook_after(step: HookedStep) -> None:
     os.mkfifo(step.folder / "go-on")
     step.hook("after", "read word < $d/go-on")
     step.begin()
@@ -508,7 +506,7 @@ def test_the_next_attempt_waits_for_the_hook_after_the_last(step: HookedStep) ->
     assert step.calls[-1] == "machine-before begin 2"
 
 
-def test_what_has_ended_is_forgotten(step: HookedStep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_attempts_are_forgotten(step: HookedStep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_hook_attempts, "REMEMBERED", 2)
     attempts, ended = step.driver.attempts, list[AttemptId]()
     for attempt in range(1, 6):
@@ -530,10 +528,10 @@ def test_what_has_ended_is_forgotten(step: HookedStep, monkeypatch: pytest.Monke
     assert len([each for each in machines if attempts.left(each.id) is not None]) == 2
 
 
-# Beside it
+# Other members
 
 
-def test_what_else_a_driver_can_do_is_asked_of_it(step: HookedStep, tmp_path: Path) -> None:
+def test_optional_methods_are_forwarded_to_the_driver(step: HookedStep, tmp_path: Path) -> None:
     step.work.refusing = {"host-1": "full"}
     assert step.driver.precheck(replace(step.task, target=HOST)) == "full"
     assert step.driver.reach(HOST) is None
@@ -551,20 +549,23 @@ def test_what_else_a_driver_can_do_is_asked_of_it(step: HookedStep, tmp_path: Pa
         HookedMark(part=Part.AFTER, end=Cancelled(), hook="x"),
     ],
 )
-def test_how_far_a_step_is_can_be_read_again(mark: HookedMark) -> None:
+def test_the_mark_of_a_step_survives_writing_and_reading(mark: HookedMark) -> None:
     assert read_mark(write_mark(mark)) == mark
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [({"timeout": timedelta()}, "a time greater than zero"), ({"after": ("",)}, "a program and its arguments")],
+    [
+        ({"timeout": timedelta()}, "a time greater than zero"),
+        ({"after": ("",)}, "a program and its arguments"),
+    ],
 )
-def test_settings_that_say_nothing_are_refused(settings: dict[str, Any], said: str) -> None:
+def test_empty_settings_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         MachineHookSettings(**settings)
 
 
-def test_hooks_have_no_part_in_verifying_that_a_machine_restarted_with_its_host(tmp_path: Path) -> None:
+def test_verifying_a_restart_runs_no_hooks(tmp_path: Path) -> None:
     step = HookedStep(tmp_path)
     step.task = replace(TASK, work=Work.START, verifies=True)
     step.begin()
@@ -575,7 +576,7 @@ def test_hooks_have_no_part_in_verifying_that_a_machine_restarted_with_its_host(
 
 
 class _MetDrivers(DriversByName):
-    """Gives a driver to two threads at the same moment."""
+    """Returns a driver to two threads at the same moment."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -586,7 +587,7 @@ class _MetDrivers(DriversByName):
         return super().__getitem__(name)
 
 
-def test_two_threads_that_ask_for_a_driver_first_get_the_same_hooks_and_locks() -> None:
+def test_concurrent_first_lookups_get_the_same_object() -> None:
     drivers = HookedDrivers(_MetDrivers({SCRIPTED: ScriptedDriver()}), MachineHookSettings())
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(drivers.__getitem__, [SCRIPTED, SCRIPTED])

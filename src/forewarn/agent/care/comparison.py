@@ -43,10 +43,6 @@ class SeenDocuments:
     restarted: float | None = None
     missing: Mapping[str, Missing] = field(default_factory=dict)
 
-    def restarted_for(self, now: float) -> float:
-        """Return the seconds until a missing event may count as over after a restart of the endpoint."""
-        return 0.0 if self.restarted is None else max(0.0, self.restarted + RESTART_SECONDS - now)
-
 
 def seen(
     before: SeenDocuments | None,
@@ -87,7 +83,8 @@ class Doubt:
         settling = 0.0 if enough else missing.since + self.settle - now
         if not enough and not self.answers:
             settling = self.settle  # without answers, time proves nothing
-        return max(0.0, settling, seen.restarted_for(now))
+        restarting = 0.0 if seen.restarted is None else seen.restarted + RESTART_SECONDS - now
+        return max(0.0, settling, restarting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from forewarn.clock import SystemClock, monotonic
 from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.async_client import AsyncGuestClient
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
-from forewarn.sdk.guest_errors import GuestError, Unavailable
+from forewarn.sdk.guest_errors import EndpointUnavailable, GuestError
 from forewarn.sdk.instances import Instance
 
 # After this time without an answer, the agent looks for another endpoint.
@@ -108,7 +108,7 @@ class CurrentEndpoint:
     @property
     def _found(self) -> AsyncGuestClient:
         if self._client is None:
-            raise Unavailable("no endpoint is known yet")
+            raise EndpointUnavailable("no endpoint is known yet")
         return self._client
 
     @property
@@ -133,7 +133,7 @@ class CurrentEndpoint:
             return
         self._silent_since = None
 
-        def on_trouble(error: Unavailable | None) -> None:
+        def on_trouble(error: EndpointUnavailable | None) -> None:
             self._silent_since = None if error is None else monotonic()
             if trouble is not None:
                 trouble(error)
@@ -147,15 +147,13 @@ class CurrentEndpoint:
         try:
             while not coming.done():
                 await asyncio.wait({coming}, timeout=SWITCH_SECONDS / 2 if self._has_others else None)
-                if not coming.done() and self._is_silent_for_long():
+                silent_for = 0.0 if self._silent_since is None else monotonic() - self._silent_since
+                if not coming.done() and silent_for > SWITCH_SECONDS:
                     return None
             return coming.result()
         finally:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
-
-    def _is_silent_for_long(self) -> bool:
-        return self._silent_since is not None and monotonic() - self._silent_since > SWITCH_SECONDS
 
 
 async def _first_to_answer(clients: Sequence[AsyncGuestClient]) -> str:
@@ -177,7 +175,7 @@ async def _first_to_answer(clients: Sequence[AsyncGuestClient]) -> str:
         for client in clients:
             await client.aclose()
     if chosen is None:
-        raise Unavailable("; ".join(str(error) for error in errors))
+        raise EndpointUnavailable("; ".join(str(error) for error in errors))
     return chosen
 
 

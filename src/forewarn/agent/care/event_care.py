@@ -18,7 +18,7 @@ from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverA
 from forewarn.agent.verdicts import Later, Now, Skip
 from forewarn.core.basic_types import EventStatus
 from forewarn.sdk.answer_reading import longest_pause
-from forewarn.sdk.guest_errors import Closed, GuestError, Unavailable
+from forewarn.sdk.guest_errors import Closed, EndpointUnavailable, GuestError
 
 # The pause before an undelivered approval is sent again; the client itself retries before that.
 APPROVE_AGAIN_SECONDS = 5.0
@@ -151,7 +151,10 @@ class EventCare:
         while self._tracked.left is None:
             async with self._context.turns[handler.name].turn(lambda: self._context.urgency(self._id)):
                 seconds = handler.timeout if ends is None else ends - self._context.monotonic()
-                ends = ends or self._context.monotonic() + handler.timeout - self._passed(handler, side)
+                known = self._tracked.attempt(side, handler.name)
+                # An earlier agent may have begun with the handler.
+                passed = 0.0 if known is None else (self._context.now() - known.first).total_seconds()
+                ends = ends or self._context.monotonic() + handler.timeout - max(0.0, passed)
                 outcome = await self._work.attempt(handler, side, seconds)
                 if isinstance(outcome, Again):
                     outcome = self._in_time(outcome, handler, side, ends=ends)
@@ -160,11 +163,6 @@ class EventCare:
                 self._work.end(handler.name, side, outcome)
             await self.pause(handler.pause(outcome.after))
         return Never(GONE)
-
-    def _passed(self, handler: Handler, side: Side) -> float:
-        """Return the seconds since an earlier agent first ran a handler."""
-        known = self._tracked.attempt(side, handler.name)
-        return 0.0 if known is None else max(0.0, (self._context.now() - known.first).total_seconds())
 
     def _in_time(self, outcome: Again, handler: Handler, side: Side, *, ends: float) -> Outcome:
         """Give up if another try cannot help, because the next handlers wait."""
@@ -271,7 +269,7 @@ class EventCare:
     async def _sent(self) -> Outcome:
         try:
             await self._context.endpoint.approve(self._tracked.event)
-        except (Unavailable, Closed) as error:  # Closed: the agent has switched endpoints
+        except (EndpointUnavailable, Closed) as error:  # or another endpoint was found meanwhile
             return Again(str(error))
         except GuestError as error:
             return Never(str(error))

@@ -166,7 +166,7 @@ async def _put(
     """Change the state of servers in one load balancer; return the first failure."""
     refusals: list[Outcome] = []
     try:
-        known = await _admin_states(socket)
+        known = _states_in(await _ask(socket, STATES))
         for server in servers:
             if known.get(server, 0) & unless:
                 continue
@@ -176,10 +176,6 @@ async def _put(
     except OSError as error:
         return Again(f"HAProxy at {socket} does not answer: {error.strerror or 'it takes too long'}")
     return refusals[0] if refusals else None
-
-
-async def _admin_states(socket: str) -> dict[str, int]:
-    return _states_in(await _ask(socket, STATES))
 
 
 def _parts(template: str) -> list[str]:

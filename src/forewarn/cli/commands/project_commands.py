@@ -10,6 +10,7 @@ from forewarn.cli.options import ONLY_NEW, delete_from_fleet, name_argument, pat
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
 from forewarn.core.time_formats import format_span_briefly
+from forewarn.wire import projects
 from forewarn.wire.answers.fleet_answers import ProjectAnswer
 from forewarn.wire.answers.rehearsal_answers import (
     EndedRehearsalAnswer,
@@ -17,6 +18,7 @@ from forewarn.wire.answers.rehearsal_answers import (
     RehearsalAnswer,
     RehearsingGuestAnswer,
 )
+from forewarn.wire.invalid_field import InvalidField
 
 app = Noun()
 
@@ -105,7 +107,12 @@ def _window(typed: str) -> dict[str, object]:
         expected = "expected [DAYS] START LENGTH, such as 'sat,sun 22:00 4h'"
         raise WrongUsage("--window", f"{expected}, got {typed!r}")
     *days, start, length = words
-    return given({"days": days[0].split(",") if days else None, "start": start, "length": length})
+    window = given({"days": days[0].split(",") if days else None, "start": start, "length": length})
+    try:
+        projects.PROJECT["windows"]([window])
+    except InvalidField as wrong:
+        raise click.BadParameter(f"{typed!r}: {wrong.expected}", param_hint="--window") from None
+    return window
 
 
 def _show_project(project: ProjectAnswer) -> None:

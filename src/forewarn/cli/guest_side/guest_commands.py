@@ -136,8 +136,8 @@ def wait(session: Session, clear: bool, limit: float, machine: str | None, endpo
 def connected(session: Session, endpoint: str | None) -> "Iterator[GuestClient]":
     """Connect to the endpoint; errors of the SDK become exit codes."""
     from forewarn.sdk.blocking_client import GuestClient
+    from forewarn.sdk.guest_errors import EndpointRefused as Permanent
     from forewarn.sdk.guest_errors import GuestError, NoEndpoint
-    from forewarn.sdk.guest_errors import Refused as Permanent
 
     try:
         url = checked(session, endpoint)

@@ -9,9 +9,9 @@ from forewarn.core.errors import Unavailable
 from forewarn.drivers.isolation.driver_process import DriverProcess
 
 # The optional members of a driver (control/driver.py): methods, notifications and flags.
-OFFERED_METHODS = ("precheck", "reach", "inventory")
-OFFERED_NOTES = ("ended",)
-OFFERED_VALUES = (
+OPTIONAL_METHODS = ("precheck", "reach", "inventory")
+OPTIONAL_NOTIFICATIONS = ("ended",)
+OPTIONAL_FLAGS = (
     "fences",
     "cordons",
     "chooses_hosts",
@@ -36,11 +36,11 @@ class IsolatedDriver:
         self.process = process
         self.limits = declared.limits
         # `isinstance` with the optional protocols looks for these attributes.
-        for name in filter(partial(hasattr, declared), OFFERED_VALUES):
+        for name in filter(partial(hasattr, declared), OPTIONAL_FLAGS):
             setattr(self, name, getattr(declared, name))
-        for name in filter(partial(hasattr, declared), OFFERED_METHODS):
+        for name in filter(partial(hasattr, declared), OPTIONAL_METHODS):
             setattr(self, name, partial(process.call, name))
-        for name in filter(partial(hasattr, declared), OFFERED_NOTES):
+        for name in filter(partial(hasattr, declared), OPTIONAL_NOTIFICATIONS):
             setattr(self, name, partial(process.note, name))
 
     def begin(self, task: DriverTask) -> Begun:

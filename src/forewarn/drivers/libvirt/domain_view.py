@@ -54,14 +54,6 @@ class DomainMark:
         """The id of the attempt."""
         return AttemptId(self.order, self.machine, self.attempt)
 
-    def is_of(self, task: DriverTask) -> bool:
-        """Return whether the mark belongs to a task's attempt."""
-        return self.id == task.id
-
-    def is_later_than(self, task: DriverTask) -> bool:
-        """Return whether the mark belongs to a later attempt of the same step."""
-        return (self.order, self.machine) == (task.order, task.subject) and self.attempt > task.attempt
-
 
 def new_mark(task: DriverTask, *, now: datetime, run: int | None = None, boot: str = "") -> DomainMark:
     """Return the mark of a new attempt."""

@@ -145,16 +145,14 @@ class StepHosts:
 
     def mark_in(self, view: StepView) -> DomainMark | None:
         """Return the mark of this attempt; if both hosts have one, the more advanced."""
-        views = [each for each in (view.source, view.target) if each is not None]
-        own = [each.mark for each in views if each.mark is not None and each.mark.is_of(self.task)]
+        own = [mark for mark in _marks(view) if mark.id == self.task.id]
         return max(own, key=lambda mark: (mark.ended is not None, bool(mark.back)), default=None)
 
     def later_attempt(self, view: StepView) -> int | None:
         """Return the number of a later attempt of the same step, if one has begun."""
-        for each in (view.source, view.target):
-            if each is not None and each.mark is not None and each.mark.is_later_than(self.task):
-                return each.mark.attempt
-        return None
+        step = (self.task.order, self.task.subject)
+        attempts = (mark.attempt for mark in _marks(view) if (mark.order, mark.machine) == step)
+        return next((attempt for attempt in attempts if attempt > self.task.attempt), None)
 
     def write(self, mark: DomainMark) -> DomainMark:
         """Write a mark; a machine without a domain gets it with its definition later."""
@@ -184,6 +182,10 @@ class StepHosts:
         stale_on = domain.stale_on() | {source.name}
         domain.write_stale_on(stale_on)
         self._context.stale.note(self.machine.id, stale_on, current_host=target)
+
+
+def _marks(view: StepView) -> list[DomainMark]:
+    return [each.mark for each in (view.source, view.target) if each is not None and each.mark is not None]
 
 
 def _required(host: StepHost | None) -> StepHost:

@@ -4,7 +4,6 @@ The mark in forewarn's store and nova's records since then show how far a step i
 for another reason, the step waits.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -48,17 +47,10 @@ from forewarn.drivers.openstack.server_view import (
 ABORTABLE = frozenset({"queued", "preparing", "running"})
 # These states come before them.
 STARTING = frozenset({"accepted", "pre-migrating"})
-# nova's actions of each operation; the driver reads the results of these.
-_ACTIONS: Mapping[ServerOperation, tuple[str, ...]] = {
-    ServerOperation.LIVE: ("live-migration",),
-    ServerOperation.COLD: ("migrate",),
-    ServerOperation.EVACUATE: ("evacuate",),
-    ServerOperation.PAUSE: ("pause", "unpause"),
-    ServerOperation.REBOOT: ("reboot",),
-    ServerOperation.STOP: ("stop",),
-    ServerOperation.START: ("start",),
-    ServerOperation.DELETE: ("delete",),
-}
+# nova's actions that steps request; the driver reads the results of these.
+_ACTIONS = frozenset(
+    ("live-migration", "migrate", "evacuate", "pause", "unpause", "reboot", "stop", "start", "delete")
+)
 
 
 class ServerSteps:
@@ -142,9 +134,8 @@ class ServerSteps:
     def _view(self, task: DriverTask, mark: ServerMark) -> ServerView:
         """View a server, with its actions and migrations since a mark."""
         id_ = _server_id(task)
-        own = _ACTIONS[mark.how]
         actions = tuple(
-            self._api.action(id_, each.request) if each.name in own else each
+            self._api.action(id_, each.request) if each.name in _ACTIONS else each
             for each in actions_since(mark, self._api.actions(id_), user=self._api.user())
         )
         moves = tuple(each for each in self._api.migrations(id_) if each.id > mark.migration)
@@ -164,11 +155,12 @@ class ServerSteps:
     def _carry_out(
         self, task: DriverTask, mark: ServerMark, view: ServerView, decision: ServerDecision
     ) -> Checked:
-        server = view.server
+        server, is_evacuation = view.server, mark.how is ServerOperation.EVACUATE
         match decision:
             case Done() | Failed():
                 return decision
-            case Wait() if server is not None and _is_stuck(mark, server):
+            # nova has accepted the request and will not act until the host is back.
+            case Wait() if server is not None and server.host_is_down and not is_evacuation:
                 return Unknown(f"nova reports the compute service on {server.host} as down")
             case Wait(progress=progress, until=until):
                 return _running(task, mark, view, progress=progress, until=until)
@@ -237,11 +229,6 @@ class ServerSteps:
             return False  # the next check reports it
         changed = (server.status, server.task_state) != (before.status, before.task_state)
         return not (error.status == CONFLICT and (changed or not server.idle))
-
-
-def _is_stuck(mark: ServerMark, server: Server) -> bool:
-    """Return whether nova has accepted a request and will not act until the host is back."""
-    return mark.how is not ServerOperation.EVACUATE and server.host_is_down
 
 
 def _waiting(task: DriverTask) -> Running:

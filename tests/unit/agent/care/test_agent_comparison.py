@@ -1,4 +1,4 @@
-"""What an agent makes of a document, given what it knew."""
+"""Comparing a document with the tracked events."""
 
 from datetime import datetime, timedelta
 
@@ -30,7 +30,7 @@ def document(*events: Event, incarnation: int = 1) -> Document:
 
 
 class Watch:
-    """Documents that were seen one after the other, by one who knows some events."""
+    """A sequence of documents and the tracked events."""
 
     def __init__(self, *known: Event, machine: str = MACHINE, settle: float = 5.0) -> None:
         self.tracked_events = knowing(*known)
@@ -48,7 +48,7 @@ class Watch:
         return self.look()
 
     def look(self) -> DocumentDifference:
-        """Look at the last document again."""
+        """Compare the last document again."""
         assert self._seen is not None
         return compare(
             self.tracked_events,
@@ -60,19 +60,19 @@ class Watch:
         )
 
 
-def test_an_event_of_this_machine_is_taken_up() -> None:
+def test_an_event_of_this_machine_is_new() -> None:
     assert Watch(machine="WEB-0").see(document(event())).take_up == (event(),)
 
 
-def test_an_event_that_comes_without_warning_is_taken_up() -> None:
+def test_an_event_that_is_already_started_is_new() -> None:
     assert Watch().see(document(started())).take_up == (started(),)
 
 
-def test_an_event_of_others_is_not() -> None:
+def test_an_event_of_other_machines_is_ignored() -> None:
     assert not Watch().see(document(event(resources=("web-1",)))).take_up
 
 
-def test_an_event_in_a_state_that_nobody_knows_is_taken_up_and_is_not_over() -> None:
+def test_an_event_with_an_unknown_status_is_new_and_not_over() -> None:
     odd = event(status="Pondered")
     assert Watch().see(document(odd)).take_up == (odd,)
     difference = Watch(event()).see(document(odd))
@@ -80,52 +80,52 @@ def test_an_event_in_a_state_that_nobody_knows_is_taken_up_and_is_not_over() -> 
 
 
 @pytest.mark.parametrize(("id_", "unread"), [("a", {"A"}), ("", {"A"}), ("B", set())])
-def test_an_event_that_may_be_one_that_cannot_be_read_is_not_over(id_: str, unread: set[str]) -> None:
+def test_an_event_that_may_be_unreadable_is_not_over(id_: str, unread: set[str]) -> None:
     shown = Document(incarnation=2, unreadable=(UnreadableEvent(why="no time", id=id_),))
     difference = Watch(event()).see(shown)
     assert difference.unread == unread
     assert {*difference.leave, *difference.doubted} == {"A"} - unread
 
 
-def test_the_same_document_asks_for_nothing() -> None:
+def test_the_same_document_changes_nothing() -> None:
     difference = Watch(event()).see(document(event()))
     assert (difference.take_up, difference.change, difference.leave) == ((), (), {})
 
 
-def test_an_event_that_moves_is_followed() -> None:
+def test_an_event_with_a_new_not_before_has_changed() -> None:
     moved = event(not_before=NOW + timedelta(hours=1))
     assert Watch(event()).see(document(moved)).change == (moved,)
 
 
-def test_an_id_is_the_same_in_any_case() -> None:
+def test_event_ids_are_case_insensitive() -> None:
     difference = Watch(event("aBc")).see(document(event("ABC")))
     assert not difference.take_up
     assert not difference.leave
 
 
-def test_what_is_no_longer_listed_is_left() -> None:
+def test_an_event_that_is_no_longer_listed_is_over() -> None:
     assert Watch(event(), settle=0).see(document()).leave == {"A": "it is no longer listed"}
     assert Watch(started(), settle=0).see(document()).leave == {"A": "it is over"}
 
 
 @pytest.mark.parametrize("shown", [event(), started()])
-def test_one_document_without_an_event_is_not_its_end(shown: Event) -> None:
+def test_one_document_without_an_event_does_not_end_it(shown: Event) -> None:
     watch = Watch(shown)
     missing = watch.see(document(incarnation=2))
     assert (missing.leave, missing.look_again_in) == ({}, 5.0)
     back = watch.see(document(shown, incarnation=3))
     assert (back.leave, back.look_again_in) == ({}, None)
-    # And then it counts anew.
+    # Afterwards, the count begins again.
     assert not watch.see(document(incarnation=4)).leave
 
 
-def test_two_documents_without_an_event_are_its_end() -> None:
+def test_two_documents_without_an_event_end_it() -> None:
     watch = Watch(event())
     watch.see(document(incarnation=2))
     assert watch.see(document(event("B"), incarnation=3)).leave == {"A": "it is no longer listed"}
 
 
-def test_an_event_that_is_missing_for_the_settle_time_is_over() -> None:
+def test_an_event_missing_for_the_settle_time_is_over() -> None:
     watch = Watch(event())
     watch.see(document())
     watch.now += 4.0
@@ -134,25 +134,25 @@ def test_an_event_that_is_missing_for_the_settle_time_is_over() -> None:
     assert watch.look().leave == {"A": "it is no longer listed"}
 
 
-def test_an_endpoint_that_is_silent_confirms_no_end() -> None:
+def test_a_silent_endpoint_ends_no_event() -> None:
     watch = Watch(event())
     watch.see(document())
     watch.now, watch.answers = watch.now + 60.0, False
     assert (watch.look().leave, watch.look().look_again_in) == ({}, 5.0)
 
 
-def test_an_event_that_no_longer_names_this_machine_is_left_at_once() -> None:
+def test_an_event_that_no_longer_names_this_machine_is_over_at_once() -> None:
     left = Watch(event()).see(document(event(resources=("web-1",)))).leave
     assert left == {"A": "it no longer names web-0"}
 
 
-def test_an_event_that_a_machine_was_restarted_for_is_left_at_once() -> None:
+def test_an_event_is_over_at_once_after_the_machines_restart() -> None:
     watch = Watch(event())
     watch.booted = NOW + timedelta(minutes=1)
     assert watch.see(document()).leave == {"A": "it is no longer listed"}
 
 
-def test_what_is_being_left_is_left_alone() -> None:
+def test_an_event_in_recovery_is_left_alone() -> None:
     watch = Watch()
     watch.tracked_events = replay([TakenUp(event=event(), at=NOW), Left(event="A", at=NOW, why="")])
     for shown in (document(), document(event()), document(started())):
@@ -161,15 +161,15 @@ def test_what_is_being_left_is_left_alone() -> None:
         assert not difference.doubted
 
 
-def test_a_restarted_incarnation_does_not_mean_that_all_is_over() -> None:
+def test_a_restarted_incarnation_does_not_end_events() -> None:
     watch = Watch(event())
     watch.see(document(event(), incarnation=7))
     assert watch.see(document(incarnation=1)).look_again_in == RESTART_SECONDS
-    # Not even if several say so.
+    # Not even after several documents.
     assert not watch.see(document(event("B"), incarnation=2)).leave
 
 
-def test_what_is_still_missing_after_a_while_is_over() -> None:
+def test_an_event_still_missing_after_a_while_is_over() -> None:
     watch = Watch(event())
     watch.see(document(event(), incarnation=7))
     watch.see(document(incarnation=1))
@@ -177,7 +177,7 @@ def test_what_is_still_missing_after_a_while_is_over() -> None:
     assert watch.look().leave == {"A": "it is no longer listed"}
 
 
-def test_what_is_new_after_a_restart_is_taken_up_at_once() -> None:
+def test_a_new_event_after_a_restart_of_the_endpoint_is_seen_at_once() -> None:
     watch = Watch(event())
     watch.see(document(event(), incarnation=7))
     difference = watch.see(document(event("B"), incarnation=1))
@@ -185,7 +185,7 @@ def test_what_is_new_after_a_restart_is_taken_up_at_once() -> None:
     assert not difference.leave
 
 
-def test_what_another_event_still_needs_is_left_to_it() -> None:
+def test_a_preparation_that_another_event_needs_is_left_to_it() -> None:
     begun = Begun(event="B", side=Side.PREPARE, handler="drain", attempt=1, at=NOW)
     taken = [TakenUp(event=event(each), at=NOW) for each in "AB"]
     assert held_by_another(replay(taken), "A", "drain") is None
@@ -195,7 +195,7 @@ def test_what_another_event_still_needs_is_left_to_it() -> None:
     assert held_by_another(replay([*taken, begun, over]), "A", "drain") is None
 
 
-def test_an_approval_is_remembered() -> None:
+def test_an_approval_is_in_the_journal() -> None:
     tracked_events = replay([TakenUp(event=event(), at=NOW), Approved(event="a", at=NOW)])
     assert tracked_events["A"].approved == NOW
     assert tracked_events["A"].event.status == EventStatus.SCHEDULED

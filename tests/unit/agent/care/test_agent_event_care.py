@@ -1,4 +1,4 @@
-"""What an agent does about events: handlers in order, approval when they are ready, and coming back."""
+"""The work on events: handlers run in order, the agent approves when they are ready, and they recover."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -20,7 +20,7 @@ from forewarn.agent.status import draining
 from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
 from forewarn.core.basic_types import EventType, Source
 from forewarn.sdk.documents import Event, UnreadableEvent
-from forewarn.sdk.guest_errors import Closed, GuestError, Refused, Unavailable
+from forewarn.sdk.guest_errors import Closed, EndpointRefused, EndpointUnavailable, GuestError
 from tests.helpers.programs.agents import NOW, AgentHarness, Doing, event, settled, started
 
 PREPARE, RECOVER = Side.PREPARE, Side.RECOVER
@@ -34,7 +34,7 @@ def play(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(main)
 
 
-def test_handlers_run_in_order_then_it_approves_and_comes_back_in_reverse(tmp_path: Path) -> None:
+def test_handlers_prepare_in_order_and_recover_in_reverse(tmp_path: Path) -> None:
     async def main() -> None:
         order: list[tuple[str, str]] = []
 
@@ -60,7 +60,7 @@ def test_handlers_run_in_order_then_it_approves_and_comes_back_in_reverse(tmp_pa
     play(main())
 
 
-def test_nothing_is_approved_while_a_handler_runs(tmp_path: Path) -> None:
+def test_the_agent_does_not_approve_while_a_handler_runs(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         does.gate.clear()
@@ -77,7 +77,7 @@ def test_nothing_is_approved_while_a_handler_runs(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_failure_holds_the_approval_and_the_others_run_all_the_same(tmp_path: Path) -> None:
+def test_a_failure_holds_the_approval_and_the_other_handlers_still_run(tmp_path: Path) -> None:
     async def main() -> None:
         failing, other = Doing(lambda task: Never("no")), Doing()
         harness = AgentHarness(tmp_path, handler("drain", failing), handler("stop", other))
@@ -94,7 +94,7 @@ def test_a_failure_holds_the_approval_and_the_others_run_all_the_same(tmp_path: 
 
 
 class Notice(Doing):
-    """A notifying handler that keeps what it is given to tell."""
+    """A notifying handler that records its tasks."""
 
     def __init__(self) -> None:
         super().__init__(self._kept)
@@ -110,10 +110,10 @@ class Notice(Doing):
     [
         (OnFailure.HOLD, event(), "held"),
         (OnFailure.CONTINUE, event(), "failed"),
-        (OnFailure.HOLD, started(), "failed"),  # there is nothing to approve any more
+        (OnFailure.HOLD, started(), "failed"),  # too late to approve
     ],
 )
-def test_a_failure_is_notified_once_although_the_agent_is_restarted(
+def test_a_failure_is_notified_once_over_restarts_of_the_agent(
     tmp_path: Path, on_failure: OnFailure, shown: Event, side: str
 ) -> None:
     async def main() -> None:
@@ -142,7 +142,7 @@ def test_a_failure_is_notified_once_although_the_agent_is_restarted(
     play(main())
 
 
-def test_a_held_event_that_starts_is_not_notified_of_again(tmp_path: Path) -> None:
+def test_a_held_event_that_starts_is_not_notified_again(tmp_path: Path) -> None:
     async def main() -> None:
         notice = Notice()
         harness = AgentHarness(
@@ -163,7 +163,7 @@ def test_a_held_event_that_starts_is_not_notified_of_again(tmp_path: Path) -> No
     play(main())
 
 
-def test_a_notice_that_cannot_be_sent_holds_up_nothing(tmp_path: Path) -> None:
+def test_an_undelivered_notification_delays_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         def answer(task: Task) -> Outcome:
             return Again("no mail server", 3600.0) if task.side is Side.HELD else Ready()
@@ -186,7 +186,7 @@ def test_a_notice_that_cannot_be_sent_holds_up_nothing(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_failure_that_does_not_matter_holds_nothing(tmp_path: Path) -> None:
+def test_a_failure_with_continue_holds_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         failing = handler("drain", Doing(lambda task: Never("no")), on_failure=OnFailure.CONTINUE)
         harness = AgentHarness(tmp_path, failing)
@@ -198,7 +198,7 @@ def test_a_failure_that_does_not_matter_holds_nothing(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_handler_may_ask_to_be_tried_again(tmp_path: Path) -> None:
+def test_a_handler_may_ask_for_another_try(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing(lambda task: Ready() if task.attempt == 3 else Again("not yet", 0.0))
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -212,7 +212,7 @@ def test_a_handler_may_ask_to_be_tried_again(tmp_path: Path) -> None:
     play(main())
 
 
-def test_once_it_has_started_nothing_is_tried_again(tmp_path: Path) -> None:
+def test_after_the_start_nothing_is_tried_again(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing(lambda task: Again("not yet", 0.0))
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -225,7 +225,7 @@ def test_once_it_has_started_nothing_is_tried_again(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_handler_that_always_asks_to_be_tried_again_ends_with_its_time_and_the_next_one_runs(
+def test_a_handler_that_always_asks_for_another_try_ends_with_its_timeout(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
@@ -253,7 +253,7 @@ def test_a_handler_that_always_asks_to_be_tried_again_ends_with_its_time_and_the
     play(main())
 
 
-def test_a_restart_gives_a_handler_no_more_time_than_it_has(tmp_path: Path) -> None:
+def test_a_restart_of_the_agent_does_not_extend_a_handlers_timeout(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing(lambda task: Again("not yet"))
         harness = AgentHarness(tmp_path, handler("drain", does, timeout=50.0, retry=20.0))
@@ -274,7 +274,7 @@ def test_a_restart_gives_a_handler_no_more_time_than_it_has(tmp_path: Path) -> N
     play(main())
 
 
-def test_a_plug_in_that_fails_in_any_way_has_failed(tmp_path: Path) -> None:
+def test_any_error_of_a_plug_in_is_a_failure(tmp_path: Path) -> None:
     async def main() -> None:
         def crash(task: Task) -> Outcome:
             raise ZeroDivisionError("by nothing")
@@ -292,7 +292,7 @@ def test_a_plug_in_that_fails_in_any_way_has_failed(tmp_path: Path) -> None:
     play(main())
 
 
-def test_an_event_of_an_unknown_status_is_prepared_for_at_once_and_never_approved(tmp_path: Path) -> None:
+def test_handlers_prepare_at_once_for_an_unknown_status_which_is_never_approved(tmp_path: Path) -> None:
     async def main() -> None:
         early, late = Doing(), Doing()
         harness = AgentHarness(
@@ -316,7 +316,7 @@ def test_an_event_of_an_unknown_status_is_prepared_for_at_once_and_never_approve
     play(main())
 
 
-def test_a_status_that_becomes_unknown_is_not_the_end_of_the_event(tmp_path: Path) -> None:
+def test_a_status_that_becomes_unknown_does_not_end_the_event(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does), approve=ApprovePolicy.NEVER)
@@ -330,7 +330,7 @@ def test_a_status_that_becomes_unknown_is_not_the_end_of_the_event(tmp_path: Pat
     play(main())
 
 
-def test_an_event_that_cannot_be_read_is_logged_and_counted_once_and_not_taken_for_over(
+def test_an_unreadable_event_is_logged_and_counted_once_and_not_over(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
@@ -356,7 +356,7 @@ def test_an_event_that_cannot_be_read_is_logged_and_counted_once_and_not_taken_f
     play(main())
 
 
-def test_the_journal_holds_no_secret_that_a_plug_in_tells(tmp_path: Path) -> None:
+def test_the_journal_redacts_secrets_in_a_plug_ins_reason(tmp_path: Path) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path, handler("drain", Doing(lambda task: Never("no hunter22"))))
         harness.config = replace(harness.config, secrets=frozenset({"hunter22"}))
@@ -371,7 +371,7 @@ def test_the_journal_holds_no_secret_that_a_plug_in_tells(tmp_path: Path) -> Non
     play(main())
 
 
-def test_a_handler_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_a_handler_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         does.gate.clear()
@@ -385,7 +385,7 @@ def test_a_handler_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     play(main())
 
 
-def test_an_event_that_vanishes_ends_what_runs_and_is_come_back_from(tmp_path: Path) -> None:
+def test_when_an_event_vanishes_its_handlers_stop_and_recover(tmp_path: Path) -> None:
     async def main() -> None:
         does, later = Doing(), Doing()
         does.gate.clear()
@@ -405,7 +405,7 @@ def test_an_event_that_vanishes_ends_what_runs_and_is_come_back_from(tmp_path: P
     play(main())
 
 
-def test_this_machines_name_leaving_is_enough(tmp_path: Path) -> None:
+def test_an_event_without_this_machines_name_is_over(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -418,7 +418,7 @@ def test_this_machines_name_leaving_is_enough(tmp_path: Path) -> None:
     play(main())
 
 
-def test_it_comes_back_after_its_own_reboot(tmp_path: Path) -> None:
+def test_the_agent_recovers_after_its_own_reboot(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -433,7 +433,7 @@ def test_it_comes_back_after_its_own_reboot(tmp_path: Path) -> None:
     play(main())
 
 
-def test_after_a_restart_what_has_ended_is_not_run_again_and_what_has_not_is(tmp_path: Path) -> None:
+def test_after_a_restart_only_unfinished_handlers_run_again(tmp_path: Path) -> None:
     async def main() -> None:
         first, second = Doing(), Doing()
         second.gate.clear()
@@ -452,7 +452,7 @@ def test_after_a_restart_what_has_ended_is_not_run_again_and_what_has_not_is(tmp
     play(main())
 
 
-def test_a_recovery_goes_on_before_the_first_document(tmp_path: Path) -> None:
+def test_recovery_resumes_before_the_first_document(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -472,7 +472,7 @@ def test_a_recovery_goes_on_before_the_first_document(tmp_path: Path) -> None:
     play(main())
 
 
-def test_nothing_is_begun_or_approved_before_the_first_document(tmp_path: Path) -> None:
+def test_nothing_begins_and_nothing_is_approved_before_the_first_document(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         does.gate.clear()
@@ -508,7 +508,7 @@ def test_an_approval_is_not_sent_again_after_a_restart(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_handler_that_is_too_early_waits_and_plans_anew_when_the_event_moves(tmp_path: Path) -> None:
+def test_a_handler_that_is_too_early_waits_and_follows_a_new_not_before(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         late = handler("drain", does, when=EventFilter(max_seconds_left=60))
@@ -525,7 +525,7 @@ def test_a_handler_that_is_too_early_waits_and_plans_anew_when_the_event_moves(t
     play(main())
 
 
-def test_a_handler_that_had_no_time_gets_it_when_the_event_moves(tmp_path: Path) -> None:
+def test_a_handler_without_enough_time_runs_if_the_event_moves(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         long = handler("copy", does, when=EventFilter(min_seconds_left=3600))
@@ -540,7 +540,7 @@ def test_a_handler_that_had_no_time_gets_it_when_the_event_moves(tmp_path: Path)
     play(main())
 
 
-def test_only_those_that_have_begun_are_undone(tmp_path: Path) -> None:
+def test_only_handlers_that_have_begun_recover(tmp_path: Path) -> None:
     async def main() -> None:
         other = Doing()
         harness = AgentHarness(
@@ -555,7 +555,7 @@ def test_only_those_that_have_begun_are_undone(tmp_path: Path) -> None:
     play(main())
 
 
-def test_what_another_event_needs_is_undone_once(tmp_path: Path) -> None:
+def test_a_preparation_for_two_events_is_undone_once(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -571,7 +571,7 @@ def test_what_another_event_needs_is_undone_once(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_handler_prepares_for_an_event_after_it_has_come_back_from_another(tmp_path: Path) -> None:
+def test_a_handler_prepares_for_an_event_after_its_recovery_from_another(tmp_path: Path) -> None:
     async def main() -> None:
         order: list[str] = []
         coming_back = asyncio.Event()
@@ -600,7 +600,7 @@ def test_a_handler_prepares_for_an_event_after_it_has_come_back_from_another(tmp
     play(main())
 
 
-def test_an_event_that_is_listed_again_is_taken_up_again(tmp_path: Path) -> None:
+def test_an_event_that_is_listed_again_is_new_again(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -613,7 +613,7 @@ def test_an_event_that_is_listed_again_is_taken_up_again(tmp_path: Path) -> None
     play(main())
 
 
-def test_a_restarted_incarnation_is_not_the_end_of_an_event(tmp_path: Path) -> None:
+def test_a_restarted_incarnation_does_not_end_an_event(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -631,7 +631,7 @@ def test_a_restarted_incarnation_is_not_the_end_of_an_event(tmp_path: Path) -> N
     play(main())
 
 
-def test_one_document_without_the_event_undoes_nothing_and_begins_nothing(tmp_path: Path) -> None:
+def test_one_document_without_the_event_undoes_and_begins_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         first, second = Doing(), Doing()
         first.gate.clear()
@@ -652,7 +652,7 @@ def test_one_document_without_the_event_undoes_nothing_and_begins_nothing(tmp_pa
     play(main())
 
 
-def test_two_documents_without_the_event_are_its_end(tmp_path: Path) -> None:
+def test_two_documents_without_the_event_end_it(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does), settle=5.0)
@@ -667,7 +667,7 @@ def test_two_documents_without_the_event_are_its_end(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_machine_that_was_restarted_comes_back_at_the_first_document_without_the_event(
+def test_a_restarted_machine_recovers_at_the_first_document_without_the_event(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
@@ -686,7 +686,7 @@ def test_a_machine_that_was_restarted_comes_back_at_the_first_document_without_t
     play(main())
 
 
-def test_the_more_urgent_of_two_events_is_prepared_first(tmp_path: Path) -> None:
+def test_the_more_urgent_event_is_prepared_first(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -699,7 +699,7 @@ def test_the_more_urgent_of_two_events_is_prepared_first(tmp_path: Path) -> None
     play(main())
 
 
-def test_the_most_urgent_of_those_that_wait_for_a_handler_has_the_next_turn(tmp_path: Path) -> None:
+def test_the_most_urgent_waiter_gets_the_next_turn(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         does.gate.clear()
@@ -719,7 +719,7 @@ def test_the_most_urgent_of_those_that_wait_for_a_handler_has_the_next_turn(tmp_
     play(main())
 
 
-def test_whoever_waits_for_a_turn_and_is_cancelled_takes_none_from_the_others() -> None:
+def test_a_cancelled_waiter_takes_no_turn() -> None:
     async def main() -> None:
         turns, had = Turns(), list[str]()
 
@@ -732,7 +732,7 @@ def test_whoever_waits_for_a_turn_and_is_cancelled_takes_none_from_the_others() 
             tasks = [asyncio.create_task(take(name)) for name in "abc"]
             await settled()
             tasks[0].cancel()
-        # The turn is given to b in this moment, and b is cancelled in the same.
+        # b gets the turn and is cancelled at the same moment.
         tasks[1].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert had == ["c"]
@@ -743,7 +743,7 @@ def test_whoever_waits_for_a_turn_and_is_cancelled_takes_none_from_the_others() 
 
 
 @pytest.mark.parametrize("config_says_so", [False, True])
-def test_an_event_of_a_type_that_nobody_knows_is_prepared_for_and_approved_only_if_the_config_says_so(
+def test_an_event_of_an_unknown_type_is_prepared_and_approved_only_if_configured(
     tmp_path: Path, config_says_so: bool
 ) -> None:
     async def main() -> None:
@@ -759,7 +759,7 @@ def test_an_event_of_a_type_that_nobody_knows_is_prepared_for_and_approved_only_
     play(main())
 
 
-def test_a_handler_that_left_the_config_is_told_of(tmp_path: Path) -> None:
+def test_a_handler_that_left_the_config_is_logged(tmp_path: Path) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path, handler("drain", Doing()))
         harness.start()
@@ -775,7 +775,7 @@ def test_a_handler_that_left_the_config_is_told_of(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_handler_that_is_new_in_the_config_runs_for_an_event_that_is_listed(tmp_path: Path) -> None:
+def test_a_new_handler_runs_for_a_listed_event(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, approve=ApprovePolicy.NEVER)
@@ -789,7 +789,7 @@ def test_a_handler_that_is_new_in_the_config_runs_for_an_event_that_is_listed(tm
     play(main())
 
 
-def test_the_second_machine_speaks_when_the_first_is_silent(tmp_path: Path) -> None:
+def test_the_second_machine_approves_if_the_first_does_not(tmp_path: Path) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path, approver=Approver.FIRST)
         harness.start()
@@ -804,7 +804,7 @@ def test_the_second_machine_speaks_when_the_first_is_silent(tmp_path: Path) -> N
     play(main())
 
 
-def test_user_events_alone(tmp_path: Path) -> None:
+def test_only_user_events_are_approved(tmp_path: Path) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path, approve=ApprovePolicy.USER_EVENTS)
         harness.start()
@@ -815,10 +815,10 @@ def test_user_events_alone(tmp_path: Path) -> None:
     play(main())
 
 
-@pytest.mark.parametrize("fault", [Unavailable("nobody answers"), Closed("another endpoint was found")])
-def test_an_approval_that_cannot_be_delivered_is_told_once_and_kept(
-    tmp_path: Path, fault: GuestError
-) -> None:
+@pytest.mark.parametrize(
+    "fault", [EndpointUnavailable("nobody answers"), Closed("another endpoint was found")]
+)
+def test_an_undelivered_approval_is_logged_once_and_retried(tmp_path: Path, fault: GuestError) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path)
         harness.endpoint.fault = fault
@@ -834,7 +834,7 @@ def test_an_approval_that_cannot_be_delivered_is_told_once_and_kept(
 
 
 def noted_pauses(monkeypatch: pytest.MonkeyPatch, *, longest: float) -> list[float]:
-    """Note how long the care for events pauses, and let those pass that are shorter."""
+    """Record the pauses, and skip the short ones."""
     pauses: list[float] = []
     pause = EventCare.pause
 
@@ -847,13 +847,13 @@ def noted_pauses(monkeypatch: pytest.MonkeyPatch, *, longest: float) -> list[flo
     return pauses
 
 
-def test_an_approval_that_is_refused_is_told_once_and_sent_again_when_somebody_may_have_mended_it(
+def test_a_refused_approval_is_logged_once_and_sent_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
         pauses = noted_pauses(monkeypatch, longest=REFUSED_SECONDS)
         harness = AgentHarness(tmp_path)
-        harness.endpoint.fault = Refused("403: no")
+        harness.endpoint.fault = EndpointRefused("403: no")
         harness.start()
         await harness.show(event())
         assert pauses == [REFUSED_SECONDS]
@@ -867,7 +867,7 @@ def test_an_approval_that_is_refused_is_told_once_and_sent_again_when_somebody_m
     play(main())
 
 
-def test_a_recovery_is_tried_again_and_ever_more_seldom(
+def test_a_recovery_is_retried_after_increasing_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
@@ -877,7 +877,7 @@ def test_a_recovery_is_tried_again_and_ever_more_seldom(
         await harness.show(event())
         pauses = noted_pauses(monkeypatch, longest=600.0)
         await harness.show()
-        # Real turns of the loop pass between, however short the pauses are.
+        # The event loop runs in between, however short the pauses are.
         async with asyncio.timeout(60):
             while harness.journal.tracked_events:  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0)
@@ -887,7 +887,7 @@ def test_a_recovery_is_tried_again_and_ever_more_seldom(
     play(main())
 
 
-def test_a_recovery_that_has_to_be_tried_again_keeps_no_other_from_coming_back(tmp_path: Path) -> None:
+def test_a_retried_recovery_does_not_delay_the_others(tmp_path: Path) -> None:
     async def main() -> None:
         mail = Doing(lambda task: Ready() if task.side is PREPARE or task.attempt == 2 else Again("nobody"))
         drain = Doing()
@@ -901,7 +901,7 @@ def test_a_recovery_that_has_to_be_tried_again_keeps_no_other_from_coming_back(t
         assert drain.calls[-1] == (RECOVER, "A", 1)
         assert "mail: recover will try again: nobody" in harness.warned
         assert draining(harness.journal.tracked_events, harness.config) == []
-        harness.watcher.reload(harness.config)  # news wakes whoever waits
+        harness.watcher.reload(harness.config)  # a change wakes the waiting recovery
         await settled()
         assert mail.calls[-1] == (RECOVER, "A", 2)
         assert harness.journal.tracked_events == {}
@@ -911,7 +911,7 @@ def test_a_recovery_that_has_to_be_tried_again_keeps_no_other_from_coming_back(t
     play(main())
 
 
-def test_what_only_tells_keeps_nobody_from_coming_back_however_slow_it_is(tmp_path: Path) -> None:
+def test_a_slow_notification_does_not_delay_recovery(tmp_path: Path) -> None:
     async def main() -> None:
         mail, drain = Doing(), Doing()
         harness = AgentHarness(tmp_path, handler("drain", drain), handler("mail", mail, kind="notify"))
@@ -929,7 +929,7 @@ def test_what_only_tells_keeps_nobody_from_coming_back_however_slow_it_is(tmp_pa
     play(main())
 
 
-def test_what_is_not_back_yet_drains_still(tmp_path: Path) -> None:
+def test_an_unfinished_recovery_still_drains(tmp_path: Path) -> None:
     async def main() -> None:
         balancer = Doing(lambda task: Ready() if task.side is PREPARE else Again("away"))
         harness = AgentHarness(tmp_path, handler("balancer", balancer, retry=50.0))
@@ -943,7 +943,7 @@ def test_what_is_not_back_yet_drains_still(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "seconds"), [("exec", 24 * 3600), ("notify", 300)])
-def test_a_recovery_is_given_up_in_the_end_over_restarts_too(
+def test_a_recovery_is_given_up_after_its_limit_over_restarts(
     tmp_path: Path, kind: str, seconds: float
 ) -> None:
     async def main() -> None:
@@ -973,7 +973,7 @@ def test_a_recovery_is_given_up_in_the_end_over_restarts_too(
     play(main())
 
 
-def test_a_handler_does_one_thing_at_a_time(tmp_path: Path) -> None:
+def test_a_handler_works_on_one_event_at_a_time(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         does.gate.clear()
@@ -990,7 +990,7 @@ def test_a_handler_does_one_thing_at_a_time(tmp_path: Path) -> None:
     play(main())
 
 
-def test_after_a_restart_whoever_was_at_work_has_the_turn(tmp_path: Path) -> None:
+def test_after_a_restart_the_running_handler_has_the_turn(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing(lambda task: Again("not yet", 3600.0))
         harness = AgentHarness(tmp_path, handler("drain", does, timeout=7200.0))
@@ -1008,7 +1008,7 @@ def test_after_a_restart_whoever_was_at_work_has_the_turn(tmp_path: Path) -> Non
     play(main())
 
 
-def test_whoever_leaves_before_its_turn_has_nothing_to_undo(tmp_path: Path) -> None:
+def test_an_event_that_leaves_before_its_turn_has_nothing_to_undo(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         does.gate.clear()
@@ -1025,7 +1025,7 @@ def test_whoever_leaves_before_its_turn_has_nothing_to_undo(tmp_path: Path) -> N
     play(main())
 
 
-def test_what_is_prepared_next_is_not_undone_by_whoever_left_during_its_own_turn(tmp_path: Path) -> None:
+def test_an_event_that_leaves_does_not_undo_the_next_preparation(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         does.gate.clear()
@@ -1043,7 +1043,7 @@ def test_what_is_prepared_next_is_not_undone_by_whoever_left_during_its_own_turn
     play(main())
 
 
-def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -1060,7 +1060,7 @@ def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
     play(main())
 
 
-def test_a_dry_run_removes_nothing_that_programs_of_another_agent_have_left(tmp_path: Path) -> None:
+def test_a_dry_run_removes_no_files_of_another_agent(tmp_path: Path) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path, handler("drain", Doing()))
         harness.start()
@@ -1077,7 +1077,7 @@ def test_a_dry_run_removes_nothing_that_programs_of_another_agent_have_left(tmp_
     play(main())
 
 
-def test_a_fault_in_following_a_document_is_told_once_and_does_not_end_the_watch(tmp_path: Path) -> None:
+def test_an_error_in_a_comparison_is_logged_once_and_does_not_end_the_watch(tmp_path: Path) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path, handler("drain", Doing()))
 
@@ -1097,7 +1097,7 @@ def test_a_fault_in_following_a_document_is_told_once_and_does_not_end_the_watch
     play(main())
 
 
-def test_everything_that_began_has_ended_by_the_time_it_is_over(tmp_path: Path) -> None:
+def test_every_attempt_has_ended_when_an_event_is_over(tmp_path: Path) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path, handler("drain", Doing()), handler("stop", Doing()))
         harness.start()
@@ -1111,7 +1111,7 @@ def test_everything_that_began_has_ended_by_the_time_it_is_over(tmp_path: Path) 
     play(main())
 
 
-def test_a_handler_that_waits_to_be_tried_again_is_not_when_the_event_is_gone(tmp_path: Path) -> None:
+def test_a_waiting_handler_is_not_retried_after_the_event(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing(lambda task: Again("not yet") if task.side is PREPARE else Ready())
         harness = AgentHarness(tmp_path, handler("drain", does, retry=3600.0, timeout=7200.0))

@@ -1,4 +1,4 @@
-"""The journal: nothing that was written is forgotten, wherever a crash tears it."""
+"""The journal loses nothing that was written, wherever a crash cuts it off."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def written(path: Path, entries: Sequence[Entry]) -> bytes:
     return path.read_bytes()
 
 
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+def test_written_entries_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "agent.journal"
     written(path, LIFE[:-1])
     again = opened(path)
@@ -70,7 +70,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     again.close()
 
 
-def test_torn_at_any_byte_it_knows_every_whole_line(tmp_path: Path) -> None:
+def test_cut_off_at_any_byte_the_journal_keeps_every_complete_line(tmp_path: Path) -> None:
     whole = written(tmp_path / "whole", LIFE)
     path = tmp_path / "torn"
     for cut in range(len(whole) + 1):
@@ -81,7 +81,7 @@ def test_torn_at_any_byte_it_knows_every_whole_line(tmp_path: Path) -> None:
             path.write_bytes(whole[:cut])
             torn = opened(path)
             assert torn.tracked_events == expected
-            # And goes on from there.
+            # And it accepts new entries.
             torn.write(TakenUp(event=event("B"), at=NOW))
             torn.close()
             assert read(path.read_bytes())[1] == replay(
@@ -89,7 +89,7 @@ def test_torn_at_any_byte_it_knows_every_whole_line(tmp_path: Path) -> None:
             )
 
 
-def test_every_entry_survives_being_written() -> None:
+def test_every_kind_of_entry_survives_writing() -> None:
     for entry in LIFE:
         assert from_json(json.loads(json.dumps(as_json(entry)))) == entry
 
@@ -111,12 +111,12 @@ def test_every_entry_survives_being_written() -> None:
         max_size=20,
     )
 )
-def test_compacting_forgets_nothing(entries: list[Entry]) -> None:
+def test_compacting_loses_nothing(entries: list[Entry]) -> None:
     known = replay(entries)
     assert replay(entries_of(known)) == known
 
 
-def test_it_is_compacted_once_it_is_long_and_nothing_is_open(tmp_path: Path) -> None:
+def test_a_long_journal_without_open_events_is_compacted(tmp_path: Path) -> None:
     path = tmp_path / "agent.journal"
     long = TakenUp(event=event("A", description="x" * COMPACT_BYTES), at=NOW)
     journal = opened(path)
@@ -129,7 +129,7 @@ def test_it_is_compacted_once_it_is_long_and_nothing_is_open(tmp_path: Path) -> 
     assert list(read(path.read_bytes())[1]) == ["B"]
 
 
-def test_it_does_not_grow_without_end_while_something_is_open(tmp_path: Path) -> None:
+def test_a_journal_with_open_events_does_not_grow_without_limit(tmp_path: Path) -> None:
     path = tmp_path / "agent.journal"
     journal = opened(path)
     journal.write(LIFE[0])
@@ -142,7 +142,7 @@ def test_it_does_not_grow_without_end_while_something_is_open(tmp_path: Path) ->
     assert read(path.read_bytes())[1] == journal.tracked_events
 
 
-def test_the_journal_of_another_machine_is_set_aside(tmp_path: Path) -> None:
+def test_the_journal_of_another_machine_is_moved_aside(tmp_path: Path) -> None:
     path, said = tmp_path / "agent.journal", list[str]()
     written(path, LIFE[:3])
     other = opened(path, vm_id="another", said=said)
@@ -153,7 +153,7 @@ def test_the_journal_of_another_machine_is_set_aside(tmp_path: Path) -> None:
     assert read(kept.read_bytes())[0] == VM_ID
 
 
-def test_a_machine_that_is_not_told_its_id_keeps_what_it_finds(tmp_path: Path) -> None:
+def test_a_machine_without_an_id_uses_any_journal(tmp_path: Path) -> None:
     path = tmp_path / "agent.journal"
     written(path, LIFE[:3])
     unnamed = opened(path, vm_id="")
@@ -162,14 +162,14 @@ def test_a_machine_that_is_not_told_its_id_keeps_what_it_finds(tmp_path: Path) -
     assert read(path.read_bytes())[0] == VM_ID
 
 
-def test_a_reason_with_half_a_character_is_kept_too(tmp_path: Path) -> None:
+def test_a_reason_with_a_lone_surrogate_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "agent.journal"
     odd = Ended(**SHARE, ending=Ending.NEVER, at=NOW, why="\ud800 is no character")
     written(path, [*LIFE[:2], odd])
     assert read(path.read_bytes())[1] == replay([*LIFE[:2], odd])
 
 
-def test_a_line_that_cannot_be_read_is_skipped_and_told(tmp_path: Path) -> None:
+def test_an_unreadable_line_is_skipped_with_a_warning(tmp_path: Path) -> None:
     path, said = tmp_path / "agent.journal", list[str]()
     lines = written(path, LIFE[:3]).splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], lines[1], b"\0\0 rubbish\n", *lines[2:]]))
@@ -182,7 +182,7 @@ def test_a_line_that_cannot_be_read_is_skipped_and_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 2])
-def test_a_line_nested_too_deeply_to_be_read_is_a_damaged_one(tmp_path: Path, at: int) -> None:
+def test_a_line_nested_too_deeply_counts_as_damaged(tmp_path: Path, at: int) -> None:
     path, said = tmp_path / "agent.journal", list[str]()
     lines = written(path, LIFE[:3]).splitlines(keepends=True)
     lines.insert(at, b"[" * 100_000 + b"\n")
@@ -195,7 +195,7 @@ def test_a_line_nested_too_deeply_to_be_read_is_a_damaged_one(tmp_path: Path, at
 
 
 @pytest.mark.parametrize("ending", ["part", "damaged"])
-def test_a_link_in_the_place_of_a_file_that_is_written_is_not_followed(tmp_path: Path, ending: str) -> None:
+def test_links_in_place_of_its_files_are_not_followed(tmp_path: Path, ending: str) -> None:
     path, precious = tmp_path / "agent.journal", tmp_path / "precious"
     precious.write_text("kept")
     path.write_bytes(written(path, LIFE[:3]) + b"rubbish\n")
@@ -207,7 +207,7 @@ def test_a_link_in_the_place_of_a_file_that_is_written_is_not_followed(tmp_path:
 
 
 @pytest.mark.parametrize("lost", range(len(LIFE)))
-def test_whichever_line_is_lost_what_was_begun_is_known(tmp_path: Path, lost: int) -> None:
+def test_whichever_line_is_lost_begun_handlers_are_known(tmp_path: Path, lost: int) -> None:
     path, said = tmp_path / "agent.journal", list[str]()
     entries = LIFE[:-1]
     lines = written(path, entries).splitlines(keepends=True)
@@ -227,13 +227,13 @@ def test_a_journal_of_a_later_format_is_refused(tmp_path: Path) -> None:
         opened(path)
 
 
-def test_a_journal_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_an_unwritable_journal_is_refused_at_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Invalid, match="cannot be written: File exists"):
         opened(tmp_path / "file" / "agent.journal")
 
 
-def test_a_disk_that_fills_up_is_told_once_and_caught_up_with(tmp_path: Path) -> None:
+def test_a_full_disk_is_logged_once_and_entries_are_written_later(tmp_path: Path) -> None:
     folder, said = tmp_path / "disk", list[str]()
     journal = opened(folder / "agent.journal", said=said)
     journal.close()
@@ -250,7 +250,7 @@ def test_a_disk_that_fills_up_is_told_once_and_caught_up_with(tmp_path: Path) ->
     assert read((folder / "agent.journal").read_bytes())[1] == replay(LIFE[:3])
 
 
-def test_a_journal_is_its_owners_alone_also_one_that_was_not_before(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_journal(tmp_path: Path) -> None:
     path = tmp_path / "agent.journal"
     written(path, LIFE[:3])
     path.chmod(0o644)
@@ -276,7 +276,7 @@ def spoilt(parsed: Mapping[str, object], field: str, rubbish: str) -> bytes:
 
 
 @pytest.mark.parametrize("rubbish", RUBBISH, ids=lambda rubbish: rubbish[:20])
-def test_no_field_of_an_entry_keeps_a_journal_from_being_read(rubbish: str) -> None:
+def test_no_invalid_field_of_an_entry_breaks_the_journal(rubbish: str) -> None:
     head = lines(b'{"journal":1,"vm_id":"V"}')
     for entry in LIFE:
         for field in as_json(entry):
@@ -285,7 +285,7 @@ def test_no_field_of_an_entry_keeps_a_journal_from_being_read(rubbish: str) -> N
 
 
 @pytest.mark.parametrize("rubbish", ["1e400", "0", "-1", "4294967296", "true", '"7"'])
-def test_a_process_that_cannot_be_is_not_looked_for(rubbish: str) -> None:
+def test_an_impossible_pid_is_refused(rubbish: str) -> None:
     line = spoilt(as_json(ProgramRunning(**SHARE, pid=77, started="")), "pid", rubbish)
     with pytest.raises(ValueError, match="invalid journal entry"):
         from_json(json.loads(line))
@@ -293,7 +293,7 @@ def test_a_process_that_cannot_be_is_not_looked_for(rubbish: str) -> None:
 
 @pytest.mark.parametrize("rubbish", RUBBISH, ids=lambda rubbish: rubbish[:20])
 @pytest.mark.parametrize("field", ["journal", "vm_id", "machine"])
-def test_no_field_of_its_head_keeps_a_journal_from_being_read(field: str, rubbish: str) -> None:
+def test_no_invalid_field_of_the_first_line_breaks_the_journal(field: str, rubbish: str) -> None:
     head = {"journal": 1, "vm_id": "V", "machine": "web-0"}
     whole = lines(spoilt(head, field, rubbish)) + WRITTEN
     machine_of(whole)

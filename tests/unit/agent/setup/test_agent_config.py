@@ -1,4 +1,4 @@
-"""The agent's config: what it takes, and what it says about what it does not."""
+"""The agent's config: valid fields, and the errors of invalid ones."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def refusal(text: str, **environment: str) -> str:
     return str(caught.value)
 
 
-def test_the_config_of_the_design_is_read() -> None:
+def test_the_config_of_the_reference_is_read() -> None:
     config = read(FULL)
     assert config.agent == AgentSettings(listen=("127.0.0.1", 8171))
     (drain,) = config.handlers
@@ -56,7 +56,7 @@ def test_the_config_of_the_design_is_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# forewarn agent\n"])
-def test_what_holds_nothing_is_no_config(text: str) -> None:
+def test_an_empty_file_is_no_config(text: str) -> None:
     assert "is not a config: it has neither [agent] nor [[handlers]]" in refusal(text)
 
 
@@ -66,7 +66,7 @@ def test_an_empty_table_is_a_config() -> None:
     )
 
 
-def test_an_endpoint_may_be_one_url_or_several() -> None:
+def test_the_endpoint_may_be_one_url_or_several() -> None:
     assert read('[agent]\nendpoint = "http://10.0.0.1/"').agent.endpoint == ("http://10.0.0.1",)
     several = read('[agent]\nendpoint = ["http://10.0.0.1:80", "https://b"]').agent.endpoint
     assert several == ("http://10.0.0.1:80", "https://b")
@@ -77,11 +77,11 @@ def test_an_endpoint_may_be_one_url_or_several() -> None:
     "text",
     ['[agent]\nendpoint = "{url}"', '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "{url}"'],
 )
-def test_what_is_no_url_is_said_at_once(text: str, wrong: str) -> None:
+def test_an_invalid_url_is_refused(text: str, wrong: str) -> None:
     assert "expected a URL that begins with http:// or https://" in refusal(text.replace("{url}", wrong))
 
 
-def test_a_process_is_started_by_a_command_as_any_program() -> None:
+def test_the_start_of_a_process_is_a_command() -> None:
     text = '[[handlers]]\nname = "a"\nkind = "process"\npid-file = "/run/a"\nstart = ["a\\u0000b"]\n'
     assert 'start: expected a list of texts, such as ["/etc/forewarn/drain", "--now"]' in refusal(text)
 
@@ -172,12 +172,12 @@ def test_a_bad_config_names_line_field_and_what_was_expected(text: str, said: st
     assert said in refusal(text)
 
 
-def test_a_key_inside_a_text_is_not_taken_for_one() -> None:
+def test_a_key_inside_a_string_is_not_mistaken_for_a_key() -> None:
     text = '[agent]\njournal = """\nmachine = 1\n"""\nmachine = 7\n'
     assert line_of(text, ("agent", "machine")) == 5
 
 
-def test_a_field_inside_a_line_is_found_by_what_is_around_it() -> None:
+def test_a_field_of_an_inline_table_has_the_line_of_its_table() -> None:
     assert line_of("[a]\nb = { c = 1 }\n[[x.y]]\n[[x.y]]\nz = 1", ("a", "b", "c")) == 2
     assert line_of("[[x]]\n[[x]]\n[[x.y]]\nz = 1", ("x", 1, "y", 0, "z")) == 4
     assert line_of("", ("a",)) is None
@@ -185,21 +185,21 @@ def test_a_field_inside_a_line_is_found_by_what_is_around_it() -> None:
     assert line_of("[a]\n\n[x.y]", ("x",)) == 3
 
 
-def test_a_table_that_there_is_not_is_refused_with_its_line() -> None:
+def test_an_unknown_table_is_refused_with_its_line() -> None:
     assert refusal('[agent]\n\n[[handler]]\nname = "a"').startswith("agent.toml line 3: handler: ")
     assert "line 1: handlers: expected a list such as [[handlers]] before each handler" in refusal(
         "[handlers]\n"
     )
 
 
-def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+def test_the_error_of_a_missing_file_tells_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(
         Invalid, match=r"agent.toml cannot be read: No such file or directory\nGive the agent's config"
     ):
         load(tmp_path / "agent.toml")
 
 
-def test_secrets_come_from_outside_and_are_known(tmp_path: Path) -> None:
+def test_external_values_are_replaced_and_are_secrets(tmp_path: Path) -> None:
     (tmp_path / "url").write_text("https://chat.example/hook/abc\n")
     text = (
         '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "https://a.example/x"\n'
@@ -211,7 +211,7 @@ def test_secrets_come_from_outside_and_are_known(tmp_path: Path) -> None:
     assert "do-not-show" not in " ".join(handler.does.describe(Side.PREPARE) for handler in config.handlers)
 
 
-def test_a_secret_is_not_shown_in_a_refusal() -> None:
+def test_an_error_does_not_show_a_secret() -> None:
     text = '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "ftp://user:hush@host/"\n'
     assert "hush" not in refusal(text)
 
@@ -221,7 +221,7 @@ LINES = "-----BEGIN-----\nabcdefgh\n-----END-----"
 
 
 @pytest.mark.parametrize("secret", [LONG, LINES])
-def test_a_variable_of_a_program_may_be_long_and_have_lines_and_is_a_secret(secret: str) -> None:
+def test_a_secret_variable_may_be_long_and_have_several_lines(secret: str) -> None:
     text = (
         '[[handlers]]\nname = "a"\nkind = "exec"\nprepare = ["/bin/true", "${env:T}"]\n'
         'environment = {T = "${env:T}"}\n'
@@ -237,13 +237,13 @@ def test_a_variable_of_a_program_may_be_long_and_have_lines_and_is_a_secret(secr
     "field",
     ['environment = {"A=B" = "${env:T}"}', 'environment = {A = "${env:T}\\u0000"}', 'user = "x ${env:T}"'],
 )
-def test_what_comes_from_outside_is_not_shown_in_a_refusal(secret: str, field: str) -> None:
+def test_an_error_does_not_show_an_external_value(secret: str, field: str) -> None:
     said = refusal(f'[[handlers]]\nname = "a"\nkind = "exec"\nprepare = ["/bin/true"]\n{field}\n', T=secret)
     assert said.startswith(f'agent.toml line 5: handlers[0] "a": {field.split()[0]}: ')
     assert not any(part in said for part in ("xxxx", "abcdefgh", "hush"))
 
 
-def test_literals_in_fields_for_secrets_are_secrets_however_they_are_spelt() -> None:
+def test_literals_in_secret_fields_are_secrets() -> None:
     text = (
         '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "https://a/1"\nrecover-url = "https://a/2"\n'
         '[[handlers]]\nname = "b"\nkind = "exec"\nprepare = ["/bin/true"]\nsecrets = {T = "literal"}\n'
@@ -255,7 +255,7 @@ def exec_with(line: str) -> str:
     return f'[[handlers]]\nname = "a"\nkind = "exec"\nprepare = ["/bin/true"]\n{line}\n'
 
 
-def test_a_variable_of_a_program_is_a_secret_only_if_it_is_marked() -> None:
+def test_a_variable_is_a_secret_only_if_marked() -> None:
     line = 'environment = {NODE = "node-7", PORT = "${env:HOSTNAME}-x"}\nsecrets = {PASS = "hush-hush"}'
     config = read(exec_with(line), HOSTNAME="node-7")
     assert config.secrets == {"hush-hush"}
@@ -279,7 +279,7 @@ def test_a_variable_of_a_program_is_a_secret_only_if_it_is_marked() -> None:
         ("NODE", "node-7", False),
     ],
 )
-def test_a_variable_that_looks_like_a_secret_and_is_not_marked_is_named(
+def test_an_unmarked_variable_that_looks_like_a_secret_is_reported(
     name: str, value: str, hinted: bool
 ) -> None:
     remarks = read(exec_with(f'environment = {{{name} = "{value}"}}'), T="do-not-show").remarks
@@ -289,7 +289,7 @@ def test_a_variable_that_looks_like_a_secret_and_is_not_marked_is_named(
     assert value not in " ".join(remarks) or not value
 
 
-def test_people_are_notified_of_failures_unless_the_config_chooses_otherwise() -> None:
+def test_failures_are_notified_unless_configured_otherwise() -> None:
     text = '[[handlers]]\nname = "a"\nkind = "notify"\nto = "root@localhost"\n'
     for more, told in (("", set(Side)), ('sides = ["held"]\nheld-text = "${failure}"\n', {Side.HELD})):
         (handler,) = read(text + more).handlers
@@ -298,14 +298,14 @@ def test_people_are_notified_of_failures_unless_the_config_chooses_otherwise() -
     assert "sides: expected prepare or recover" in refusal(f'{webhook}sides = ["held"]\n')
 
 
-def test_a_variable_is_not_both_shown_and_secret() -> None:
+def test_a_variable_cannot_be_both_public_and_secret() -> None:
     said = refusal(exec_with('environment = {A = "shown"}\nsecrets = {A = "hush-hush"}'))
     assert "secrets: A is also in environment: remove one of them" in said
     assert "hush" not in said
 
 
 @pytest.mark.parametrize("name", recipe.names())
-def test_every_recipe_is_sound(name: str) -> None:
+def test_every_recipe_is_valid(name: str) -> None:
     config = read(recipe.text(name))
     assert config.handlers
     assert recipe.about(name).endswith(".")
@@ -317,7 +317,7 @@ def test_an_unknown_recipe_is_named() -> None:
         recipe.text("cake")
 
 
-def test_hooks_become_a_handler_each(tmp_path: Path) -> None:
+def test_each_hook_of_a_folder_is_a_handler(tmp_path: Path) -> None:
     for name, mode in (("20-app.sh", 0o755), ("10-drain", 0o755), ("30-off", 0o644), ("40-old.bak", 0o755)):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(mode)
@@ -337,7 +337,7 @@ def test_hooks_become_a_handler_each(tmp_path: Path) -> None:
     "name",
     ["a~", "a.dpkg-old", "a.dpkg-dist", "a.rpmsave", "a.rpmnew", ".a", "#a#", "a.swp", "a.orig", "a b"],
 )
-def test_a_folder_with_nothing_to_run_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_folder_without_programs_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("#!/bin/sh\n")
     (tmp_path / name).chmod(0o755)
     said = refusal(f'[[handlers]]\nname = "hooks"\nkind = "exec"\nhooks = "{tmp_path}"\n')
@@ -345,14 +345,12 @@ def test_a_folder_with_nothing_to_run_is_refused(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["duration", "seconds-left"])
-def test_a_handler_that_no_event_could_be_for_is_refused(name: str) -> None:
+def test_a_filter_that_matches_no_event_is_refused(name: str) -> None:
     told = f'[[handlers]]\nname = "h"\nkind = "log"\nmin-{name} = 60\nmax-{name} = 30\n'
     assert f"min-{name}: expected at most max-{name}, 30 s, got 60 s" in refusal(told)
 
 
-def test_a_journal_is_looked_for_from_where_the_config_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_journals_path_is_relative_to_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path)
     path = Path("here/agent.toml")
@@ -363,7 +361,7 @@ def test_a_journal_is_looked_for_from_where_the_config_is(
     assert load(path).agent.journal == Path("/var/lib/forewarn/agent.journal")
 
 
-def test_a_pid_file_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+def test_a_missing_pid_file_is_reported(tmp_path: Path) -> None:
     table = '[[handlers]]\nname = "app"\nkind = "process"\npid-file = "{}"\n'
     path = tmp_path / "app.pid"
     assert read(table.format(path)).remarks == (
@@ -375,7 +373,7 @@ def test_a_pid_file_that_is_not_there_is_told_of(tmp_path: Path) -> None:
     assert one.does.problems() == [f"pid-file: the folder {tmp_path}/no does not exist"]
 
 
-def test_what_it_would_do_is_said_in_words() -> None:
+def test_the_config_is_described() -> None:
     freeze, reboot, *_ = explain(read(FULL))
     assert (freeze.type, freeze.prepare, freeze.recover) == (EventType.FREEZE, (), ())
     assert freeze.approve == "at once, if it names this machine alone"
@@ -396,13 +394,13 @@ types = ["SpotRebalanceRecommendation"]
 """
 
 
-def test_a_recommendation_is_for_handlers_that_name_it_and_is_never_approved() -> None:
+def test_recommendations_are_for_handlers_that_list_them_and_never_approved() -> None:
     *_, told = explain(read(HINTED.format(version="2024-07-09")))
     assert (told.type, told.approve) == (EventType.SPOT_REBALANCE_RECOMMENDATION, "never")
     assert [each.partition(":")[0] for each in told.prepare] == ["shift"]
 
 
-def test_a_handler_for_what_the_agent_is_not_told_of_is_remarked_on() -> None:
+def test_a_handler_for_an_event_that_the_agent_does_not_see_is_reported() -> None:
     config = read(HINTED.format(version="2020-07-01"))
     assert EventType.SPOT_REBALANCE_RECOMMENDATION not in {each.type for each in explain(config)}
     assert config.remarks == (
@@ -410,7 +408,7 @@ def test_a_handler_for_what_the_agent_is_not_told_of_is_remarked_on() -> None:
     )
 
 
-def test_types_for_which_the_same_is_done_are_told_of_together() -> None:
+def test_types_with_the_same_actions_are_grouped() -> None:
     nothing, drained = grouped(explain(read(FULL)))
     assert [each.type for each in nothing] == ["Freeze"]
     assert [each.type for each in drained] == ["Reboot", "Redeploy", "Preempt", "Terminate"]

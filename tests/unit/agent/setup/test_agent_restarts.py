@@ -1,4 +1,4 @@
-"""Recovery at boot: after the restart that an event announced, before the event ends."""
+"""Recovery at boot: after the restart of an event, before the event ends."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -35,14 +35,14 @@ def handler(name: str, does: Doing, **more: Any) -> Handler:
 
 
 def boots_into(harness: AgentHarness, boot: str, *, up: float = 30.0) -> None:
-    """Start the agent as the machine's next boot does."""
+    """Start the agent in the machine's next boot."""
     harness.boot, harness.up_seconds = boot, up
     harness.start()
 
 
 @pytest.mark.parametrize("type_", [EventType.REBOOT, EventType.REDEPLOY])
 @pytest.mark.parametrize("seen_started", [True, False])
-def test_after_its_restart_the_machine_comes_back_although_the_event_is_listed(
+def test_handlers_recover_after_the_restart_although_the_event_is_listed(
     tmp_path: Path, type_: EventType, seen_started: bool
 ) -> None:
     async def main() -> None:
@@ -70,7 +70,7 @@ def test_after_its_restart_the_machine_comes_back_although_the_event_is_listed(
     play(main())
 
 
-def test_a_restart_before_the_event_starts_is_not_its_restart(tmp_path: Path) -> None:
+def test_a_restart_before_the_start_of_the_event_does_not_count(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does), approve=ApprovePolicy.NEVER)
@@ -91,7 +91,7 @@ def test_a_restart_before_the_event_starts_is_not_its_restart(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("up", "recovers"), [(60.0, True), (600.0, False)])
-def test_a_start_that_no_boot_has_seen_counts_from_its_not_before(
+def test_a_start_that_no_boot_has_seen_counts_from_not_before(
     tmp_path: Path, up: float, recovers: bool
 ) -> None:
     async def main() -> None:
@@ -114,7 +114,7 @@ def test_a_start_that_no_boot_has_seen_counts_from_its_not_before(
 @pytest.mark.parametrize(
     "type_", [EventType.FREEZE, EventType.PREEMPT, EventType.TERMINATE, "Unheard", EventType.REBOOT]
 )
-def test_other_events_and_handlers_that_wait_recover_when_the_event_ends(
+def test_other_events_and_waiting_handlers_recover_when_the_event_ends(
     tmp_path: Path, type_: EventType | str
 ) -> None:
     async def main() -> None:
@@ -135,7 +135,7 @@ def test_other_events_and_handlers_that_wait_recover_when_the_event_ends(
     play(main())
 
 
-def test_where_the_system_names_no_boot_recovery_waits_for_the_end(tmp_path: Path) -> None:
+def test_without_a_boot_id_recovery_waits_for_the_end(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -151,11 +151,11 @@ def test_where_the_system_names_no_boot_recovery_waits_for_the_end(tmp_path: Pat
     play(main())
 
 
-def test_a_journal_that_names_no_boot_waits_for_the_end(tmp_path: Path) -> None:
+def test_without_a_boot_in_the_journal_recovery_waits_for_the_end(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
-        harness.boot = None  # as an earlier version of the agent wrote it
+        harness.boot = None  # written by an earlier version of the agent
         harness.start()
         await harness.show(event())
         await harness.show(started())
@@ -187,7 +187,7 @@ def test_some_handlers_recover_at_boot_and_others_when_the_event_ends(tmp_path: 
     play(main())
 
 
-def test_what_had_not_begun_before_the_restart_is_not_prepared_after_it(tmp_path: Path) -> None:
+def test_a_handler_that_had_not_begun_does_not_prepare_after_the_restart(tmp_path: Path) -> None:
     async def main() -> None:
         slow, later = Doing(), Doing()
         slow.gate.clear()
@@ -206,7 +206,7 @@ def test_what_had_not_begun_before_the_restart_is_not_prepared_after_it(tmp_path
     play(main())
 
 
-def test_a_recovery_at_boot_that_fails_for_now_holds_up_neither_the_others_nor_the_end(
+def test_a_retried_recovery_at_boot_delays_neither_the_others_nor_the_end(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
@@ -227,7 +227,7 @@ def test_a_recovery_at_boot_that_fails_for_now_holds_up_neither_the_others_nor_t
         await harness.show()
         assert at_end.calls[-1] == (RECOVER, "A", 1)
         ends.append(True)
-        harness.watcher.reload(harness.config)  # news wakes each retry
+        harness.watcher.reload(harness.config)  # a change wakes each retry
         await settled()
         assert harness.journal.tracked_events == {}
         assert stubborn.calls.count((RECOVER, "A", 1)) == at_end.calls.count((RECOVER, "A", 1)) == 1
@@ -236,7 +236,7 @@ def test_a_recovery_at_boot_that_fails_for_now_holds_up_neither_the_others_nor_t
     play(main())
 
 
-def test_what_another_event_still_needs_is_left_to_it_at_boot(tmp_path: Path) -> None:
+def test_a_preparation_that_another_event_needs_is_kept_at_boot(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -258,7 +258,7 @@ def test_what_another_event_still_needs_is_left_to_it_at_boot(tmp_path: Path) ->
     play(main())
 
 
-def test_two_events_that_one_restart_ends_are_come_back_from_once(tmp_path: Path) -> None:
+def test_handlers_recover_once_from_two_events_of_one_restart(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -277,7 +277,7 @@ def test_two_events_that_one_restart_ends_are_come_back_from_once(tmp_path: Path
     play(main())
 
 
-def test_with_the_endpoint_away_a_recovery_at_boot_that_was_begun_goes_on(tmp_path: Path) -> None:
+def test_a_begun_recovery_at_boot_goes_on_without_the_endpoint(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
         harness = AgentHarness(tmp_path, handler("drain", does))
@@ -287,7 +287,7 @@ def test_with_the_endpoint_away_a_recovery_at_boot_that_was_begun_goes_on(tmp_pa
         does.gate.clear()
         boots_into(harness, "boot-2")
         await harness.show(started())
-        await harness.stop()  # in the middle of the recovery
+        await harness.stop()  # during the recovery
         does.gate.set()
         harness.start()
         harness.watcher.resume()
@@ -302,14 +302,14 @@ def test_with_the_endpoint_away_a_recovery_at_boot_that_was_begun_goes_on(tmp_pa
 
 
 class Killed(BaseException):
-    """As `kill -9`: nothing catches it."""
+    """Like `kill -9`, nothing catches it."""
 
 
 class Life:
-    """An event with a restart, from notice to end, and an agent that dies at a line of its journal."""
+    """An event with a restart, and an agent that dies at a line of its journal."""
 
     def __init__(self, folder: Path, *, dies_at: int | None, crashes: bool) -> None:
-        """Take whether the machine restarts by a crash, before the event starts."""
+        """Take whether the machine crashes before the event starts."""
         self._crashes = crashes
         self.recovered: list[str] = []
         handlers = [
@@ -341,7 +341,7 @@ class Life:
         return self._dies_at is not None and self.lines >= self._dies_at
 
     async def _show(self, *events: Event) -> None:
-        """Show a document; an agent that dies of it is started again, and sees it too."""
+        """Show a document; restart an agent that dies, and show it again."""
         self._listed = events
         await self.harness.show(*events)
         if self.is_dead:
@@ -379,9 +379,7 @@ def _life(folder: Path, dies_at: int | None, *, crashes: bool) -> Life:
 
 
 @pytest.mark.parametrize("crashes", [False, True])
-def test_killed_between_any_two_acts_it_recovers_once_and_when_it_should(
-    tmp_path: Path, crashes: bool
-) -> None:
+def test_killed_at_any_line_handlers_recover_once_at_the_right_time(tmp_path: Path, crashes: bool) -> None:
     whole = _life(tmp_path / "whole", None, crashes=crashes)
     assert sorted(whole.recovered) == [
         "batch in boot-2, 0 listed",
@@ -389,7 +387,7 @@ def test_killed_between_any_two_acts_it_recovers_once_and_when_it_should(
     ]
     for line in range(1, whole.lines + 1):
         life = _life(tmp_path / f"dies-at-{line}", line, crashes=crashes)
-        # What was killed before its end was written down is run again, as attempt 2; nothing else is.
+        # Only an attempt without an end in the journal runs again, as attempt 2.
         interrupted = len(life.recovered) - 2
         assert interrupted in (0, 1), (line, life.recovered)
         assert set(life.recovered) == set(whole.recovered), line
@@ -398,7 +396,7 @@ def test_killed_between_any_two_acts_it_recovers_once_and_when_it_should(
 
 
 def _attempts(entries: Sequence[Entry], name: str) -> list[int]:
-    """Return the attempts to recover that were written down."""
+    """Return the attempts to recover from the journal."""
     begun = [each for each in entries if isinstance(each, Begun) and each.handler == name]
     return sorted({each.attempt for each in begun if each.side is RECOVER})
 

@@ -1,4 +1,4 @@
-"""How others see a running agent: metrics, status, a line for systemd."""
+"""The state of a running agent: metrics, status, a line for systemd."""
 
 import json
 import re
@@ -25,7 +25,7 @@ ALERTS = ROOT / "examples/prometheus/agent-alerts.yml"
 
 @dataclass
 class Endpoint:
-    """What an agent knows of its endpoint."""
+    """A fake endpoint."""
 
     silent_for: float | None = None
     url: str | None = None
@@ -37,12 +37,12 @@ class Endpoint:
 
 @dataclass
 class Watcher:
-    """How far a watch is."""
+    """A fake watcher."""
 
     informed: bool
     machine: str = "web-0"
     trouble: str | None = None
-    held: str | None = None  # why events are not approved
+    held: str | None = None  # the reason why events are not approved
 
     def not_approved(self, id_: str) -> str | None:
         return self.held
@@ -67,7 +67,7 @@ def gauges(state: AgentState) -> dict[str, float]:
     }
 
 
-def test_the_seconds_left_are_those_of_the_first_event() -> None:
+def test_the_seconds_left_are_those_of_the_next_event() -> None:
     soon = event("B", not_before=NOW + timedelta(seconds=30))
     assert gauges(agent_with(event("A"), soon))["seconds_left"] == 30
     assert gauges(agent_with(soon, started("C")))["seconds_left"] == 0
@@ -83,7 +83,7 @@ def test_without_an_event_there_are_no_seconds_left() -> None:
 
 
 @pytest.mark.parametrize("age", [None, 7.5])
-def test_the_age_of_the_last_poll_is_told_once_there_was_one(age: float | None) -> None:
+def test_the_age_of_the_last_poll_is_absent_before_the_first(age: float | None) -> None:
     assert gauges(agent_with(silent_for=age)).get("last_poll_age_seconds") == age
 
 
@@ -91,7 +91,7 @@ def test_the_age_of_the_last_poll_is_told_once_there_was_one(age: float | None) 
     ("watcher", "said"),
     [(None, "waiting for the first document"), (Watcher(informed=False), "waiting for the first document")],
 )
-def test_before_the_first_document_nothing_is_said_to_be_ready(
+def test_before_the_first_document_the_agent_is_waiting(
     watcher: Any, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = agent_with()
@@ -106,7 +106,7 @@ def test_before_the_first_document_nothing_is_said_to_be_ready(
     assert "No event" not in shown
 
 
-def test_after_the_first_document_it_is_ready(capsys: pytest.CaptureFixture[str]) -> None:
+def test_after_the_first_document_the_agent_is_watching(capsys: pytest.CaptureFixture[str]) -> None:
     state = agent_with()
     state.watcher = Watcher(informed=True)  # type: ignore[assignment]
     agent_status.show({"running": True, **json.loads(state.pages()["/status"]().content)})
@@ -114,7 +114,7 @@ def test_after_the_first_document_it_is_ready(capsys: pytest.CaptureFixture[str]
     assert state.in_words() == "watching"
 
 
-# The event whose preparation failed
+# Failed preparations
 
 
 DRAIN = """
@@ -143,7 +143,7 @@ def failed_with(agent: str = "", handler: str = "", *more: Entry) -> AgentState:
     return state
 
 
-def test_an_event_whose_preparation_failed_is_not_called_prepared(
+def test_an_event_with_a_failed_preparation_is_not_prepared(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     state = failed_with()
@@ -166,7 +166,7 @@ def test_an_event_whose_preparation_failed_is_not_called_prepared(
     assert "\n  preparation failed, first seen" in capsys.readouterr().out
 
 
-def test_why_a_prepared_event_is_not_approved_is_told() -> None:
+def test_the_status_has_the_reason_why_an_event_is_not_approved() -> None:
     state = agent_with(event())
     state.watcher = Watcher(informed=True, held='the config has approve = "never"')  # type: ignore[assignment]
     (shown,) = json.loads(state.pages()["/status"]().content)["events"]
@@ -183,12 +183,12 @@ def test_why_a_prepared_event_is_not_approved_is_told() -> None:
         ("", "", (), 1),
         ("", 'on-failure = "continue"', (), 0),
         ('approve = "never"', "", (), 0),
-        ("", "", (Approved(event="A", at=NOW),), 0),  # by a person, in this machine
+        ("", "", (Approved(event="A", at=NOW),), 0),  # approved by a person in this machine
         ("", "", (Changed(event=started()),), 0),
         ("", "", (Left(event="A", at=NOW, why="it is over"),), 0),
     ],
 )
-def test_events_that_are_held_are_counted(agent: str, handler: str, more: Sequence[Entry], held: int) -> None:
+def test_held_events_are_counted(agent: str, handler: str, more: Sequence[Entry], held: int) -> None:
     assert gauges(failed_with(agent, handler, *more))["held"] == held
 
 

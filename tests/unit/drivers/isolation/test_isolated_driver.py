@@ -1,21 +1,25 @@
-"""A driver in a process of its own offers all that it would offer in the server."""
+"""An isolated driver has the same optional members as the driver itself."""
 
 import inspect
 from typing import Protocol
 
 from forewarn.control import driver
-from forewarn.drivers.isolation.isolated_driver import OFFERED_METHODS, OFFERED_NOTES, OFFERED_VALUES
+from forewarn.drivers.isolation.isolated_driver import (
+    OPTIONAL_FLAGS,
+    OPTIONAL_METHODS,
+    OPTIONAL_NOTIFICATIONS,
+)
 
-# What the server asks of a driver before it gives it a process, or of forewarn's own that have none.
-ASKED_OTHERWISE = {driver.Driver, driver.TrustedText, driver.LoadingNativeCode}
+# Members that the server reads before it isolates a driver, or only on its own drivers.
+NOT_FORWARDED = {driver.Driver, driver.TrustedText, driver.LoadingNativeCode}
 
 
-def test_everything_that_a_driver_may_offer_is_passed_on() -> None:
+def test_every_optional_member_is_forwarded() -> None:
     offers = {
         name
         for _, each in inspect.getmembers(driver, inspect.isclass)
-        if Protocol in each.__mro__ and each is not Protocol and each not in ASKED_OTHERWISE
+        if Protocol in each.__mro__ and each is not Protocol and each not in NOT_FORWARDED
         for name in vars(each)
         if not name.startswith("_")
     }
-    assert offers == {*OFFERED_METHODS, *OFFERED_NOTES, *OFFERED_VALUES}
+    assert offers == {*OPTIONAL_METHODS, *OPTIONAL_NOTIFICATIONS, *OPTIONAL_FLAGS}

@@ -1,4 +1,4 @@
-"""Messages of drivers' processes: what is sent comes whole, and nothing comes that is no answer."""
+"""Messages between the server and drivers' processes arrive complete, and only answers are unpickled."""
 
 import os
 import pickle
@@ -18,7 +18,11 @@ from forewarn.control.driver import Cancelled, Done, Failed, NotBegun, Running, 
 from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineId, MachineName, Mobility
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
 from forewarn.drivers.isolation import messages
-from forewarn.drivers.isolation.isolated_driver import OFFERED_METHODS, OFFERED_NOTES, OFFERED_VALUES
+from forewarn.drivers.isolation.isolated_driver import (
+    OPTIONAL_FLAGS,
+    OPTIONAL_METHODS,
+    OPTIONAL_NOTIFICATIONS,
+)
 from forewarn.drivers.isolation.messages import MessageTooLong, Received, framed, packed, read_answer
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -48,7 +52,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 class Runs:
-    """What an end sends whose memory somebody else has written to."""
+    """A malicious answer, such as a process with corrupt memory may send."""
 
     def __reduce__(self) -> Any:
         return os.system, ("true",)
@@ -69,18 +73,18 @@ class Runs:
         FOUND,
     ],
 )
-def test_an_answer_comes_as_it_was_sent(answer: object) -> None:
+def test_an_answer_survives_pickling(answer: object) -> None:
     assert read_answer(packed(answer)) == answer
 
 
 @given(st.from_type(FoundFleet) | st.from_type(Running) | st.from_type(Done) | st.from_type(Unknown))
-def test_whatever_the_fields_of_answers_are_made_of_comes_as_it_was_sent(answer: object) -> None:
+def test_every_value_of_an_answer_survives_pickling(answer: object) -> None:
     sent = plain(answer)
-    assert repr(read_answer(packed(sent))) == repr(sent)  # NaN is no equal of its own
+    assert repr(read_answer(packed(sent))) == repr(sent)  # NaN does not equal itself
 
 
 def plain(value: Any) -> Any:
-    """Return a value with the mappings that drivers make: Hypothesis knows many others."""
+    """Return a value with plain dicts, because Hypothesis creates other mappings too."""
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, tuple):
@@ -91,12 +95,12 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("body", [packed(Runs()), packed(pickle.loads), packed((Runs(),))])
-def test_nothing_is_called_that_is_no_part_of_an_answer(body: bytes) -> None:
+def test_unpickling_calls_nothing_outside_answers(body: bytes) -> None:
     with pytest.raises(pickle.UnpicklingError, match="is not allowed in an answer"):
         read_answer(body)
 
 
-def test_messages_of_the_drivers_end_have_no_classes_at_all(
+def test_messages_of_the_process_contain_no_classes(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     ours, theirs = ends
@@ -106,14 +110,14 @@ def test_messages_of_the_drivers_end_have_no_classes_at_all(
 
 
 @pytest.mark.parametrize("message", ["text", (), (7, "answer"), None])
-def test_what_is_no_message_is_refused(ends: tuple[socket.socket, socket.socket], message: Any) -> None:
+def test_an_invalid_message_is_refused(ends: tuple[socket.socket, socket.socket], message: Any) -> None:
     ours, theirs = ends
     theirs.sendall(framed(message))
     with pytest.raises(pickle.UnpicklingError, match="expected a message"):
         Received(ours).next()
 
 
-def test_what_has_come_of_a_message_is_kept_until_the_rest_is_there(
+def test_a_partial_message_is_kept_until_the_rest_arrives(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     ours, theirs = ends
@@ -130,7 +134,7 @@ def test_what_has_come_of_a_message_is_kept_until_the_rest_is_there(
     assert received.next() is None
 
 
-def test_messages_are_bounded_at_both_ends(
+def test_both_sides_limit_the_length_of_messages(
     ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = ends
@@ -142,13 +146,13 @@ def test_messages_are_bounded_at_both_ends(
         Received(ours).next()
 
 
-def test_whatever_a_driver_may_offer_is_offered_by_its_stand_in() -> None:
-    """A protocol that is new in control/driver.py must be named in isolated_driver.py, or be none of it."""
-    here_alone = {"trusted_text", "isolated"}  # forewarn's own drivers; what makes it isolated
+def test_isolated_driver_lists_every_optional_member() -> None:
+    """A new protocol in control/driver.py must be listed in isolated_driver.py or excluded here."""
+    here_alone = {"trusted_text", "isolated"}  # read in the server only
     protocols = (each for each in vars(driver).values() if getattr(each, "_is_protocol", False))
     members = {name for each in protocols if each is not driver.Driver for name in _members(each)}
     asked = {"limits", "begin", "check", "cancel"}
-    offered = {*OFFERED_METHODS, *OFFERED_NOTES, *OFFERED_VALUES}
+    offered = {*OPTIONAL_METHODS, *OPTIONAL_NOTIFICATIONS, *OPTIONAL_FLAGS}
     assert members - asked - here_alone == offered
 
 

@@ -1,4 +1,4 @@
-"""An attempt looks at two hosts one after the other: what only seems broken meanwhile has not failed."""
+"""An attempt views two hosts one after the other and does not report a failure that only seems to exist."""
 
 import threading
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ HELD = replace(RUNS, state=DomainState.PAUSED, migrating=True)
 
 
 class Domain:
-    """A host and its domain, which is seen as a test says, at last always the same."""
+    """A host with a domain that shows a sequence of views; the last one repeats."""
 
     def __init__(self, host: HostName, *seen: DomainView | None) -> None:
         self.host = host
@@ -122,27 +122,27 @@ def checked(here: Domain, there: Domain) -> object:
     return DomainAttempt(TASK, WEB, tools).check()
 
 
-def test_a_migration_that_ends_between_two_looks_is_no_failure() -> None:
+def test_a_migration_that_ends_between_two_views_is_no_failure() -> None:
     here, there = Domain(KVM01.name, RUNS, RUNS, None), Domain(KVM02.name, RUNS)
     assert checked(here, there) == Done(KVM02.name, 0.3)
     assert [each.ended for each in there.written] == [AttemptEnd.DONE]
 
 
-def test_a_machine_that_goes_on_running_on_both_hosts_has_failed() -> None:
+def test_a_machine_that_keeps_running_on_both_hosts_is_a_failure() -> None:
     answer = checked(Domain(KVM01.name, RUNS), Domain(KVM02.name, RUNS))
     assert isinstance(answer, Failed)
     assert "it runs on both hosts" in answer.why
 
 
-def test_a_machine_that_runs_again_where_it_was_is_not_powered_off_there() -> None:
-    """The fake domain has no power switch: who would use it fails."""
+def test_a_machine_that_runs_again_on_its_source_is_not_powered_off() -> None:
+    """The fake domain has no `power_off`, so a call would fail."""
     answer = checked(Domain(KVM01.name, HELD, HELD, RUNS), Domain(KVM02.name, RUNS))
     assert isinstance(answer, Failed)
     assert "it runs on both hosts" in answer.why
 
 
 class Migrating(Domain):
-    """A domain on its source whose migration breaks off, and the hypervisors that tell of it."""
+    """A domain whose migration fails, and its hypervisors."""
 
     alive = True
     silent = False
@@ -165,7 +165,7 @@ class Migrating(Domain):
 
 
 def broken_off(here: Migrating, there: Migrating) -> BackgroundCall:
-    """Have a migration break off; return what is known of the call then."""
+    """Run a migration that fails; return the state of the call."""
     connections: Any = Connections(here, there)
     connections.open_another = connections.get
     ended = threading.Event()
@@ -193,7 +193,7 @@ def broken_off(here: Migrating, there: Migrating) -> BackgroundCall:
         NoLibvirtAnswer("kvm01: cannot connect to kvm02"),
     ],
 )
-def test_a_migration_whose_target_was_away_has_not_failed(error: Exception) -> None:
+def test_a_migration_whose_target_was_unreachable_has_not_failed(error: Exception) -> None:
     here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
     here.error, there.silent = error, True
     call = broken_off(here, there)
@@ -207,26 +207,26 @@ def test_a_migration_whose_target_was_away_has_not_failed(error: Exception) -> N
 @pytest.mark.parametrize(
     "error", [LibvirtRefused("the CPU is too old"), NoLibvirtAnswer("cannot connect to kvm02")]
 )
-def test_a_migration_whose_target_was_there_all_the_time_has_failed(error: Exception) -> None:
+def test_a_migration_whose_target_was_reachable_has_failed(error: Exception) -> None:
     here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
     here.error = error
     assert broken_off(here, there) == BackgroundCall(running=False, error=str(error))
 
 
-def test_a_migration_whose_source_was_away_has_not_failed() -> None:
+def test_a_migration_whose_source_was_unreachable_has_not_failed() -> None:
     here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
     here.alive = False
     assert broken_off(here, there) == BackgroundCall(running=False)
 
 
-def test_a_migration_that_is_begun_again_has_its_time_again() -> None:
+def test_a_repeated_migration_gets_its_full_time() -> None:
     here, there = Migrating(KVM01.name, RUNS), Migrating(KVM02.name, None)
     there.silent = True
     broken_off(here, there)
     assert [mark.asked for mark in here.written] == [NOON]
 
 
-def test_a_call_for_which_no_thread_can_be_started_is_not_under_way() -> None:
+def test_a_call_without_a_thread_is_not_running() -> None:
     calls = BackgroundCalls(ended=lambda _: None)
     attempt = AttemptId(OrderId("O"), "u", 1)
     with no_thread(), pytest.raises(RuntimeError, match="can't start new thread"):

@@ -1,4 +1,4 @@
-"""Connections to libvirt: opened within a time, let go in whole, and never one thread for each try."""
+"""Connections to libvirt: opened within a timeout, closed completely, with one thread per host."""
 
 import threading
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ PATIENCE = 20.0
 
 
 class LibvirtError(Exception):
-    """What the library raises."""
+    """The library's error."""
 
 
 class Connection:
-    """A connection of the library's."""
+    """A connection of the library."""
 
     def __init__(self) -> None:
         self.alive = True
@@ -50,7 +50,7 @@ class Connection:
 
 
 class Library:
-    """libvirt-python, as far as connections need it."""
+    """The part of libvirt-python that connections use."""
 
     libvirtError = LibvirtError  # noqa: N815
     VIR_DOMAIN_EVENT_ID_LIFECYCLE = 0
@@ -97,7 +97,7 @@ def made(*, connect_for: float = PATIENCE) -> Connections:
 
 
 @pytest.mark.parametrize("another", [False, True])
-def test_a_host_that_hangs_is_waited_for_only_so_long_and_tried_once(library: Library, another: bool) -> None:
+def test_a_hanging_host_is_tried_once_and_times_out(library: Library, another: bool) -> None:
     mine = made(connect_for=0.05)
     ask = mine.open_another if another else mine.get
     with silent(library):
@@ -107,7 +107,7 @@ def test_a_host_that_hangs_is_waited_for_only_so_long_and_tried_once(library: Li
         assert library.tries == 1
 
 
-def test_a_connection_of_ones_own_is_nobody_elses(library: Library) -> None:
+def test_a_connection_for_a_long_call_is_not_shared(library: Library) -> None:
     mine = made()
     found = [mine.get(KVM), mine.open_another(KVM), mine.open_another(KVM), mine.get(KVM)]
     one, two, three, again = (each.connection for each in found)
@@ -116,7 +116,7 @@ def test_a_connection_of_ones_own_is_nobody_elses(library: Library) -> None:
     assert [bool(each.callbacks) for each in (one, two, three)] == [True, False, False]
 
 
-def test_those_who_wait_together_get_a_connection_each(library: Library) -> None:
+def test_concurrent_long_calls_get_a_connection_each(library: Library) -> None:
     mine, found = made(), list[Any]()
     with silent(library):
         threads = [
@@ -129,7 +129,7 @@ def test_those_who_wait_together_get_a_connection_each(library: Library) -> None
     assert len({id(each) for each in found}) == 3
 
 
-def test_a_connection_that_comes_too_late_is_used_by_the_next_call(library: Library) -> None:
+def test_the_next_call_uses_a_connection_that_opened_too_late(library: Library) -> None:
     mine = made(connect_for=0.05)
     with silent(library), pytest.raises(NoLibvirtAnswer):
         mine.open_another(KVM)
@@ -138,7 +138,7 @@ def test_a_connection_that_comes_too_late_is_used_by_the_next_call(library: Libr
 
 
 def made_later(mine: Connections, library: Library) -> Any:
-    """Ask until the try that was too late has come to its end."""
+    """Retry until the late connection is open."""
     for _ in range(1000):
         try:
             return mine.open_another(KVM).connection
@@ -147,7 +147,7 @@ def made_later(mine: Connections, library: Library) -> Any:
     raise AssertionError(library.tries)
 
 
-def test_a_connection_that_is_lost_keeps_no_callbacks(library: Library) -> None:
+def test_a_lost_connection_keeps_no_callbacks(library: Library) -> None:
     mine = made()
     mine.get(KVM)
     (lost,) = library.opened
@@ -156,14 +156,14 @@ def test_a_connection_that_is_lost_keeps_no_callbacks(library: Library) -> None:
     assert lost.callbacks == set()
 
 
-def test_nor_does_that_of_a_host_which_is_declared_anew(library: Library) -> None:
+def test_a_host_with_a_new_uri_keeps_no_callbacks(library: Library) -> None:
     mine = made()
     mine.get(KVM)
     mine.get(Host(name=KVM.name, uri="test://other"))
     assert library.opened[0].let_go.wait(PATIENCE)
 
 
-def test_a_host_that_refuses_is_tried_anew_by_the_next_call(library: Library) -> None:
+def test_the_next_call_tries_a_refusing_host_again(library: Library) -> None:
     mine = made()
     nowhere = Host(name=KVM.name, uri="test://nowhere")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""A step is killed before and after everything that it does to a domain; the next server ends it, once."""
+"""The server is killed before and after each operation on a domain; the next server completes the step."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
@@ -63,17 +63,17 @@ def task(work: Work, *, to: Host | None = None) -> DriverTask:
 
 
 class KilledError(BaseException):
-    """The server is killed: nothing that it would do afterwards happens."""
+    """The server is killed here."""
 
 
 class World:
-    """Both hosts, their time, and when the server is killed."""
+    """Two hosts, a clock, and the operations at which the server is killed."""
 
     def __init__(self, *, kills: Collection[int] = (), after: bool = False) -> None:
         self.now = NOON
         self.done: list[str] = []
         self.acts = 0
-        self.kills, self.after = kills, after  # the numbers of the acts at which it is killed
+        self.kills, self.after = kills, after  # the numbers of the operations at which the server is killed
         self.hosts = {host.name: FakeHypervisor(self, host.name) for host in (KVM01, KVM02)}
         self.hosts[KVM01.name].domain = FakeDomain(self.hosts[KVM01.name], DomainState.RUNNING)
         self.hosts[KVM01.name].files.add("/images/own")
@@ -103,7 +103,7 @@ class World:
 
 
 class FakeHypervisor:
-    """A host with one domain, and files in its pool."""
+    """A host with one domain, and files in its storage pool."""
 
     def __init__(self, world: World, host: HostName) -> None:
         self.world, self.host = world, host
@@ -139,7 +139,7 @@ class FakeHypervisor:
 
 
 class FakeDomain:
-    """A domain as the driver sees it."""
+    """A domain in memory."""
 
     def __init__(self, on: FakeHypervisor, state: DomainState, *, mark: DomainMark | None = None) -> None:
         self.on, self.state, self.marked = on, state, mark
@@ -199,7 +199,7 @@ class FakeDomain:
 
 
 def ended(world: World, of: DriverTask) -> Done | Failed:
-    """Have servers carry a step on to its end: one that is killed is followed by another."""
+    """Run a step to its end; after each kill, another server continues."""
     mark, verb, tools = "", "begin", world.tools()
     for _ in range(MOST_TURNS):
         try:
@@ -218,7 +218,7 @@ def ended(world: World, of: DriverTask) -> Done | Failed:
 
 
 def killed_everywhere(work: Work, *, to: Host | None = None) -> Iterator[tuple[World, Done | Failed]]:
-    """End a step again and again, each time with the server killed at the next point."""
+    """Run a step repeatedly, each time with a kill at the next operation."""
     for point in count():
         for after in (False, True):
             world = World(kills=(point,), after=after)
@@ -228,28 +228,28 @@ def killed_everywhere(work: Work, *, to: Host | None = None) -> Iterator[tuple[W
             yield world, answer
 
 
-def test_a_freeze_suspends_once_wherever_the_server_is_killed() -> None:
+def test_a_freeze_suspends_once_after_a_kill_at_any_operation() -> None:
     for world, answer in killed_everywhere(Work.FREEZE):
         assert isinstance(answer, Done)
         happened = [each for each in world.done if each != "mark"]
         assert happened == ["suspend on kvm01", "resume on kvm01"], world.kills
 
 
-def test_a_freeze_suspends_once_also_if_the_server_is_killed_twice() -> None:
+def test_a_freeze_suspends_once_after_two_kills() -> None:
     for first, second in product(range(8), repeat=2):
         world = World(kills=(first, second), after=True)
         assert isinstance(ended(world, task(Work.FREEZE)), Done)
         assert world.done.count("suspend on kvm01") == 1, (first, second)
 
 
-def test_a_termination_ends_as_done_wherever_the_server_is_killed() -> None:
+def test_a_termination_is_done_after_a_kill_at_any_operation() -> None:
     for world, answer in killed_everywhere(Work.TERMINATE):
         assert isinstance(answer, Done)
         assert world.done.count("undefine on kvm01") == 1
         assert world.hosts[KVM01.name].domain is None
 
 
-def test_what_its_host_never_had_is_not_terminated() -> None:
+def test_a_domain_that_never_existed_is_not_terminated() -> None:
     world = World()
     world.hosts[KVM01.name].domain = None
     answer = ended(world, task(Work.TERMINATE))
@@ -257,7 +257,7 @@ def test_what_its_host_never_had_is_not_terminated() -> None:
     assert "kvm01 has no domain with the UUID u of web-0" in answer.why
 
 
-def test_a_move_is_ended_wherever_the_server_is_killed_and_its_disks_outlive_its_definition() -> None:
+def test_a_move_is_done_after_a_kill_at_any_operation_and_disks_are_deleted_last() -> None:
     for world, answer in killed_everywhere(Work.REDEPLOY, to=KVM02):
         assert isinstance(answer, Done)
         assert (answer.host, world.hosts[KVM01.name].domain) == (KVM02.name, None)
@@ -275,16 +275,16 @@ RUNS, PAUSED, OFF = (
     ("left", "kept", "goes"),
     [
         (OFF, RUNS, True),
-        (RUNS, RUNS, True),  # its host has started it by itself
-        (OFF, OFF, True),  # it was evicted since
-        (RUNS, OFF, False),  # other hands may have brought it back
+        (RUNS, RUNS, True),  # the host has started it by itself
+        (OFF, OFF, True),  # it was evicted in the meantime
+        (RUNS, OFF, False),  # a person may have started it
         (RUNS, PAUSED, False),
-        (OFF, replace(RUNS, persistent=False), False),  # it would be gone with its power
-        (OFF, replace(RUNS, job=DomainJob()), False),  # it is on its way, perhaps here
+        (OFF, replace(RUNS, persistent=False), False),  # a transient domain disappears when it stops
+        (OFF, replace(RUNS, job=DomainJob()), False),  # it migrates, perhaps to this host
         (replace(PAUSED, migrating=True), RUNS, False),
     ],
 )
-def test_what_was_left_behind_goes_only_if_the_other_is_sure_to_stay(
+def test_a_stale_domain_is_removed_only_if_the_recovered_one_is_sure_to_stay(
     left: DomainView, kept: DomainView, goes: bool
 ) -> None:
     assert is_superseded(left, kept) == goes

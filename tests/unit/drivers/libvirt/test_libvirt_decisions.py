@@ -1,4 +1,4 @@
-"""What is next for a step on libvirt, from what was seen of it."""
+"""Decisions of the libvirt driver from the view of a step."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ ENDED = BackgroundCall(running=False)
 
 
 def mark(work: Work, *, run: int | None = None, boot: str = "", back: str = "", **ago: float) -> DomainMark:
-    """Return a mark; times are said as seconds ago."""
+    """Return a mark with times in seconds before now."""
     times = {name: NOW - timedelta(seconds=seconds) for name, seconds in ago.items()}
     target = HostName("kvm02") if work in (Work.FREEZE, Work.REDEPLOY) else None
     named = {"order": OrderId("O"), "machine": "m", "attempt": 1, "work": work, "target": target}
@@ -58,14 +58,14 @@ def decided(
     ("seen", "times", "next_"),
     [
         (RUNS, {}, Operation.SUSPEND),
-        (RUNS, {"asked": 1}, Operation.SUSPEND),  # a crash came between the mark and the act
+        (RUNS, {"asked": 1}, Operation.SUSPEND),  # a crash came between the mark and the operation
         (PAUSED, {"asked": 1, "away": 1}, Running(NOW + timedelta(seconds=4))),
         (PAUSED, {"asked": 6, "away": 5}, Operation.RESUME),
         (PAUSED, {"asked": 6}, Operation.RESUME),
         (RUNS, {"asked": 6, "away": 5}, Finished()),
     ],
 )
-def test_a_freeze_is_suspended_and_resumed_after_a_while(
+def test_a_freeze_suspends_and_resumes_after_freeze_for(
     seen: DomainView, times: dict[str, float], next_: Decision
 ) -> None:
     assert decided(mark(Work.FREEZE, **times), StepView(source=seen)) == next_
@@ -74,7 +74,7 @@ def test_a_freeze_is_suspended_and_resumed_after_a_while(
 @pytest.mark.parametrize(
     ("seen", "why"), [(None, "not have it"), (OFF, "it is off"), (PAUSED, "not by forewarn")]
 )
-def test_what_does_not_run_is_not_frozen(seen: DomainView | None, why: str) -> None:
+def test_a_domain_that_does_not_run_is_not_frozen(seen: DomainView | None, why: str) -> None:
     answer = decided(mark(Work.FREEZE), StepView(source=seen))
     assert isinstance(answer, Failed)
     assert why in answer.why
@@ -94,13 +94,13 @@ def test_what_does_not_run_is_not_frozen(seen: DomainView | None, why: str) -> N
         (Work.TERMINATE, None, {"asked": 5}, Finished()),
     ],
 )
-def test_a_guest_is_asked_to_shut_down_and_powered_off_if_it_does_not(
+def test_a_guest_that_does_not_shut_down_is_powered_off(
     work: Work, seen: DomainView | None, times: dict[str, float], next_: Decision
 ) -> None:
     assert decided(mark(work, **times), StepView(source=seen)) == next_
 
 
-def test_only_with_destroy_a_terminated_domain_is_undefined() -> None:
+def test_a_terminated_domain_is_undefined_only_with_destroy() -> None:
     destroying = LibvirtOptions(destroy=True)
     assert (
         decided(mark(Work.TERMINATE, asked=5), StepView(source=OFF), options=destroying)
@@ -113,7 +113,7 @@ def test_only_with_destroy_a_terminated_domain_is_undefined() -> None:
     ("boot", "times", "next_"),
     [
         ("", {}, Operation.REBOOT),
-        ("a", {"asked": 5}, Running(NOW + decisions.CHECK_AGAIN)),  # it has not gone down yet
+        ("a", {"asked": 5}, Running(NOW + decisions.CHECK_AGAIN)),  # it has not shut down yet
         ("", {"asked": 5}, Running(NOW + decisions.CHECK_AGAIN)),
         ("b", {"asked": 5}, Finished(since=NOW - timedelta(seconds=5))),
         ("a", {"asked": 120}, Operation.RESET),
@@ -121,14 +121,12 @@ def test_only_with_destroy_a_terminated_domain_is_undefined() -> None:
         ("b", {"asked": 130, "forced": 10}, Finished(since=NOW - timedelta(seconds=130))),
     ],
 )
-def test_another_boot_of_which_the_agent_speaks_is_the_proof(
-    boot: str, times: dict[str, float], next_: Decision
-) -> None:
+def test_a_new_boot_id_proves_a_reboot(boot: str, times: dict[str, float], next_: Decision) -> None:
     of = mark(Work.REBOOT, run=7, boot="a", **times)
     assert decided(of, StepView(source=RUNS, boot=boot)) == next_
 
 
-def test_a_guest_that_does_not_come_up_after_its_reset_has_failed() -> None:
+def test_a_guest_that_does_not_boot_after_its_reset_is_a_failure() -> None:
     answer = decided(mark(Work.REBOOT, run=7, boot="a", asked=240, forced=120), StepView(source=RUNS))
     assert isinstance(answer, Failed)
     assert "see its console" in answer.why
@@ -143,13 +141,13 @@ def test_a_guest_that_does_not_come_up_after_its_reset_has_failed() -> None:
         (replace(RUNS, run=8), {"asked": 6}, Finished(since=NOW - timedelta(seconds=6))),
     ],
 )
-def test_without_an_agent_a_new_run_from_being_off_is_the_proof(
+def test_without_an_agent_a_new_run_proves_a_reboot(
     seen: DomainView, times: dict[str, float], next_: Decision
 ) -> None:
     assert decided(mark(Work.REBOOT, run=7, **times), StepView(source=seen)) == next_
 
 
-def test_a_machine_is_never_started_elsewhere_before_its_host_has_forgotten_it() -> None:
+def test_a_machine_is_undefined_on_its_source_before_it_starts_on_its_target() -> None:
     of = mark(Work.REDEPLOY, asked=10)
     there = mine(OFF, of)
     assert decided(of, StepView(source=RUNS), moves=True) == Running(NOW + decisions.CHECK_AGAIN)
@@ -163,7 +161,7 @@ def test_a_machine_is_never_started_elsewhere_before_its_host_has_forgotten_it()
     )
 
 
-def test_a_machine_that_has_moved_is_away_until_its_agent_answers_if_it_had_one() -> None:
+def test_a_moved_machine_is_interrupted_until_its_agent_answers() -> None:
     of = mark(Work.REDEPLOY, boot="a", asked=10, started=3)
     sight = StepView(source=None, target=mine(RUNS, of))
     over = Finished(on_target=True, since=NOW - timedelta(seconds=10))
@@ -173,7 +171,7 @@ def test_a_machine_that_has_moved_is_away_until_its_agent_answers_if_it_had_one(
     assert decided(silent, StepView(source=None, target=mine(RUNS, silent)), moves=True) == over
 
 
-def test_one_that_somebody_started_again_on_its_host_is_shut_down_again() -> None:
+def test_a_machine_that_was_started_again_on_its_source_is_powered_off() -> None:
     of = mark(Work.REDEPLOY, asked=70)
     assert decided(of, StepView(source=RUNS, target=mine(OFF, of)), moves=True) is Operation.POWER_OFF
 
@@ -187,7 +185,7 @@ def test_one_that_somebody_started_again_on_its_host_is_shut_down_again() -> Non
         (RUNS, mine(RUNS, mark(Work.REDEPLOY)), "runs on both hosts"),
     ],
 )
-def test_a_move_that_makes_no_sense_fails_and_says_why(
+def test_an_impossible_move_fails_with_the_reason(
     here: DomainView | None, there: DomainView | None, why: str
 ) -> None:
     answer = decided(mark(Work.REDEPLOY), StepView(source=here, target=there), moves=True)
@@ -195,7 +193,7 @@ def test_a_move_that_makes_no_sense_fails_and_says_why(
     assert why in answer.why
 
 
-def test_a_machine_that_its_target_does_not_take_runs_again_where_it_was() -> None:
+def test_a_machine_that_its_target_refuses_returns_to_its_source() -> None:
     of = mark(Work.REDEPLOY, asked=10, back="kvm02 does not take it: no space")
     there = mine(OFF, of)
     assert decided(of, StepView(source=None, target=there), moves=True) is Operation.DEFINE_ON_SOURCE
@@ -222,11 +220,11 @@ def test_a_machine_that_its_target_does_not_take_runs_again_where_it_was() -> No
         (StepView(source=RUNS, call=BackgroundCall(running=False, error="no room")), Failed("no room")),
     ],
 )
-def test_a_migration_is_seen_from_both_hosts(sight: StepView, next_: Decision) -> None:
+def test_a_migration_is_decided_from_the_views_of_both_hosts(sight: StepView, next_: Decision) -> None:
     assert decided(mark(Work.FREEZE, asked=10), sight, moves=True) == next_
 
 
-def test_what_both_hosts_hold_without_a_migration_is_left_to_libvirt_and_to_people() -> None:
+def test_a_domain_on_both_hosts_without_a_migration_is_left_alone() -> None:
     assert isinstance(
         decided(mark(Work.FREEZE, asked=10), StepView(source=RUNS, target=HELD), moves=True), Unknown
     )
@@ -238,7 +236,7 @@ def test_what_both_hosts_hold_without_a_migration_is_left_to_libvirt_and_to_peop
     )
 
 
-def test_a_migration_that_takes_too_long_is_broken_off_and_not_begun_again() -> None:
+def test_a_migration_that_takes_too_long_is_aborted_and_not_repeated() -> None:
     late = mark(Work.FREEZE, asked=600)
     assert (
         decided(late, StepView(source=replace(RUNS, job=DomainJob()), target=HELD), moves=True)
@@ -250,11 +248,11 @@ def test_a_migration_that_takes_too_long_is_broken_off_and_not_begun_again() -> 
         assert "did not finish within 10 m" in answer.why
 
 
-def test_a_machine_that_was_paused_by_others_is_not_migrated() -> None:
+def test_a_machine_that_a_person_has_paused_is_not_migrated() -> None:
     assert isinstance(decided(mark(Work.FREEZE), StepView(source=PAUSED), moves=True), Failed)
 
 
-def test_a_machine_starts_where_it_is_defined() -> None:
+def test_a_machine_starts_on_the_host_that_defines_it() -> None:
     of = mark(Work.START, begun=60)
     assert decided(of, StepView(source=None, target=OFF), moves=True) is Operation.START_ON_TARGET
     assert decided(of, StepView(source=None, target=RUNS), moves=True) == Finished(on_target=True)
@@ -262,13 +260,13 @@ def test_a_machine_starts_where_it_is_defined() -> None:
     assert isinstance(decided(of, StepView(source=None, target=PAUSED), moves=True), Failed)
 
 
-def test_a_machine_that_its_host_is_just_starting_is_waited_for() -> None:
+def test_a_start_waits_for_a_host_that_is_starting_the_machine() -> None:
     assert isinstance(
         decided(mark(Work.START, begun=59), StepView(source=None, target=PAUSED), moves=True), Running
     )
 
 
-def test_a_machine_of_a_lost_host_is_defined_and_started_elsewhere_unless_that_still_runs_it() -> None:
+def test_a_machine_of_a_lost_host_starts_elsewhere_unless_that_host_still_runs_it() -> None:
     of = mark(Work.RECOVER)
     assert decided(of, StepView(source=None), moves=True) is Operation.DEFINE_ON_TARGET
     assert decided(of, StepView(source=None, target=OFF), moves=True) is Operation.START_ON_TARGET
@@ -277,7 +275,7 @@ def test_a_machine_of_a_lost_host_is_defined_and_started_elsewhere_unless_that_s
     assert "fence it" in answer.why
 
 
-def test_a_recovered_machine_is_undefined_where_it_was_before_it_is_started() -> None:
+def test_a_recovered_machine_is_undefined_on_its_source_before_it_starts() -> None:
     recover = mark(Work.RECOVER)
     assert decided(recover, StepView(source=OFF, target=None), moves=True) is Operation.DEFINE_ON_TARGET
     assert decided(recover, StepView(source=OFF, target=OFF), moves=True) is Operation.UNDEFINE_ON_SOURCE
@@ -285,7 +283,7 @@ def test_a_recovered_machine_is_undefined_where_it_was_before_it_is_started() ->
     assert decided(recover, StepView(source=OFF, target=RUNS), moves=True) == Finished(on_target=True)
 
 
-def test_a_migration_that_was_not_heard_of_any_more_is_begun_again() -> None:
+def test_a_migration_with_an_unknown_result_is_repeated() -> None:
     of = mark(Work.FREEZE, asked=20)
     assert decided(of, StepView(source=RUNS, call=ENDED), moves=True) == Operation.MIGRATE
 
@@ -296,7 +294,7 @@ EVERY_CALL = (None, BackgroundCall(running=True), ENDED, BackgroundCall(running=
 
 
 @pytest.mark.parametrize("asked", [1, 90, 900])
-def test_whatever_is_seen_of_a_migration_the_machine_ends_up_running_on_one_host_alone(asked: int) -> None:
+def test_every_view_of_a_migration_leads_to_one_running_domain(asked: int) -> None:
     of = mark(Work.FREEZE, asked=asked)
     for here, there, call in product(EVERY_STATE, EVERY_STATE, EVERY_CALL):
         following = decided(of, StepView(source=here, target=there, call=call), moves=True)

@@ -1,4 +1,4 @@
-"""Which disks of a domain are the same on every host."""
+"""Which disks of a domain all hosts share."""
 
 import pytest
 
@@ -21,7 +21,7 @@ XML = """
     ("hosts", "served_by_host"),
     [
         ("<host name='10.0.0.5' port='10809'/>", None),
-        ("", None),  # as the settings of the host say: of a cluster
+        ("", None),  # a cluster from the host's own settings
         ("<host transport='unix' socket='/run/nbd.sock'/>", "/run/nbd.sock"),
         ("<host name='localhost' port='10809'/>", "localhost"),
         ("<host name='127.0.0.1' port='10809'/>", "127.0.0.1"),
@@ -29,12 +29,12 @@ XML = """
         ("<host name='ceph1'/><host name='ceph2'/>", None),
     ],
 )
-def test_a_disk_that_its_own_host_serves_is_not_shared(hosts: str, served_by_host: str | None) -> None:
+def test_a_disk_that_its_host_serves_is_not_shared(hosts: str, served_by_host: str | None) -> None:
     (disk,) = definitions.read(XML.format(protocol="nbd", hosts=hosts)).disks
     assert (disk.served_by_host, disk.network) == (served_by_host, served_by_host is None)
 
 
-def test_nor_is_what_an_image_adds_to() -> None:
+def test_a_backing_file_that_its_host_serves_is_not_shared() -> None:
     xml = """
     <domain><devices><disk type='network'>
       <source protocol='nbd'><host name='10.0.0.5'/></source><target dev='vda'/>

@@ -1,4 +1,4 @@
-"""What a domain's errors say: that it has no job, or nothing."""
+"""Errors of a domain's job: no job, or no answer."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,14 +12,14 @@ from forewarn.drivers.libvirt.library import LibvirtRefused, NoLibvirtAnswer, No
 
 
 class LibvirtError(Exception):
-    """An error of the library's, with its code."""
+    """The library's error with its code."""
 
     def get_error_code(self) -> int:
         return int(self.args[0])
 
 
 class Library:
-    """The names of libvirt-python that are asked for here."""
+    """The names of libvirt-python that these tests use."""
 
     libvirtError = LibvirtError  # noqa: N815 - libvirt's name
     VIR_ERR_INTERNAL_ERROR = 1
@@ -35,7 +35,7 @@ class Library:
 
 
 class Migrated:
-    """libvirt's domain, which says one thing of its job."""
+    """A libvirt domain with one answer about its job."""
 
     def __init__(self, said: Any) -> None:
         self._said = said
@@ -69,11 +69,11 @@ def job(said: Any) -> DomainJob | None:
         {"type": 2, "operation": 1},
     ],
 )
-def test_a_domain_that_is_not_leaving_has_no_job(said: Any) -> None:
+def test_a_domain_without_an_outgoing_migration_has_no_job(said: Any) -> None:
     assert job(said) is None
 
 
-def test_a_domain_that_is_leaving_says_how_far_it_is() -> None:
+def test_an_outgoing_migration_has_its_progress() -> None:
     leaving = {"type": 2, "operation": Library.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT}
     assert job(leaving) == DomainJob()
     assert job({**leaving, "data_total": 8, "data_remaining": 2}) == DomainJob(progress=0.75)
@@ -88,8 +88,6 @@ def test_a_domain_that_is_leaving_says_how_far_it_is() -> None:
         (Library.VIR_ERR_INTERNAL_ERROR, LibvirtRefused),
     ],
 )
-def test_an_error_that_says_nothing_of_a_job_is_not_taken_for_none(
-    code: int, raised: type[Exception]
-) -> None:
+def test_other_errors_are_not_mistaken_for_no_job(code: int, raised: type[Exception]) -> None:
     with pytest.raises(raised):
         job(code)

@@ -1,4 +1,4 @@
-"""The libvirt driver: calls about one machine are kept apart, and machines do not wait for each other."""
+"""The libvirt driver runs one call per machine at a time, and machines do not wait for each other."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ PATIENCE = 60.0
 
 
 class Held:
-    """An attempt that looks at its machine until the test lets it go on."""
+    """An attempt that blocks until the test releases it."""
 
     at_work, goes_on = threading.Event(), threading.Event()
 
@@ -32,14 +32,14 @@ class Held:
         self._waits = task is TASK
 
     def check(self) -> Checked:
-        """Look."""
+        """Block."""
         if self._waits:
             self.at_work.set()
             assert self.goes_on.wait(PATIENCE)
         return Running(None)
 
 
-def test_a_second_call_about_a_machine_is_answered_at_once_and_others_go_on(
+def test_a_concurrent_call_for_a_machine_is_unknown_and_other_machines_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("forewarn.drivers.libvirt.driver.DomainAttempt", Held)
@@ -57,7 +57,7 @@ def test_a_second_call_about_a_machine_is_answered_at_once_and_others_go_on(
 
 
 class HeldHypervisor:
-    """A host whose libvirt lists its domains when the test lets it."""
+    """A host whose libvirt lists its domains when the test releases it."""
 
     def __init__(self) -> None:
         self.host = KVM.name
@@ -65,22 +65,22 @@ class HeldHypervisor:
         self.listed = 0
 
     def ping(self) -> None:
-        """Answer that it is there."""
+        """Answer."""
 
     def domains(self) -> list[Domain]:
-        """List none, in the end."""
+        """Return no domains."""
         self.listed += 1
         self.lists.set()
         assert self.goes_on.wait(PATIENCE)
         return []
 
 
-def test_a_host_is_looked_after_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_thread_at_a_time_does_the_upkeep_of_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
     hypervisor = HeldHypervisor()
     monkeypatch.setattr(Connections, "get", lambda _self, _host: hypervisor)
     monkeypatch.setattr("forewarn.drivers.libvirt.upkeep.WAIT", 0.0)
     driver = LibvirtDriver(LibvirtOptions(), wake=lambda _: None)
-    assert driver.reach(KVM) is None  # it is reached, though it is still looked after
+    assert driver.reach(KVM) is None  # reachable, although the upkeep goes on
     assert hypervisor.lists.wait(PATIENCE)
     monkeypatch.setattr("forewarn.drivers.libvirt.upkeep.WAIT", PATIENCE)
     assert driver.reach(KVM) is None

@@ -1,4 +1,4 @@
-"""What an import reads of a domain's XML."""
+"""The parts of a domain's XML that an import reads."""
 
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -35,11 +35,11 @@ def test_a_domain_is_read_with_its_interfaces() -> None:
     assert (found.fields, found.faults) == ({}, ())
 
 
-def test_leases_are_asked_for_only_where_libvirt_manages_the_network() -> None:
+def test_leases_are_read_only_if_libvirt_manages_the_network() -> None:
     assert (said().has_leases, said(kind="network").has_leases) == (False, True)
 
 
-def test_what_its_owner_says_is_taken() -> None:
+def test_the_owners_metadata_is_imported() -> None:
     found = said(
         'group="web" update-domain="2" mobility="live" project="shop" network="blue"',
         '<forewarn:tag name="role" value="front"/><forewarn:ephemeral disk="vda" capacity="1"/>',
@@ -55,7 +55,7 @@ def test_what_its_owner_says_is_taken() -> None:
     }
 
 
-def test_what_cannot_be_understood_is_said_and_left_out() -> None:
+def test_invalid_metadata_is_reported_and_skipped() -> None:
     found = said('update-domain="two" mobility="fast" group=""')
     assert found.fields == {}
     assert found.faults == (
@@ -64,7 +64,7 @@ def test_what_cannot_be_understood_is_said_and_left_out() -> None:
     )
 
 
-def test_what_is_unknown_in_its_metadata_is_said() -> None:
+def test_unknown_metadata_is_reported() -> None:
     found = said(
         'group="web" update_domain="1" zone="a" xmlns:other="urn:other" other:mark="x"',
         '<forewarn:tag value="nameless"/><forewarn:disk/><other:tag xmlns:other="urn:other"/>',
@@ -78,18 +78,18 @@ def test_what_is_unknown_in_its_metadata_is_said() -> None:
     )
 
 
-def test_of_much_that_is_unknown_some_is_named() -> None:
+def test_a_long_list_of_unknown_metadata_is_shortened() -> None:
     long, many = "x" * 300, " ".join(f'a{n}="1"' for n in range(9))
     (fault,) = said(f'{long}="1" {many}').faults
     assert fault.startswith(f"its metadata has {'x' * 39}…, a0, a1, a2, a3 and 5 more, which")
 
 
-def test_a_domain_without_metadata_says_nothing() -> None:
+def test_a_domain_without_metadata_declares_nothing() -> None:
     found = inventory.read("<domain><name>bare</name></domain>")
     assert (found.name, found.macs, found.fields) == ("bare", (), {})
 
 
-def test_a_domain_takes_its_memory_and_its_vcpus() -> None:
+def test_a_domain_has_its_memory_and_vcpus_as_resources() -> None:
     sizes = "<memory unit='KiB'>1572864</memory><vcpu placement='static' current='1'>4</vcpu>"
     found = inventory.read(f"<domain><name>sized</name>{sizes}</domain>")
     assert found.fields == {"resources": {"memory": 1.5, "vcpus": 4.0}}
@@ -105,14 +105,14 @@ class Listed:
         return []
 
 
-def test_a_host_has_its_memory_and_its_processors() -> None:
+def test_a_host_has_its_memory_and_processors_as_resources() -> None:
     name = HostName("kvm01")
     library: Any = SimpleNamespace(libvirtError=RuntimeError)
     (host,) = inventory.list_host(Hypervisor(library, Listed(), host=name), Host(name=name)).hosts
     assert host.resources == {"memory": HostResource(amount=62.5), "vcpus": HostResource(amount=32, ratio=16)}
 
 
-def test_an_address_that_a_guest_makes_up_is_none() -> None:
+def test_an_invalid_address_from_a_guest_is_ignored() -> None:
     said = ["10.0.0.1", "fd00::1", "127.0.0.1", "fe80::1", "", "10.0.0.1/24", "not an address"]
     assert list(filter(inventory.is_routed, said)) == ["10.0.0.1", "fd00::1"]
 
@@ -121,7 +121,7 @@ BRIDGED, LEASED = "52:54:00:ab:00:01", "52:54:00:ab:00:02"
 
 
 class Addressed:
-    """A domain that has leases, and an agent that says what it likes."""
+    """A domain with leases and a guest agent that may lie."""
 
     def __init__(self, leases: Mapping[str, tuple[str, ...]], agent: Mapping[str, tuple[str, ...]]) -> None:
         self._told = {False: leases, True: agent}
@@ -133,19 +133,19 @@ class Addressed:
 @pytest.mark.parametrize(
     ("leases", "agent", "found"),
     [
-        ({LEASED: ("10.0.0.2",)}, {LEASED: ("10.0.0.9",)}, ("10.0.0.2",)),  # a lie of the guest's
+        ({LEASED: ("10.0.0.2",)}, {LEASED: ("10.0.0.9",)}, ("10.0.0.2",)),  # the guest lies
         ({LEASED: ("10.0.0.2",)}, {BRIDGED: ("10.1.0.1",)}, ("10.1.0.1", "10.0.0.2")),
-        ({}, {LEASED: ("10.0.0.9",)}, ("10.0.0.9",)),  # it has just come from another host
+        ({}, {LEASED: ("10.0.0.9",)}, ("10.0.0.9",)),  # it has just moved here
         ({LEASED: ("fe80::1",)}, {LEASED: ("10.0.0.9", "127.0.0.1")}, ("10.0.0.9",)),
     ],
 )
-def test_leases_are_believed_before_the_guest(
+def test_leases_have_priority_over_the_guest_agent(
     leases: Mapping[str, tuple[str, ...]], agent: Mapping[str, tuple[str, ...]], found: tuple[str, ...]
 ) -> None:
     domain: Any = Addressed(leases, agent)
     assert inventory.addresses(domain, said(kind="network"), by_agent=True) == found
 
 
-def test_where_libvirt_has_no_network_and_there_is_no_agent_nothing_is_known() -> None:
+def test_without_leases_and_agent_no_address_is_known() -> None:
     domain: Any = Addressed({LEASED: ("10.0.0.2",)}, {LEASED: ("10.0.0.9",)})
     assert inventory.addresses(domain, said(), by_agent=False) == ()

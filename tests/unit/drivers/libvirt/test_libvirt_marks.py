@@ -1,4 +1,4 @@
-"""What the libvirt driver leaves in metadata, and reads in the XML of domains."""
+"""Marks in the metadata of domains, and the parts of the XML that the libvirt driver reads."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -67,18 +67,18 @@ def definition(*, metadata: str = "", devices: str = "") -> definitions.Definiti
 
 
 @pytest.mark.parametrize("mark", [MARK, FULL])
-def test_a_mark_is_read_as_it_was_written(mark: DomainMark) -> None:
+def test_a_mark_survives_writing_and_reading(mark: DomainMark) -> None:
     assert read_mark(mark_as_xml(mark)) == mark
 
 
 @pytest.mark.parametrize(
     "xml", ["", "<step/>", "<step order='O' machine='m' attempt='x' work='reboot' begun='?'/>"]
 )
-def test_what_is_no_mark_is_none(xml: str) -> None:
+def test_xml_without_a_mark_is_none(xml: str) -> None:
     assert read_mark(xml) is None
 
 
-def test_a_definition_takes_another_mark_along() -> None:
+def test_a_new_mark_replaces_the_old_one_in_a_definition() -> None:
     xml = DOMAIN.format(metadata="", devices="")
     once = definitions.with_mark(xml, MARK)
     again = definitions.with_mark(once, FULL)
@@ -89,7 +89,7 @@ def test_a_definition_takes_another_mark_along() -> None:
     assert definitions.read(again) == definitions.read(xml)
 
 
-def test_all_that_a_machine_cannot_run_without_is_a_disk() -> None:
+def test_every_file_that_a_machine_needs_is_a_disk() -> None:
     assert definition().disks == (
         Disk(name="vda", network=True),
         Disk(name="vdb", path="/srv/b.qcow2", ephemeral=True, capacity=1048576, format="qcow2"),
@@ -110,7 +110,7 @@ def test_all_that_a_machine_cannot_run_without_is_a_disk() -> None:
         ("<l:libosinfo xmlns:l='http://libosinfo.org/xmlns/libvirt/domain/1.0'/>", None),
     ],
 )
-def test_another_manager_is_known_by_what_it_leaves(metadata: str, manager: str | None) -> None:
+def test_another_manager_is_detected_by_its_metadata(metadata: str, manager: str | None) -> None:
     assert definition(metadata=metadata).manager == manager
 
 
@@ -122,27 +122,27 @@ def test_another_manager_is_known_by_what_it_leaves(metadata: str, manager: str 
         ("<hostdev/><filesystem/>", ("a device of its host", "a directory of its host")),
     ],
 )
-def test_what_cannot_leave_a_host_is_named(devices: str, immovable: tuple[str, ...]) -> None:
+def test_immovable_devices_are_named(devices: str, immovable: tuple[str, ...]) -> None:
     assert definition(devices=devices).immovable == immovable
 
 
 @pytest.mark.parametrize(("state", "has_agent"), [("connected", True), ("disconnected", False)])
-def test_an_agent_counts_once_it_is_connected(state: str, has_agent: bool) -> None:
+def test_an_agent_counts_when_it_is_connected(state: str, has_agent: bool) -> None:
     channel = f"<channel><target name='org.qemu.guest_agent.0' state='{state}'/></channel>"
     assert definition(devices=channel).has_agent is has_agent
 
 
-def test_what_xml_cannot_hold_is_left_out_of_a_mark() -> None:
+def test_characters_that_xml_cannot_hold_are_replaced_in_a_mark() -> None:
     read = read_mark(mark_as_xml(replace(MARK, why="a\x00b\x1b")))
     assert read is not None
     assert read.why == "a b "
 
 
 @pytest.mark.parametrize("said", [b"", b"\x00", b"boot", b"x" * 1_000_000, "é".encode()])
-def test_a_boot_that_a_guest_makes_up_is_none(said: bytes) -> None:
+def test_an_invalid_boot_id_from_a_guest_is_refused(said: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of several kinds
         boot_id(said)
 
 
-def test_a_boot_is_what_linux_calls_it() -> None:
+def test_a_boot_id_is_linuxs_uuid() -> None:
     assert boot_id(b"0d1c7e2e-7f55-4a4d-9f0c-2a1f6f0f6a11\n") == "0d1c7e2e-7f55-4a4d-9f0c-2a1f6f0f6a11"

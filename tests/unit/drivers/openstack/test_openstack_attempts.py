@@ -1,4 +1,4 @@
-"""Which attempts the OpenStack driver may have nova asked for something."""
+"""Which attempts of the OpenStack driver may send requests to nova."""
 
 import threading
 from collections.abc import Callable
@@ -22,34 +22,34 @@ STEP = task(Work.REBOOT)
 
 
 class Process:
-    """A process that has run for some time, which a test turns."""
+    """A process whose clock the test sets."""
 
     def __init__(self) -> None:
         self.time = 1000.0
         self.attempts = ServerAttempts(lambda: self.time)
 
     def sends(self, token: str, request: UniqueRequest = FIRST, *, step: DriverTask = STEP) -> bool:
-        """Let it send something, and be answered."""
+        """Send a request if allowed, and get the answer."""
         is_sent = self.attempts.spend(step, token, request)
         if is_sent:
             self.attempts.note_answered(step)
         return is_sent
 
 
-def test_a_token_is_good_for_each_request_once() -> None:
+def test_a_token_is_valid_once_for_each_request() -> None:
     process = Process()
     token = process.attempts.new_token()
     assert [process.sends(token) for _ in range(2)] == [True, False]
     assert [process.sends(token, FORCED) for _ in range(2)] == [True, False]
 
 
-def test_a_token_is_good_only_where_it_was_made() -> None:
+def test_a_token_is_valid_only_in_its_process() -> None:
     token = Process().attempts.new_token()
     assert not Process().sends(token)
-    assert not Process().attempts.may_send(STEP, "", FIRST)  # of a version that had none
+    assert not Process().attempts.may_send(STEP, "", FIRST)  # from a version without tokens
 
 
-def test_what_nova_has_refused_may_be_sent_later_by_the_same_token() -> None:
+def test_a_refused_request_may_be_sent_again_with_the_same_token() -> None:
     process = Process()
     token = process.attempts.new_token()
     assert process.attempts.spend(STEP, token, FIRST)
@@ -59,12 +59,12 @@ def test_what_nova_has_refused_may_be_sent_later_by_the_same_token() -> None:
     assert process.sends(token)
 
 
-def test_what_is_sent_is_waited_for_until_it_must_have_arrived() -> None:
+def test_a_request_in_transit_is_waited_for() -> None:
     process = Process()
     token = process.attempts.new_token()
     assert process.attempts.is_quiet(STEP, token)
     process.attempts.spend(STEP, token, FIRST)
-    process.time += 10 * ARRIVED_WITHIN  # nova has not answered yet
+    process.time += 10 * ARRIVED_WITHIN  # without an answer yet
     assert not process.attempts.is_quiet(STEP, token)
     process.attempts.note_answered(STEP)
     process.time += ARRIVED_WITHIN - 1
@@ -73,7 +73,7 @@ def test_what_is_sent_is_waited_for_until_it_must_have_arrived() -> None:
     assert process.attempts.is_quiet(STEP, token)
 
 
-def test_what_another_process_may_have_sent_is_waited_for_from_the_first_look() -> None:
+def test_another_processs_requests_are_waited_for_from_the_first_check() -> None:
     process, token = Process(), Process().attempts.new_token()
     assert not process.attempts.is_quiet(STEP, token)
     process.time += ARRIVED_WITHIN
@@ -83,7 +83,7 @@ def test_what_another_process_may_have_sent_is_waited_for_from_the_first_look() 
     assert process.sends(anew)
 
 
-def test_what_is_called_off_is_never_sent() -> None:
+def test_a_cancelled_attempt_is_never_sent() -> None:
     process = Process()
     token = process.attempts.new_token()
     assert process.attempts.cancel(STEP)
@@ -103,7 +103,7 @@ def _just_sent(process: Process, token: str) -> None:
 
 
 @pytest.mark.parametrize("sent", [_being_sent, _just_sent])
-def test_what_may_be_on_its_way_is_not_called_off(sent: Callable[[Process, str], None]) -> None:
+def test_an_attempt_with_a_request_in_transit_is_not_cancelled(sent: Callable[[Process, str], None]) -> None:
     process = Process()
     token = process.attempts.new_token()
     since = process.attempts.quiet_since(STEP, token)
@@ -112,7 +112,7 @@ def test_what_may_be_on_its_way_is_not_called_off(sent: Callable[[Process, str],
     assert not process.attempts.cancel(STEP, quiet_since=process.attempts.quiet_since(STEP, token))
 
 
-def test_what_was_sent_since_somebody_looked_is_not_called_off_however_long_ago() -> None:
+def test_an_attempt_that_was_sent_since_the_view_is_not_cancelled() -> None:
     process = Process()
     token = process.attempts.new_token()
     looked = process.attempts.quiet_since(STEP, token)
@@ -122,7 +122,7 @@ def test_what_was_sent_since_somebody_looked_is_not_called_off_however_long_ago(
     assert process.attempts.cancel(STEP, quiet_since=process.attempts.quiet_since(STEP, token))
 
 
-def test_an_older_attempt_is_refused() -> None:
+def test_an_outdated_attempt_is_refused() -> None:
     process = Process()
     assert process.attempts.refusal(STEP) is None
     assert process.attempts.refusal(replace(STEP, attempt=1)) == Failed(
@@ -130,7 +130,7 @@ def test_an_older_attempt_is_refused() -> None:
     )
 
 
-def test_a_token_that_is_forgotten_is_taken_for_anothers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forgotten_token_counts_as_another_processs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "REMEMBERED", 2)
     process = Process()
     first = process.attempts.new_token()
@@ -141,7 +141,7 @@ def test_a_token_that_is_forgotten_is_taken_for_anothers(monkeypatch: pytest.Mon
 
 
 class Met(str):
-    """A request that one thread looks up while another one does so too, if the two can meet there."""
+    """A request at whose lookup two threads meet, if they can."""
 
     both = threading.Barrier(2, timeout=0.5)
 
@@ -151,13 +151,13 @@ class Met(str):
         return super().__hash__()
 
 
-def test_of_threads_that_spend_a_token_at_once_one_may_send() -> None:
+def test_one_of_two_threads_may_spend_a_token() -> None:
     attempts = Process().attempts
     spend = partial(attempts.spend, STEP, attempts.new_token(), cast("UniqueRequest", Met(FIRST)))
     assert sorted(at_once([spend, spend])) == [False, True]
 
 
-def test_an_attempt_is_either_sent_or_called_off_by_threads_that_try_both_at_once() -> None:
+def test_concurrent_sending_and_cancelling_never_both_succeed() -> None:
     for number in range(1, 51):
         attempts, step = Process().attempts, replace(STEP, attempt=number)
         token = attempts.new_token()

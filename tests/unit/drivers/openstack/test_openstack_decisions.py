@@ -1,4 +1,4 @@
-"""What the OpenStack driver does next, from what nova has written down since its mark."""
+"""Decisions of the OpenStack driver from nova's records since the mark."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -80,12 +80,12 @@ BUSY = server(task="migrating")
         ("cancelled", server(), Failed("its live migration was aborted")),
     ],
 )
-def test_a_live_migration_is_what_its_record_says(status: str, seen: Server, expected: Decision) -> None:
+def test_a_live_migration_follows_its_record(status: str, seen: Server, expected: Decision) -> None:
     why = asked("live-migration", failed=True, why="no room")
     assert following(Op.LIVE, seen, why, moves=moved("live-migration", status)) == expected
 
 
-def test_nova_chooses_the_host_unless_it_is_told() -> None:
+def test_nova_chooses_the_host_unless_a_target_is_given() -> None:
     chosen = {"host": None, "block_migration": "auto"}
     assert following(Op.LIVE, server()) == Send({"os-migrateLive": chosen})
     assert following(Op.LIVE, server(), target="h3") == Send({"os-migrateLive": {**chosen, "host": "h3"}})
@@ -96,7 +96,7 @@ def test_nova_chooses_the_host_unless_it_is_told() -> None:
 
 
 @pytest.mark.parametrize("how", [Op.LIVE, Op.COLD, Op.EVACUATE])
-def test_a_move_that_nova_has_no_record_of_is_waited_for_unless_it_failed_before(
+def test_a_move_without_a_record_is_waited_for_unless_its_action_failed(
     how: Op,
 ) -> None:
     name = {
@@ -138,11 +138,13 @@ def test_a_cold_migration_is_confirmed(status: str, seen: Server, expected: Deci
         ("failed", server("ERROR", fault="no image"), Failed("its evacuation failed: no image")),
     ],
 )
-def test_an_evacuated_server_is_where_nova_says(status: str, seen: Server, expected: Decision) -> None:
+def test_an_evacuated_server_is_on_the_host_that_nova_reports(
+    status: str, seen: Server, expected: Decision
+) -> None:
     assert following(Op.EVACUATE, seen, GONE, moves=moved("evacuation", status)) == expected
 
 
-def test_a_server_is_paused_and_let_run_again_after_a_while() -> None:
+def test_a_server_is_paused_and_resumed_after_freeze_for() -> None:
     paused, there = asked("pause", ended=NOON), server("PAUSED")
     assert following(Op.PAUSE, server()) == Send({"pause": None})
     assert following(Op.PAUSE, server(task="pausing"), asked("pause")) == Wait()
@@ -153,14 +155,14 @@ def test_a_server_is_paused_and_let_run_again_after_a_while() -> None:
     assert following(Op.PAUSE, server(), resumed, paused) == Done(impact=3.0)
 
 
-def test_a_server_that_cannot_be_paused_or_let_run_again_has_failed() -> None:
+def test_a_server_that_cannot_be_paused_or_resumed_is_a_failure() -> None:
     broken = following(Op.PAUSE, server(), asked("pause", failed=True, why="no"))
     assert broken == Failed("nova could not pause it: no")
     stuck = following(Op.PAUSE, server("PAUSED"), asked("unpause", failed=True), asked("pause", ended=NOON))
     assert stuck == Failed("it is paused, and nova could not resume it")
 
 
-def test_a_reboot_is_soft_and_then_hard_once_it_takes_too_long() -> None:
+def test_a_soft_reboot_that_takes_too_long_becomes_a_hard_one() -> None:
     soft, done = asked("reboot"), asked("reboot", ended=NOON)
     assert following(Op.REBOOT, server()) == Send({"reboot": {"type": "SOFT"}})
     assert following(Op.REBOOT, server(task="rebooting"), soft, after=59 * SECOND) == Wait()
@@ -187,7 +189,7 @@ def test_a_server_is_stopped() -> None:
     assert following(Op.STOP, server(), failed) == Failed("nova could not stop it")
 
 
-def test_a_server_is_started_where_it_is() -> None:
+def test_a_server_is_started_on_its_host() -> None:
     off = server("SHUTOFF")
     assert following(Op.START, off) == Send({"os-start": None})
     assert following(Op.START, off, asked("start")) == Wait()
@@ -196,7 +198,7 @@ def test_a_server_is_started_where_it_is() -> None:
     assert following(Op.START, off, asked("start", ended=NOON, failed=True)) == broken
 
 
-def test_a_server_is_deleted_once_nova_does_not_know_it() -> None:
+def test_a_server_that_nova_does_not_have_is_deleted() -> None:
     assert following(Op.DELETE, server()) == Send(None)
     assert following(Op.DELETE, server(task="deleting"), asked("delete")) == Wait()
     assert following(Op.DELETE, None, asked("delete")) == Done()
@@ -205,7 +207,7 @@ def test_a_server_is_deleted_once_nova_does_not_know_it() -> None:
     assert following(Op.STOP, None) == Failed("nova does not have its server any more")
 
 
-# Before anything is begun
+# Before the first request
 
 
 def task(work: Work, *, moves: bool = False, target: str | None = None) -> DriverTask:
@@ -245,11 +247,11 @@ def task(work: Work, *, moves: bool = False, target: str | None = None) -> Drive
         (Work.RECOVER, True, "ACTIVE", Op.EVACUATE),
     ],
 )
-def test_each_work_is_something_that_nova_does(work: Work, moves: bool, status: str, how: Op) -> None:
+def test_each_work_has_an_operation_of_nova(work: Work, moves: bool, status: str, how: Op) -> None:
     assert decisions.operation_of(task(work, moves=moves), server(status), OPTIONS) is how
 
 
-def test_a_server_is_deleted_only_if_that_is_set() -> None:
+def test_a_server_is_deleted_only_with_destroy() -> None:
     destroying = OpenStackOptions(destroy=True)
     assert decisions.operation_of(task(Work.TERMINATE), server(), destroying) is Op.DELETE
 
@@ -278,14 +280,16 @@ def test_a_server_is_deleted_only_if_that_is_set() -> None:
         ),
     ],
 )
-def test_what_is_there_already_is_not_begun(work: DriverTask, seen: Server, known: Decision | None) -> None:
+def test_a_step_that_is_already_done_or_impossible_does_not_begin(
+    work: DriverTask, seen: Server, known: Decision | None
+) -> None:
     assert decisions.early_answer(work, decisions.operation_of(work, seen, OPTIONS), seen) == known
 
 
 # Marks
 
 
-def test_a_mark_is_read_as_it_was_written_and_its_note_fits_into_metadata() -> None:
+def test_a_mark_survives_writing_and_its_note_fits_into_metadata() -> None:
     guid = "0" * 36
     mark = ServerMark(
         order=guid,
@@ -302,7 +306,7 @@ def test_a_mark_is_read_as_it_was_written_and_its_note_fits_into_metadata() -> N
     assert len(mark.note) <= 255
 
 
-def test_a_mark_of_an_earlier_version_is_read_and_has_no_token() -> None:
+def test_a_mark_of_an_earlier_version_has_no_token() -> None:
     written = "order=O attempt=2 how=reboot at=2026-11-16T12:00:00+00:00 after=req-1 migration=3"
     assert read_mark(written) == ServerMark(
         order="O", attempt=2, how=Op.REBOOT, at=NOON, after="req-1", migration=3
@@ -310,11 +314,11 @@ def test_a_mark_of_an_earlier_version_is_read_and_has_no_token() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "what?", "order=O attempt=x how=stop at=now", "order=O attempt=1"])
-def test_what_nobody_of_ours_has_written_is_no_mark(text: str) -> None:
+def test_a_foreign_text_is_no_mark(text: str) -> None:
     assert read_mark(text) is None
 
 
-def test_a_mark_is_that_of_one_attempt() -> None:
+def test_a_mark_belongs_to_one_attempt() -> None:
     now = task(Work.EVICT)
     mine, later, other = (
         ServerMark(order=order, attempt=attempt, how=Op.STOP, at=NOON)
@@ -324,7 +328,7 @@ def test_a_mark_is_that_of_one_attempt() -> None:
     assert [kept_mark(replace(now, mark=each)) for each in ("", f"{later}", f"{other}")] == [None] * 3
 
 
-def test_what_was_done_before_the_mark_does_not_count() -> None:
+def test_actions_before_the_mark_do_not_count() -> None:
     known = [asked("reboot"), asked("pause"), asked("create")]
     after = ServerMark(order="O", attempt=1, how=Op.STOP, at=NOON, after="req-pause")
     assert [each.name for each in actions_since(after, known)] == ["reboot"]
@@ -332,16 +336,16 @@ def test_what_was_done_before_the_mark_does_not_count() -> None:
     assert len(actions_since(never, known)) == 3
 
 
-def test_what_others_have_asked_for_since_is_not_the_steps_work() -> None:
+def test_actions_of_other_users_do_not_count() -> None:
     mine, theirs = (replace(asked("reboot"), request=user, user=user) for user in ("forewarn", "tenant"))
     mark = ServerMark(order="O", attempt=1, how=Op.REBOOT, at=NOON)
     assert actions_since(mark, [theirs, mine], user="forewarn") == (mine,)
     assert actions_since(mark, [theirs, mine], user=None) == (theirs, mine)
-    begun_by_another = replace(mark, user="tenant")  # the driver was given another user since
+    begun_by_another = replace(mark, user="tenant")  # the driver has another user now
     assert actions_since(begun_by_another, [theirs, mine], user="forewarn") == (theirs, mine)
 
 
-def test_an_action_has_ended_once_all_of_it_has() -> None:
+def test_an_action_is_finished_when_all_its_events_are() -> None:
     event = {"finish_time": "2026-11-16T12:00:01.5", "result": "Success", "details": None}
     said = {"request_id": "r", "action": "pause", "message": None, "events": [event]}
     assert ServerAction.read(said).finished == NOON + 1.5 * SECOND
@@ -350,7 +354,7 @@ def test_an_action_has_ended_once_all_of_it_has() -> None:
     assert (failed.failed, failed.why) == (True, "dead")
 
 
-def test_a_step_is_looked_at_less_often_the_longer_it_takes() -> None:
+def test_the_longer_a_step_takes_the_rarer_are_its_checks() -> None:
     mark = ServerMark(order="O", attempt=1, how=Op.LIVE, at=NOON)
     paces = [decisions.pace(mark, NOON + timedelta(seconds=each)) for each in (0, 50, 1000)]
     assert paces == [SECOND, 5 * SECOND, 10 * SECOND]

@@ -1,4 +1,4 @@
-"""What the OpenStack driver makes of nova's lists."""
+"""The inventory of the OpenStack driver from nova's answers."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def found(*servers: dict[str, Any], **more: Any) -> Any:
     )
 
 
-def test_a_server_has_its_id_place_addresses_and_project() -> None:
+def test_a_server_has_its_id_host_addresses_and_project() -> None:
     port = {"OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01", "OS-EXT-IPS:type": "fixed"}
     networks = {
         "blue": [
@@ -44,12 +44,12 @@ def test_a_server_has_its_id_place_addresses_and_project() -> None:
     assert (web.running, web.moving) == (True, False)
 
 
-def test_names_are_allowed_and_nobody_changes_anothers_by_having_the_same() -> None:
+def test_names_are_valid_and_unique() -> None:
     names = [each.name for each in found(server(A), server(B), server(C, "größe 1")).machines]
     assert names == ["gr-e-1", "web", "web"]
 
 
-def test_a_server_group_is_of_its_project_and_others_who_name_it_do_not_mean_it() -> None:
+def test_a_server_group_belongs_to_its_project() -> None:
     db = {"id": "g1234567-8", "name": "db", "members": [A], "project_id": "p1"}
     names_it = server(B, "b", tenant_id="p2", metadata={"forewarn:group": "db"})
     of_it = server(C, "c", metadata={"forewarn:group": "db"})
@@ -61,7 +61,7 @@ def test_a_server_group_is_of_its_project_and_others_who_name_it_do_not_mean_it(
     )
 
 
-def test_server_groups_of_one_name_are_told_apart() -> None:
+def test_server_groups_with_equal_names_get_unique_names() -> None:
     groups = [
         {"id": f"{id_ * 8}-0000", "name": "d/b", "members": [member], "project_id": project}
         for id_, member, project in (("1", A, "p1"), ("2", B, "p2"))
@@ -75,7 +75,7 @@ def test_server_groups_of_one_name_are_told_apart() -> None:
     ]
 
 
-def test_the_addresses_of_some_networks_count_if_they_are_named() -> None:
+def test_only_addresses_of_the_named_networks_count() -> None:
     port = {"OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01"}
     web = server(A, addresses={"blue": [{**port, "addr": "10.0.0.4"}], "red": [{"addr": "10.0.0.9"}]})
     (all_,) = found(web).machines
@@ -88,12 +88,12 @@ def test_the_addresses_of_some_networks_count_if_they_are_named() -> None:
     assert (none.addresses, none.own_network) == ((), None)
 
 
-def test_a_server_that_is_off_or_moves_is_found_so() -> None:
+def test_stopped_and_moving_servers_are_found() -> None:
     off, moving = found(server(A, "a", status="SHUTOFF"), server(B, "b", status="VERIFY_RESIZE")).machines
     assert (off.running, off.moving, moving.running, moving.moving) == (False, False, True, True)
 
 
-def test_groups_are_server_groups_or_what_metadata_says() -> None:
+def test_groups_come_from_server_groups_or_metadata() -> None:
     one = {"id": "g1", "name": "db", "members": [A], "project_id": "p1"}
     empty = {"id": "g2", "name": "db", "members": [], "project_id": "p1"}
     there = found(
@@ -110,7 +110,7 @@ def test_groups_are_server_groups_or_what_metadata_says() -> None:
     )
 
 
-def test_update_domains_are_those_of_the_aggregate_unless_the_server_says_otherwise() -> None:
+def test_update_domains_of_servers_override_those_of_aggregates() -> None:
     rack = {"name": "rack-2", "hosts": ["compute1"], "metadata": {"forewarn:update-domain": "2"}}
     own = {"forewarn:update-domain": "4", "forewarn:mobility": "live"}
     a, b, c = found(
@@ -124,7 +124,7 @@ def test_update_domains_are_those_of_the_aggregate_unless_the_server_says_otherw
     assert (c.update_domain, c.mobility) == (None, None)
 
 
-def test_hosts_are_those_with_a_compute_service() -> None:
+def test_hosts_have_a_compute_service() -> None:
     service = ComputeService(
         id="s", host="compute1", enabled=True, reason="", up=True, forced_down=False, zone="nova"
     )
@@ -133,13 +133,13 @@ def test_hosts_are_those_with_a_compute_service() -> None:
     )
 
 
-def test_a_server_takes_what_its_flavor_says() -> None:
+def test_a_server_has_the_resources_of_its_flavor() -> None:
     flavor = {"vcpus": 2, "ram": 1536, "disk": 10}
     sized, bare = found(server(A, "a", flavor=flavor), server(B, "b")).machines
     assert (sized.resources, bare.resources) == ({"memory": 1.5, "vcpus": 2.0}, None)
 
 
-def test_metadata_that_forewarn_does_not_know_is_said() -> None:
+def test_unknown_metadata_is_reported() -> None:
     written = {"forewarn:update-domain": "two", "forewarn:mobility": "fast", "forewarn:zone": "a", "own": "x"}
     aggregate = {"hosts": ["compute1"], "metadata": {"forewarn:colour": "red"}}
     there = found(server(A, "a", metadata=written), aggregates=[aggregate])

@@ -1,4 +1,4 @@
-"""Whatever is lost, late or killed, nova hears of an attempt once, and never of one that was called off."""
+"""Whatever is lost, late or killed, nova gets an attempt at most once, and never a cancelled one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ HEARD, DROPPED = 0.0, None
 
 
 class Killed(BaseException):
-    """The process that was asking is no more."""
+    """The process was killed."""
 
 
 class Cloud:
-    """A nova that reboots at once what it hears of; some requests take their time, or get lost."""
+    """A nova that reboots servers at once; some requests are late or lost."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -40,7 +40,7 @@ class Cloud:
         self.on_their_way = [each for each in self.on_their_way if each > self.time]
         self.heard += [f"req-{len(self.heard) + number}" for number in range(len(arrived))]
 
-    # As ComputeApi has it
+    # The methods of ComputeApi
 
     def user(self) -> str | None:
         return None
@@ -71,7 +71,7 @@ class Cloud:
 
 
 class Engine:
-    """What forewarn does with a step: it saves what it is told, if it is not killed before."""
+    """forewarn's part: it saves each mark, unless it is killed before."""
 
     def __init__(self) -> None:
         self.cloud = Cloud()
@@ -105,7 +105,7 @@ class Engine:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One call, with what becomes of it, and of the request that it makes."""
+    """One call, and the fate of the call and of its request."""
 
     arrives_after: float | None
     answers: bool
@@ -126,7 +126,7 @@ waits = st.sampled_from([1.0, 10.0, ARRIVED_WITHIN, 60.0])
 
 
 @given(happens=st.lists(st.one_of(calls, calls, waits), max_size=30))
-def test_nova_hears_of_an_attempt_once_whatever_happens_to_requests_and_processes(
+def test_nova_gets_an_attempt_at_most_once(
     happens: list[Call | float],
 ) -> None:
     engine = Engine()
@@ -135,7 +135,7 @@ def test_nova_hears_of_an_attempt_once_whatever_happens_to_requests_and_processe
             engine.cloud.pass_time(each)
             continue
         engine.cloud.arrives_after, engine.cloud.kills = each.arrives_after, each.kills
-        engine.cloud.answers = each.answers and each.arrives_after == HEARD  # what is answered was heard
+        engine.cloud.answers = each.answers and each.arrives_after == HEARD  # an answered request has arrived
         engine.ask(cancels=each.cancels, saves=each.saves)
         assert len(engine.cloud.heard) <= 1
     engine.cloud.arrives_after, engine.cloud.answers, engine.cloud.kills = HEARD, True, False
