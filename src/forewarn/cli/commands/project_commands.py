@@ -111,7 +111,7 @@ def _window(typed: str) -> dict[str, object]:
     try:
         projects.PROJECT["windows"]([window])
     except InvalidField as wrong:
-        raise click.BadParameter(f"{typed!r}: {wrong.expected}", param_hint="--window") from None
+        raise WrongUsage("--window", f"{typed!r}: {wrong.expected}") from None
     return window
 
 
