@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-import click
-
 from forewarn.cli import terminal
-from forewarn.cli.command_group import PATH, argument, flag, option
+from forewarn.cli.command_group import PATH, WrongUsage, argument, flag, option
 from forewarn.cli.session import WITHIN_MACHINE, Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.core.errors import Invalid
@@ -139,9 +137,9 @@ def install(
 ) -> None:
     """Write a systemd unit with the paths of this machine."""
     if program not in UNITS:
-        raise click.BadParameter(f"expected {', '.join(UNITS)}, got {program!r}", param_hint="PROGRAM")
+        raise WrongUsage("PROGRAM", f"expected {', '.join(UNITS)}, got {program!r}")
     if host is not None and program != "filter":
-        raise click.BadParameter("only a filter takes a host", param_hint="--host")
+        raise WrongUsage("--host", "only a filter takes a host")
     service = UNITS[program]
     text = unit_text(
         service,
