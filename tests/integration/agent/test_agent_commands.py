@@ -90,7 +90,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("mine")
     refused = run(tmp_path, "agent", "init", "mine.toml")
     assert refused.returncode == 1
-    assert "mine.toml cannot be written: File exists; --force writes over it" in refused.stderr
+    assert "mine.toml exists; --force overwrites it" in refused.stderr
     assert (tmp_path / "mine.toml").read_text() == "mine"
     assert run(tmp_path, "agent", "init", "mine.toml", "--force").returncode == 0
 
@@ -98,7 +98,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     refused = run(tmp_path, "agent", "init", "etc/mine.toml")
     assert refused.returncode == 1
-    assert "etc/mine.toml cannot be written: there is not a folder etc" in refused.stderr
+    assert "etc/mine.toml cannot be written: folder etc does not exist" in refused.stderr
 
 
 def test_the_recipes_are_listed(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_the_error_of_a_missing_config_tells_what_to_do(tmp_path: Path) -> None:
 def test_misplaced_options_are_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
     ran = run(tmp_path, "agent", *words)
     assert ran.returncode == 2
-    assert "give options after the command" in re.sub(r"[│\n ]+", " ", ran.stderr)
+    assert "put options after the command" in re.sub(r"[│\n ]+", " ", ran.stderr)
 
 
 def test_the_config_option_may_come_before_the_command(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_rehearsal_without_a_running_handler_does_not_report_a_kill(
     path = write(tmp_path, CONFIG.partition("[[handlers]]")[0])
     ran = run(tmp_path, "agent", "rehearse", "user-restart", "--speed", "600", "--config", path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "The agent was not killed: no handler had begun" in ran.stdout
+    assert "The agent was not killed, because no handler had started" in ran.stdout
     assert "With the agent killed" not in ran.stdout
 
 
@@ -297,7 +297,7 @@ def test_a_rehearsal_reports_a_failed_handler(tmp_path: Path) -> None:
     assert "web-0: drain could not prepare: exit code 4" in ran.stdout
     undo = f"web-0: drain could not recover: exit code 4. Undo it by hand: its recovery runs {tmp_path}/hook"
     assert undo in ran.stdout
-    assert "Not as it should be." in ran.stdout
+    assert "Not as expected." in ran.stdout
 
 
 def test_a_rehearsal_names_what_it_leaves_behind_and_how_to_undo_it() -> None:
@@ -427,7 +427,7 @@ def test_a_rehearsal_without_the_server_names_the_missing_package(tmp_path: Path
     environment = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3] / 'src'}"}
     ran = run(tmp_path, "agent", "rehearse", "redeploy", "--config", path, environment=environment)
     assert ran.returncode == 1
-    assert "the server is not installed (uvloop is missing)" in ran.stderr
+    assert "the server, which is not installed (uvloop is missing)" in ran.stderr
     assert "pip install 'forewarn[server]'" in ran.stderr
 
 

@@ -104,8 +104,10 @@ def test_status_shows_what_a_killed_agent_has_prepared(service: Program, tmp_pat
         agent.kill()
         ran = run(tmp_path, "agent", "status", "--config", agent.config)
         assert ran.returncode == 3
-        assert "The agent does not run: this machine is still prepared for Reboot, and nobody" in ran.stdout
-        assert re.search(r"drain  prepare  begun .+ ago, its end is not written down", ran.stdout)
+        assert (
+            "The agent does not run: this machine is still prepared for Reboot. Start the agent" in ran.stdout
+        )
+        assert re.search(r"drain  prepare  started .+ ago, no end recorded", ran.stdout)
         told = run(tmp_path, "agent", "status", "--config", agent.config, "--json")
         assert (told.returncode, json.loads(told.stdout)["running"]) == (3, False)
         (tmp_path / "go").touch()  # the hook outlives the agent
@@ -218,13 +220,13 @@ def test_a_dry_run_leaves_the_machine_ready_and_shows_in_the_status(service: Pro
         with operator_client(f"http://127.0.0.1:{port}") as probe:
             assert probe.get("/readyz").status_code == 200
         shown = run(tmp_path, "agent", "status", "--config", agent.config).stdout
-        assert "in a dry run: it does nothing" in re.sub(r"\s+", " ", shown)
+        assert "in a dry run, without any action" in re.sub(r"\s+", " ", shown)
         assert "draining" not in shown
         url = f"http://127.0.0.1:{port_of(service, 'web-0')}"
         told = json.loads(run(tmp_path, "guest", "doctor", "--endpoint", url, "--json").stdout)
         assert (told["agents"], told["dry_runs"]) == ([], [agent.process.pid]), told["other_pollers"]
         shown = run(tmp_path, "guest", "doctor", "--endpoint", url).stdout
-        assert "nobody here: the agent is in a dry run" in re.sub(r"\s+", " ", shown)
+        assert "none: the agent is in a dry run" in re.sub(r"\s+", " ", shown)
 
 
 def test_a_check_detects_a_running_agent(service: Program, tmp_path: Path) -> None:
