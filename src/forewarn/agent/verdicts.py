@@ -97,7 +97,7 @@ def _index(machine: str, resources: Sequence[str]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventFilter:
+class HandlerFilter:
     """The filter of a handler; an omitted condition matches every event."""
 
     types: Sequence[EventType] | None = None
