@@ -40,7 +40,7 @@ from forewarn.core.filters import EventFilter, OrderFilter
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 
 EVENING = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
 # A whole rack, of which the planner takes half at a time: the other half takes its machines.

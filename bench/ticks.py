@@ -19,7 +19,7 @@ from forewarn.control.webhook_use_cases import WebhookTerms
 from forewarn.core.basic_types import Action, GroupName, MachineId
 from forewarn.core.model.order import AttemptId
 from forewarn.core.model.slice import Sent
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.server.control_wiring import Control, ControlInputs, wire_control

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.core.basic_types import ProjectName
-from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
+from forewarn.core.rehearsal_rules import Fault, FaultKind, SavedRehearsal
 from forewarn.core.scope import Scope
 from forewarn.store.store import Store
 from tests.contract.samples import NOW, SECOND
@@ -13,18 +13,18 @@ from tests.helpers.database.transactions import writing, writing_as
 LAB, SHOP = ProjectName("lab"), ProjectName("shop")
 
 
-def rehearsal(id_: str, project: ProjectName = LAB, **more: Any) -> KeptRehearsal:
+def rehearsal(id_: str, project: ProjectName = LAB, **more: Any) -> SavedRehearsal:
     fixed = {"scenario": "mine", "machines": {"b": "web-1", "a": "web-0"}, "by": "ann", "begun_at": NOW}
-    return KeptRehearsal(**{**fixed, "project": project, "id": id_, "renewed_at": NOW, **more})
+    return SavedRehearsal(**{**fixed, "project": project, "id": id_, "renewed_at": NOW, **more})
 
 
-def save(store: Store, *rehearsals: KeptRehearsal) -> None:
+def save(store: Store, *rehearsals: SavedRehearsal) -> None:
     with writing(store) as tx:
         for each in rehearsals:
             tx.rehearsals.save(each)
 
 
-def kept(store: Store) -> list[KeptRehearsal]:
+def kept(store: Store) -> list[SavedRehearsal]:
     with store.read() as snapshot:
         return list(snapshot.rehearsals.all())
 

@@ -34,7 +34,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.host import HostResource
 from forewarn.core.model.order import HostStep, OrderTerms, Stage
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
-from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
+from forewarn.core.rehearsal_rules import Fault, FaultKind, SavedRehearsal
 from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.store.rows.mapping import Mapped
@@ -354,7 +354,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
     ),
     "a rehearsal with everything": (
         REHEARSALS,
-        KeptRehearsal(
+        SavedRehearsal(
             project=DEFAULT_PROJECT,
             id="dddddddd-0000-4000-8000-000000000001",
             scenario="mine",

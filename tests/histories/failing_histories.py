@@ -13,7 +13,7 @@ from forewarn.core.basic_types import (
     Work,
 )
 from forewarn.core.model.order import Order
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from tests.histories.histories import HOSTS, NAMES, Histories, act
 from tests.histories.situations import Look, Situation
 

@@ -40,7 +40,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.model.project import ALWAYS, Calendar, Project, Window
 from forewarn.core.model.slice import Slice
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.store.saved import Saved
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.boards import read_whole, sent_by

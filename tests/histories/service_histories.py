@@ -6,7 +6,7 @@ from typing import Any
 
 from forewarn.core.basic_types import EXTERNAL, Action, HostState, Kind, ServiceMode, StageKind, StageState
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from tests.histories.histories import NAMES, Histories, act
 from tests.histories.situations import Look, Reached, Situation
 

@@ -21,7 +21,7 @@ from forewarn.core.basic_types import (
 from forewarn.core.model.order import AttemptId, HostStep, Order, OrderTerms, Step
 from forewarn.core.model.rollout import RolloutTerms
 from forewarn.core.model.slice import Slice
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.server.threads.lane_queues import LaneBounds, LaneQueues, PlacedCall
 from tests.helpers.service.harness import Service
 from tests.helpers.service.unruly_driver import UNRULY, UnrulyDriver, World

@@ -103,7 +103,7 @@ def machines_move_to_sound_hosts(change: Change) -> Iterator[str]:
             target = change.after.hosts[step.target]
             if target.state is not HostState.OK:
                 yield f"{step.name} goes to {step.target}, which is {target.state}"
-            if target.unreachable_since is not None and order.placed_here:
+            if target.unreachable_since is not None and order.placed_by_forewarn:
                 yield f"{step.name} goes to {step.target}, which cannot be reached"
 
 

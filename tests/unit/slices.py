@@ -37,8 +37,9 @@ from forewarn.core.model.order import AttemptId, Order, OrderTerms, Step
 from forewarn.core.model.project import ALWAYS, Calendar, Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
-from forewarn.core.orders import lifecycle, reports, requests
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders import order_requests
+from forewarn.core.orders import lifecycle, reports
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import unmarked
 
@@ -127,7 +128,7 @@ class Fleet:
     def order(self, name: str, action: Action = Action.RESTART, *, scheduled: int = 0, **terms: Any) -> Order:
         """Order something for a machine; only the driver is no term."""
         request = OrderRequest(by="test", driver=terms.pop("driver", "simulated"), terms=OrderTerms(**terms))
-        return requests.on_machine(
+        return order_requests.on_machine(
             self.draft, MachineId(name), action, request, scheduled=scheduled, policy=self.policy
         )
 
@@ -143,7 +144,7 @@ class Fleet:
         if action is Action.MAINTENANCE:
             work = work or Work.REBOOT
         request = OrderRequest(by="test", driver=terms.pop("driver", "simulated"), terms=OrderTerms(**terms))
-        return requests.on_host(self.draft, HostName(host), action, request, work=work, policy=self.policy)
+        return order_requests.on_host(self.draft, HostName(host), action, request, work=work, policy=self.policy)
 
     def service(self, host: str = "host-1", mode: ServiceMode | None = None, **terms: Any) -> Order:
         """Order work on a host itself."""

@@ -10,7 +10,7 @@ from itertools import pairwise
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from forewarn.api.services import RunReading
+from forewarn.api.services import RunRead
 from forewarn.clock import monotonic
 from forewarn.control.token_use_cases import BrowserSessions
 from forewarn.core.errors import Unavailable
@@ -108,7 +108,7 @@ class Authenticator:
         self,
         sessions: BrowserSessions,
         *,
-        run: RunReading,
+        run: RunRead,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = monotonic,
     ) -> None:

@@ -10,7 +10,7 @@ from forewarn.core.basic_types import EXTERNAL, HostName, ServiceMode, Work
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Invalid
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.wire.fields import choice, flag
 
 DAY: Final = 86400

@@ -43,7 +43,7 @@ class RunUseCase(Protocol):
         ...
 
 
-class RunReading(Protocol):
+class RunRead(Protocol):
     """Runs a read on a reader thread."""
 
     async def __call__(self, job: Callable[[], T], /) -> T:
@@ -101,7 +101,7 @@ class Timekeeping(ClockReading, Protocol):
 class Pushing(Protocol):
     """Delivers records to webhooks."""
 
-    async def try_out(self, webhook: Webhook, /) -> str | None:
+    async def send_test(self, webhook: Webhook, /) -> str | None:
         """Send a test event to a webhook; return the error, or None."""
         ...
 
@@ -159,8 +159,8 @@ class ApiDependencies:
     use_cases: UseCases
     run: RunUseCase  # ahead of the queues of callers
     run_for: Callable[[str], RunUseCase]  # in the queue of a caller, by its name
-    read: RunReading  # on a reader thread, ahead of the queues of callers
-    read_for: Callable[[str, int], RunReading]  # in the queue of a caller, with a maximum of concurrent reads
+    read: RunRead  # on a reader thread, ahead of the queues of callers
+    read_for: Callable[[str, int], RunRead]  # in the queue of a caller, with a maximum of concurrent reads
     pushing: Pushing
     inventories: Inventories
     timekeeper: Timekeeping

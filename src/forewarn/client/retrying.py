@@ -10,7 +10,7 @@ from forewarn.client.replies import (
     RequestRefused,
     ServerUnreachable,
 )
-from forewarn.core.errors import MAY_STILL_HAPPEN
+from forewarn.core.errors import RETRY_ADVICE
 
 KEY_HEADER = "Idempotency-Key"
 # The error code of the API for a call whose outcome is not known.
@@ -82,5 +82,5 @@ def may_have_taken_effect(error: RequestRefused | ServerUnreachable) -> bool:
 
 def unknown_outcome_message(trouble: str) -> str:
     """Return the message for an unknown outcome, with the error of the last try."""
-    last = trouble.splitlines()[0].removesuffix(f"; {MAY_STILL_HAPPEN}")
+    last = trouble.splitlines()[0].removesuffix(f"; {RETRY_ADVICE}")
     return f"it is not known whether this was done, and it may still happen; the last try ended with: {last}"

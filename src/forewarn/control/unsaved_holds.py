@@ -19,7 +19,7 @@ from forewarn.core.basic_types import FOREWARN, HostName, Kind, ProjectName
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.record import Record
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.store.batch import Transaction
 
 log = logging.getLogger(__name__)

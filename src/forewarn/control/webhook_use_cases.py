@@ -95,7 +95,7 @@ class Webhooks(UseCase):
         by: str,
     ) -> Webhook:
         """Push new records to a URL: those of one project, or all that the caller sees."""
-        checked, only = self._checked_target(tx, url), rules.pushable(kinds)
+        checked, only = self._checked_target(tx, url), rules.checked_kinds(kinds)
         key = self._terms.new_secret() if secret is None else _checked_secret(secret)
         if project is not None:
             check_project(tx.fleet, project, scope=tx.scope)

@@ -58,7 +58,7 @@ class Unavailable(ForewarnError):
 
 
 # The advice to a caller if the server does not know whether the transaction was committed.
-MAY_STILL_HAPPEN = (
+RETRY_ADVICE = (
     "it may still happen: repeat it with the same Idempotency-Key, "
     "or look whether it has happened before you repeat it"
 )

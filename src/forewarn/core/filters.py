@@ -15,7 +15,7 @@ from forewarn.core.basic_types import (
 from forewarn.core.model.record import Record
 
 # Shorter texts occur in the vm-ids of many machines.
-LEAST_OF_ID = 4
+SHORTEST_ID_PART = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class MachineFilter:
     bound_for: HostName | None = None
     names: frozenset[str] = frozenset()  # case-insensitive
     begins: str = ""  # a prefix of the name, case-insensitive
-    # Part of the name, the address or (with at least `LEAST_OF_ID` characters) the vm-id, case-insensitive.
+    # Part of the name, the address or (with at least `SHORTEST_ID_PART` characters) the vm-id, case-insensitive.
     contains: str = ""
 
 

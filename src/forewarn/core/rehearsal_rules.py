@@ -75,7 +75,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptRehearsal:
+class SavedRehearsal:
     """A saved rehearsal, active or ended."""
 
     project: ProjectName
@@ -98,7 +98,7 @@ def check_machine(machine: Machine, projects: Mapping[ProjectName, Project]) -> 
     if not projects[machine.project].rehearsal:
         raise Conflict(
             f'machine "{machine.name}" is of project {machine.project}, which is not for rehearsals: '
-            f"{how_to_mark(machine.project)}"
+            f"{how_to_allow_rehearsals(machine.project)}"
         )
 
 
@@ -115,6 +115,6 @@ def check_host(host: Host, carried: Iterable[Machine], projects: Mapping[Project
         raise Conflict(f'host "{host.name}" carries no machine of a project for rehearsals')
 
 
-def how_to_mark(project: str) -> str:
+def how_to_allow_rehearsals(project: str) -> str:
     """Write how to allow rehearsals in a project."""
     return f"declare `rehearsal = true` in [projects.{project}] of the fleet file, and apply it"

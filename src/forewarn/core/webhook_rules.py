@@ -46,7 +46,7 @@ NEVER_PUSHED = frozenset(
 )
 
 
-def pushable(kinds: Collection[Kind]) -> frozenset[Kind]:
+def checked_kinds(kinds: Collection[Kind]) -> frozenset[Kind]:
     """Return the kinds that a webhook asks for; refuse kinds that are never pushed."""
     never = sorted(NEVER_PUSHED & set(kinds))
     if never:

@@ -7,7 +7,7 @@ from math import nan
 from typing import NamedTuple
 
 from forewarn.clock import Clock
-from forewarn.guest.requests import Refusal, RequestFault
+from forewarn.guest.guest_requests import Refusal, RequestFault
 from forewarn.wire import azure
 from forewarn.wire.azure import http_date
 

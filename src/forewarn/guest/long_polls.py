@@ -10,7 +10,7 @@ from forewarn.core.errors import ForewarnError
 from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine, end
-from forewarn.guest.requests import Poll
+from forewarn.guest.guest_requests import Poll
 from forewarn.guest.settings import GuestCommands, Limits
 
 # Prevents a busy loop when a timer fires early or the clock stands still.

@@ -11,7 +11,7 @@ from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine, Rate
 from forewarn.guest.long_polls import CallerGone, GuestCaller, LongPolls, TryAgain, member_of
 from forewarn.guest.rehearsal import FaultyAnswers
-from forewarn.guest.requests import (
+from forewarn.guest.guest_requests import (
     Approve,
     Defer,
     GetInstance,

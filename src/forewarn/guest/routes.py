@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 from urllib.parse import parse_qsl
 
-from forewarn.guest.requests import (
+from forewarn.guest.guest_requests import (
     Approve,
     Defer,
     GetInstance,

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from forewarn.core.basic_types import Priority, Source
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.rehearsal_rules import how_to_mark
+from forewarn.core.rehearsal_rules import how_to_allow_rehearsals
 from forewarn.rehearsal.scenario import (
     Scenario,
     evicted,
@@ -93,7 +93,7 @@ async def _project(api: OperatorApi, name: str | None) -> str:
             raise Conflict(f"name a project with --project; projects for rehearsals: {ready}")
         name = known[0].name
     if not (await api.call("GET", f"/v1/projects/{quote(name, safe='')}", ProjectAnswer)).rehearsal:
-        raise Conflict(f"project {name} is not for rehearsals: {how_to_mark(name)}")
+        raise Conflict(f"project {name} is not for rehearsals: {how_to_allow_rehearsals(name)}")
     return name
 
 

@@ -12,7 +12,7 @@ from forewarn.core.errors import Conflict, NotFound
 from forewarn.server.log_setup import set_up_audit
 from forewarn.server.preparation import context_of, new_id, new_secret
 from forewarn.server.serve import settings_of
-from forewarn.server.threads import service_time
+from forewarn.server.threads import time_keeping
 from forewarn.server.threads.batches import Batches
 from forewarn.store.batch import Transact
 from forewarn.store.opening import lock
@@ -95,7 +95,7 @@ def _named(database: str) -> str:
 def _tokens(database: str) -> Iterator[tuple[Tokens, Transact]]:
     settings = settings_of({"database": database})
     with _opened(settings.database) as store:
-        context = context_of(store, service_time.standing(store), settings)
+        context = context_of(store, time_keeping.standing(store), settings)
         yield Tokens(context, new_secret=new_secret), Batches(store).transact
 
 

@@ -11,7 +11,7 @@ from forewarn.control.fleet.declarations import FleetCommands
 from forewarn.control.use_case import Context
 from forewarn.drivers.registry import Drivers
 from forewarn.server.log_setup import log_records
-from forewarn.server.threads import service_time
+from forewarn.server.threads import time_keeping
 from forewarn.server.threads.batches import Batches
 from forewarn.signals import Signal
 from forewarn.store.batch import Transact
@@ -117,7 +117,7 @@ def prepare_server(settings: Settings, drivers: Drivers) -> PreparedServer:
     prepared = PreparedServer(settings=settings, store=store, clock=clock, drivers=drivers)
     store.saved = prepared.listeners.notify
     try:
-        service_time.begin(
+        time_keeping.begin(
             clock, store, name=parse_database(settings.database).name, system=SystemClock().now()
         )
     except BaseException:

@@ -40,7 +40,7 @@ from forewarn.server.threads.operator_connection import PortCounts
 from forewarn.server.threads.operator_server import operator_app
 from forewarn.server.threads.pusher import Pusher
 from forewarn.server.threads.reads import Reads
-from forewarn.server.threads.service_time import Timekeeper, TimeWatch
+from forewarn.server.threads.time_keeping import Timekeeper, TimeWatch
 from forewarn.server.threads.worker import Health, Worker
 from forewarn.signals import Signal
 from forewarn.store.saved import records_of

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy import Transaction as DatabaseTransaction
 
 from forewarn.core.basic_types import ProjectName
-from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
+from forewarn.core.errors import RETRY_ADVICE, ForewarnError, Unavailable, Uncertain
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.store.prefetch import Prefetch, PrefetchedRows
 from forewarn.store.queries.callers import (
@@ -169,7 +169,7 @@ class Batch:
             transaction.commit()
         except ForewarnError as error:
             if connection.invalidated:
-                raise Uncertain(f"{error}; {MAY_STILL_HAPPEN}") from error
+                raise Uncertain(f"{error}; {RETRY_ADVICE}") from error
             # For SQLAlchemy the transaction is over; for the database it may not be.
             connection.connection.rollback()
             raise

@@ -7,7 +7,7 @@ from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.basic_types import Action, MaintenanceWord, Work
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.store.batch import Transaction
 from forewarn.testing.events import Event, Order
 from forewarn.testing.faults import FaultName, PutFault, fault_of

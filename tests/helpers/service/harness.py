@@ -47,7 +47,7 @@ from forewarn.core.model.order import AttemptId, Order
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Sent, Slice
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.drivers.external import ExternalDriver
@@ -56,7 +56,7 @@ from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.server.control_wiring import ControlInputs, wire_control
-from forewarn.server.threads.service_time import Timekeeper
+from forewarn.server.threads.time_keeping import Timekeeper
 from forewarn.signals import Signal
 from forewarn.store.store import Store, open_store
 from tests.helpers.database.transactions import InTransactions

@@ -49,7 +49,7 @@ class Health:
 class Nobody:
     """Pushes nothing to anybody."""
 
-    async def try_out(self, webhook: Webhook, /) -> str | None:
+    async def send_test(self, webhook: Webhook, /) -> str | None:
         return "nobody pushes"
 
 

@@ -12,7 +12,7 @@ from forewarn.control.use_case import Alone
 from forewarn.core.feed import Delta
 from forewarn.server.threads import worker as threads_worker
 from forewarn.server.threads.jobs import Job, Jobs
-from forewarn.server.threads.service_time import TimeWatch
+from forewarn.server.threads.time_keeping import TimeWatch
 from forewarn.store.batch import Transaction
 from forewarn.store.saved import Saved
 from tests.helpers.service.boards import read_whole

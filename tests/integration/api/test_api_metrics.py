@@ -12,7 +12,7 @@ from sqlalchemy import event
 
 from forewarn.core.basic_types import Action, Work
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.guest.board.board import Board
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings

@@ -10,7 +10,7 @@ import pytest
 from forewarn.api.endpoints import history_endpoints
 from forewarn.control import views
 from forewarn.core.basic_types import Action, Work
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service
 from tests.helpers.service.served import Api, app_of

@@ -12,7 +12,7 @@ from forewarn.cli.gate import order_gate
 from forewarn.cli.main import app as main
 from forewarn.core.basic_types import EXTERNAL, Action, HostName, HostState, Kind, OrderState, Work
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.redaction import unmarked
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service, fleet, group, machine

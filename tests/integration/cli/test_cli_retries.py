@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from forewarn.api.error_answers import refusal
 from forewarn.cli.main import app
 from forewarn.client import retrying
-from forewarn.core.errors import MAY_STILL_HAPPEN, ForewarnError, Unavailable, Uncertain
+from forewarn.core.errors import RETRY_ADVICE, ForewarnError, Unavailable, Uncertain
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service
 from tests.helpers.service.served import app_of, sample, serving
@@ -66,7 +66,7 @@ async def be_silent(app: ASGIApp, scope: Scope, receive: Receive, send: Send) ->
 
 
 async def be_uncertain(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    await refuse(Uncertain(f"fleet does not answer; {MAY_STILL_HAPPEN}"), scope, receive, send)
+    await refuse(Uncertain(f"fleet does not answer; {RETRY_ADVICE}"), scope, receive, send)
 
 
 async def do_it_in_the_dark(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

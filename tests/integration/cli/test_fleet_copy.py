@@ -14,7 +14,7 @@ from forewarn.cli.live.fleet_copy import FleetCopy, WatchFilter
 from forewarn.client.calls import OperatorClient
 from forewarn.core.basic_types import Action, Work
 from forewarn.core.model.record import Record
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.wire.answers.record_answers import RecordAnswer
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.counts import seeds

@@ -75,7 +75,7 @@ def called(wanted: Webhook, guard: Lookup | None, *, times: int = 1) -> list[str
     async def calls() -> list[str | None]:
         delivery = Delivery(lineage="L", wall=SystemClock().now, new_id=Ids(), guard=guard)
         try:
-            return [await delivery.try_out(wanted) for _ in range(times)]
+            return [await delivery.send_test(wanted) for _ in range(times)]
         finally:
             await delivery.close()
 
@@ -182,7 +182,7 @@ def test_a_project_with_hanging_receivers_leaves_connections_to_others(receiver:
             sent.append(asyncio.create_task(delivery.send(webhook(receiver.url, owner=each), RECORD)))
         await waiting(receiver, MOST_OF_A_PROJECT + 2)
         with pytest.raises(LimitReached, match="try again"):
-            await delivery.try_out(own)
+            await delivery.send_test(own)
         receiver.released.set()
         try:
             return await asyncio.gather(*sent)

@@ -28,7 +28,7 @@ from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, HostSpec
 from forewarn.core.model.order import Order
 from forewarn.core.orders import lifecycle
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import driver_named
 from forewarn.store.batch import Batch

@@ -12,7 +12,7 @@ import pytest
 from forewarn.control.fleet import declarations
 from forewarn.control.use_case import Alone
 from forewarn.core.basic_types import Kind
-from forewarn.core.errors import MAY_STILL_HAPPEN, Conflict, Unavailable, Uncertain
+from forewarn.core.errors import RETRY_ADVICE, Conflict, Unavailable, Uncertain
 from forewarn.store.batch import Batch, Transaction
 from forewarn.store.store import Store
 from forewarn.wire.fleet import write_fleet
@@ -42,7 +42,7 @@ class LateWorker(Worker):
         if self._left == 0:
             assert isinstance(job, Alone)
             self.late = partial(job.work, self._service.transact)
-            raise Uncertain(f"too slow; {MAY_STILL_HAPPEN}")
+            raise Uncertain(f"too slow; {RETRY_ADVICE}")
         return await super().__call__(job)
 
 

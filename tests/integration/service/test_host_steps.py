@@ -23,7 +23,7 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.order import HostStep, OrderTerms
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from tests.helpers.service.harness import Service, fleet, machine
 from tests.helpers.service.scripted_driver import SCRIPTED, ScriptedDriver, make_calls

@@ -14,7 +14,7 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout, RolloutState, WaveState
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.store.queries.rollouts import RolloutQueries
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import START, TEST, Service, fleet, machine

@@ -16,7 +16,7 @@ from forewarn.core.access import Grant, Role
 from forewarn.core.basic_types import Action, Kind, Work
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.record import Record
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.server import local_tokens
 from forewarn.server.log_setup import level_of, log_records, set_up_audit, set_up_log
 from forewarn.store.batch import Transaction

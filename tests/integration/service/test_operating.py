@@ -25,7 +25,7 @@ from forewarn.core.model.clock_slew import TimeKind
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.store import Store
 from tests.helpers.database.stores import sqlite_url

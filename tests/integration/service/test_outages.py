@@ -12,8 +12,8 @@ from forewarn.core.access import Grant, Role
 from forewarn.core.basic_types import DEFAULT_PROJECT, Action, EventStatus, Kind, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.project import Calendar, Project, Window
-from forewarn.server.threads import service_time
-from forewarn.server.threads.service_time import TimeWatch
+from forewarn.server.threads import time_keeping
+from forewarn.server.threads.time_keeping import TimeWatch
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import START, Service, fleet, group, machine
 
@@ -35,7 +35,7 @@ class Server:
         self._clock = SystemClock(wall=lambda: self._wall, monotonic=lambda: self._monotonic)
         with self.service.store.read() as snapshot:
             present_at = snapshot.time.present_at()
-        service_time.begin(self._clock, self.service.store, name="it", system=self.system)
+        time_keeping.begin(self._clock, self.service.store, name="it", system=self.system)
         self._watch = TimeWatch(self._clock, self.service.engine, present_at=present_at)
         self.look()
 
@@ -185,7 +185,7 @@ def test_an_advanced_day_counts_as_a_day(server: Server) -> None:
 def test_a_clock_set_back_is_logged_once_and_so_is_its_end(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", logger="forewarn.server.threads.service_time")
+    caplog.set_level("INFO", logger="forewarn.server.threads.time_keeping")
     server.is_suspended(-2 * HOURS)
     server.runs(3 * MINUTES)
     ahead = "the system clock was set back: service time is 2 h ahead of it, and runs at half speed"

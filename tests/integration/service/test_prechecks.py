@@ -24,7 +24,7 @@ from forewarn.core.basic_types import (
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders import move_prechecks
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from tests.helpers.database.statements import counted
 from tests.helpers.service.harness import Service, fleet, machine

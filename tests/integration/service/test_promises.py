@@ -12,7 +12,7 @@ from forewarn.control.engine.pruning import RecordPruning
 from forewarn.core.basic_types import EXTERNAL, Action, Work
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.store.writes.saving import ChangeSaving
 from forewarn.wire.answers.record_answers import PromiseAnswer
 from tests.helpers.database.stores import sqlite_url

@@ -9,7 +9,7 @@ import pytest
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals, Rehearsal
 from forewarn.core.basic_types import Action, OrderState, ProjectName
 from forewarn.core.errors import Conflict, NotFound, Unavailable, Uncertain
-from forewarn.core.rehearsal_rules import Fault, FaultKind, KeptRehearsal
+from forewarn.core.rehearsal_rules import Fault, FaultKind, SavedRehearsal
 from forewarn.store.opening import database
 from forewarn.store.snapshots import Snapshot
 from forewarn.store.store import Store, open_store
@@ -157,7 +157,7 @@ def test_a_saved_rehearsal_is_answered_even_if_the_store_fails_after_the_commit(
     read, renew = Store.read, OpenRehearsals.renew
     is_saved = False
 
-    def renew_and_fail_later(self: OpenRehearsals, saved: KeptRehearsal) -> None:
+    def renew_and_fail_later(self: OpenRehearsals, saved: SavedRehearsal) -> None:
         nonlocal is_saved
         renew(self, saved)
         is_saved = True

@@ -31,7 +31,7 @@ from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, RolloutTerms, WaveState
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.rollouts import planning as rules
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.database.transactions import writing

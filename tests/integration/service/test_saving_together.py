@@ -13,7 +13,7 @@ from forewarn.control.engine.incoming_changes import ExternalTimeout
 from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.basic_types import EXTERNAL, Action, OrderId, OrderState
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.store.batch import Transaction
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.boards import read_whole, sent_by

@@ -25,7 +25,7 @@ from forewarn.core.basic_types import (
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.rollout import DEFAULT_TERMS, FailureLimit, Rollout, RolloutState, RolloutTerms
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.redaction import unmarked
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service, fleet, group, machine

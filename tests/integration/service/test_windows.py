@@ -28,7 +28,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.project import Calendar, Project, Window
 from forewarn.core.model.rollout import RolloutState, RolloutTerms
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.redaction import unmarked
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import START, Service, fleet, group, machine

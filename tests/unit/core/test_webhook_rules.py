@@ -15,7 +15,7 @@ from forewarn.core.webhook_rules import (
     is_internal_host,
     is_public,
     must_deliver,
-    pushable,
+    checked_kinds,
     retry_delay,
 )
 
@@ -74,13 +74,13 @@ def test_a_failing_webhook_is_not_called_before_its_next_try(
 )
 def test_a_webhook_receives_the_new_records_that_it_asked_for(more: dict[str, object], sent: bool) -> None:
     record = {"number": 6, "at": NOON, "kind": Kind.ORDER_PLACED, "project": ProjectName("a"), **more}
-    asks = webhook(project=ProjectName("a"), kinds=pushable([Kind.ORDER_PLACED]))
+    asks = webhook(project=ProjectName("a"), kinds=checked_kinds([Kind.ORDER_PLACED]))
     assert must_deliver(asks, Record(**record)) is sent  # type: ignore[arg-type]
 
 
 def test_a_webhook_cannot_ask_for_kinds_that_are_never_pushed() -> None:
     with pytest.raises(Invalid, match="webhook-failing is never pushed"):
-        pushable([Kind.WEBHOOK_FAILING])
+        checked_kinds([Kind.WEBHOOK_FAILING])
 
 
 @pytest.mark.parametrize(

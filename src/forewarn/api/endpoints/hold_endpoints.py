@@ -12,7 +12,7 @@ from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
 from forewarn.control.idempotent_calls import IdempotentCall, IdempotentResponse
 from forewarn.core.basic_types import HostName, ProjectName
 from forewarn.core.errors import Invalid, Unavailable
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body
 from forewarn.wire.answers.service_answers import HoldAnswer

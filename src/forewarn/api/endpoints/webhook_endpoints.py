@@ -79,7 +79,7 @@ async def try_webhook(id: WebhookInPath, service: Service) -> WebhookTestAnswer:
     While another test of the webhook runs: 429.
     """
     view = await _view(service, id)
-    error = await service.parts.pushing.try_out(view.webhook)
+    error = await service.parts.pushing.send_test(view.webhook)
     return WebhookTestAnswer(delivered=error is None, error=error)
 
 

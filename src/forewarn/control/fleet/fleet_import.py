@@ -12,7 +12,7 @@ from forewarn.core.basic_types import GroupName, HostName, MachineId, ProjectNam
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
 from forewarn.core.fleet.fleet_changes import cut
-from forewarn.core.fleet.found_machines import TAKEN, fit_name, is_unsafe_name
+from forewarn.core.fleet.found_machines import IMPORTABLE_FIELDS, to_valid_name, is_unsafe_name
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine
 from forewarn.core.model.host import Host
@@ -23,7 +23,7 @@ from forewarn.wire import fields
 T = TypeVar("T")
 
 # The fields that --take may name: of machines, and of listed hosts and groups.
-TAKEABLE = (*TAKEN, "driver", "uri", "labels", "kind", "update_domains")
+TAKEABLE = (*IMPORTABLE_FIELDS, "driver", "uri", "labels", "kind", "update_domains")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ def _warnings(found: Iterable[FoundMachine], normalized: Iterable[FoundMachine])
     """
     for before, after in zip(found, normalized, strict=True):
         if is_unsafe_name(before.name):
-            yield f'machine "{before.name}" has an invalid name: it is imported as {fit_name(before.name)}'
+            yield f'machine "{before.name}" has an invalid name: it is imported as {to_valid_name(before.name)}'
         if before.update_domain is not None and after.update_domain is None:
             yield f"machine {after.name}: update-domain {before.update_domain} is invalid: ignored"
         if before.tags is not None and after.tags is None:
@@ -131,8 +131,8 @@ def _normalized_machine(found: FoundMachine) -> FoundMachine:
     return replace(
         found,
         vm_id=MachineId(fields.guid(found.vm_id)),
-        group=None if found.group is None else GroupName(fit_name(found.group)),
-        project=None if found.project is None else ProjectName(fit_name(found.project)),
+        group=None if found.group is None else GroupName(to_valid_name(found.group)),
+        project=None if found.project is None else ProjectName(to_valid_name(found.project)),
         addresses=tuple(_parsed(fields.address, found.addresses)),
         macs=tuple(_parsed(fields.mac, found.macs)),
         update_domain=next(_parsed(fields.domain, [found.update_domain]), None),
@@ -148,8 +148,8 @@ def _parsed(read: Callable[[object], T], values: Iterable[object]) -> Iterator[T
 
 
 def _normalized_group(found: FoundGroup) -> FoundGroup:
-    project = None if found.project is None else ProjectName(fit_name(found.project))
+    project = None if found.project is None else ProjectName(to_valid_name(found.project))
     domains = next(_parsed(fields.domains, [found.update_domains]), None)
-    called = None if found.called is None else GroupName(fit_name(found.called))
-    name = GroupName(fit_name(found.name))
+    called = None if found.called is None else GroupName(to_valid_name(found.called))
+    name = GroupName(to_valid_name(found.name))
     return replace(found, name=name, called=called, project=project, update_domains=domains)

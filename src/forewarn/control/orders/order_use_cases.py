@@ -30,9 +30,10 @@ from forewarn.core.filters import MachineFilter
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order
-from forewarn.core.orders import interventions, lifecycle, lost_hosts, reports, requests
+from forewarn.core.orders import order_requests
+from forewarn.core.orders import interventions, lifecycle, lost_hosts, reports
 from forewarn.core.orders.recommendations import recommends
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.scope import EVERYTHING
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.queries.work import WorkQueries
@@ -84,18 +85,18 @@ class OrderUseCases(UseCase):
             check_terms(emergency=terms.emergency, driver=request.driver, heartbeat=terms.heartbeat)
         self._drivers_known.check(request.driver)
         machine = naming.find_machine(tx.fleet, name, scope=tx.scope)
-        scheduled = tx.work.scheduled_user_orders(machine.project) if requests.is_limited(action) else 0
+        scheduled = tx.work.scheduled_user_orders(machine.project) if order_requests.is_limited(action) else 0
         to = request.terms.to
         around = tx.rules.around(
-            machines=[machine.id], room=requests.may_move(action), targets=[] if to is None else [to]
+            machines=[machine.id], room=order_requests.may_move(action), targets=[] if to is None else [to]
         )
         if to is not None and to not in around.hosts:
             raise naming.unknown(NameKind.HOST, to, scope=tx.scope)
         with self._saving(tx, around) as draft:
-            order = requests.on_machine(
+            order = order_requests.on_machine(
                 draft, machine.id, action, request, scheduled=scheduled, policy=self._policy
             )
-            requests.check_heartbeat(order)
+            order_requests.check_heartbeat(order)
         return _placed(tx, draft.orders[order.id], draft.events_of(order.id))
 
     def cancel_order(self, tx: ScopedTransaction, order: OrderId, *, by: str) -> Placed:
@@ -208,12 +209,12 @@ class HostOrders(UseCase):
         bound_for = partial(tx.fleet.machines, MachineFilter(bound_for=host))
         coming = all_pages(bound_for, limit=MACHINES_AT_ONCE) if action is Action.FAIL else ()
         machines = [machine.id for machine in coming]
-        around = tx.rules.around(hosts=[host], machines=machines, room=requests.may_move(action, work))
+        around = tx.rules.around(hosts=[host], machines=machines, room=order_requests.may_move(action, work))
         if host not in around.hosts:
             raise naming.unknown(NameKind.HOST, name)
         with self._saving(tx, around) as draft:
-            order = requests.on_host(draft, host, action, request, work=work, policy=self._policy)
-            requests.check_heartbeat(order)
+            order = order_requests.on_host(draft, host, action, request, work=work, policy=self._policy)
+            order_requests.check_heartbeat(order)
         return Placed(order=draft.orders[order.id], events=draft.events_of(order.id))
 
     def wait_for(self, tx: Transaction, name: str, *, by: str, why: str = "") -> Placed:

@@ -25,7 +25,7 @@ from forewarn.core.filters import OrderFilter
 from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions
 from forewarn.core.rehearsal_ledger import GuestAccount
-from forewarn.core.rehearsal_rules import Fault, KeptRehearsal
+from forewarn.core.rehearsal_rules import Fault, SavedRehearsal
 from forewarn.store.batch import Transact, Transaction
 
 
@@ -59,7 +59,7 @@ class Rehearsal:
     faults: tuple[Fault, ...] = ()
 
 
-def may_have_ordered(rehearsal: KeptRehearsal, order: Order) -> bool:
+def may_have_ordered(rehearsal: SavedRehearsal, order: Order) -> bool:
     """Return whether scenario and author of an order match. A rehearsal of another project may match too."""
     return order.terms.rehearsal == rehearsal.scenario and order.by == rehearsal.by
 
@@ -68,7 +68,7 @@ def may_have_ordered(rehearsal: KeptRehearsal, order: Order) -> bool:
 class EndedRehearsal:
     """A rehearsal that has ended, and who ended it."""
 
-    was: KeptRehearsal
+    was: SavedRehearsal
     by: str
     why: str = ""
     by_tenant: bool = False  # the project's own callers, who may not cancel orders of other projects
@@ -95,7 +95,7 @@ class OpenRehearsals(UseCase):
         self._endpoint = endpoint
         self._monotonic = monotonic
         # Owner of all that follows: the worker. Reading threads look up single projects in `_open`.
-        self._open: dict[ProjectName, KeptRehearsal] = {}
+        self._open: dict[ProjectName, SavedRehearsal] = {}
         self._renewed: dict[ProjectName, float] = {}  # monotonic seconds
         # Project, id and author of the end: a client that has not noticed the end must not begin again.
         self._ended: deque[tuple[ProjectName, str, str]] = deque(maxlen=REMEMBERED)
@@ -115,17 +115,17 @@ class OpenRehearsals(UseCase):
             if not each.ended_by:
                 self._set(replace(each, faults=()))
 
-    def _set(self, rehearsal: KeptRehearsal) -> None:
+    def _set(self, rehearsal: SavedRehearsal) -> None:
         self._open[rehearsal.project] = rehearsal
         self._renewed[rehearsal.project] = self._monotonic()
 
-    def _open_at_endpoint(self, *rehearsals: KeptRehearsal) -> None:
+    def _open_at_endpoint(self, *rehearsals: SavedRehearsal) -> None:
         self._unopened += rehearsals
         while self._unopened:
             each = self._unopened.pop(0)
             self._endpoint.open(each.project, {MachineId(id_): name for id_, name in each.machines.items()})
 
-    def get(self, project: ProjectName) -> KeptRehearsal | None:
+    def get(self, project: ProjectName) -> SavedRehearsal | None:
         """Return the rehearsal of a project."""
         return self._open.get(project)
 
@@ -159,7 +159,7 @@ class OpenRehearsals(UseCase):
             self._replace(project, still.get(project))
             self._uncertain.discard(project)
 
-    def _replace(self, project: ProjectName, kept: KeptRehearsal | None) -> None:
+    def _replace(self, project: ProjectName, kept: SavedRehearsal | None) -> None:
         known = self._open.get(project)
         if known is not None and (kept is None or kept.id != known.id):
             self._close(project)
@@ -167,7 +167,7 @@ class OpenRehearsals(UseCase):
             self._open_at_endpoint(kept)
             self._set(replace(kept, faults=()))
 
-    def renew(self, saved: KeptRehearsal) -> None:
+    def renew(self, saved: SavedRehearsal) -> None:
         """Begin a saved rehearsal, or renew its lease, and set its faults."""
         if saved.project not in self._open:
             self._open_at_endpoint(saved)
@@ -206,7 +206,7 @@ class OpenRehearsals(UseCase):
         """End a rehearsal for guests; its end is saved later, because the store may be unavailable."""
         self._unsaved_ends.append(EndedRehearsal(was=self._close(project), by=FOREWARN, why=why))
 
-    def _close(self, project: ProjectName) -> KeptRehearsal:
+    def _close(self, project: ProjectName) -> SavedRehearsal:
         self._open_at_endpoint()
         self._endpoint.close(project)
         return self._open.pop(project)
@@ -269,7 +269,7 @@ class OpenRehearsals(UseCase):
         return mine
 
 
-def _all_kept(tx: Transaction) -> Sequence[KeptRehearsal]:
+def _all_kept(tx: Transaction) -> Sequence[SavedRehearsal]:
     """Read the saved rehearsals. The lock waits for an uncertain commit to succeed or fail."""
     tx.lock()
     return tx.rehearsals.all()

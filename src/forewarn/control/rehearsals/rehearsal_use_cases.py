@@ -13,7 +13,7 @@ from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.filters import MachineFilter
 from forewarn.core.model.project import Project
 from forewarn.core.rehearsal_ledger import GuestAccount
-from forewarn.core.rehearsal_rules import Fault, KeptRehearsal, how_to_mark
+from forewarn.core.rehearsal_rules import Fault, SavedRehearsal, how_to_allow_rehearsals
 from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transact
 from forewarn.store.queries.fleet import FleetQueries
@@ -50,7 +50,7 @@ class RehearsalViews(ScopedReading):
         return _view(known, by=by, now=self._clock.now(), accounts=accounts)
 
 
-def _view(known: KeptRehearsal, *, by: str, now: datetime, accounts: Sequence[GuestAccount]) -> RehearsalView:
+def _view(known: SavedRehearsal, *, by: str, now: datetime, accounts: Sequence[GuestAccount]) -> RehearsalView:
     machines = tuple(known.machines.values())
     rehearsal = Rehearsal(id=known.id, scenario=known.scenario, machines=machines, faults=known.faults)
     return RehearsalView(rehearsal=rehearsal, by=by, begun_at=known.begun_at, now=now, accounts=accounts)
@@ -83,7 +83,7 @@ class Rehearsals(UseCase):
 
     def _save(
         self, tx: ScopedTransaction, project: ProjectName, wanted: Rehearsal, *, by: str
-    ) -> tuple[KeptRehearsal, str]:
+    ) -> tuple[SavedRehearsal, str]:
         """Save a rehearsal; return it, and its author as the caller may see it."""
         check_project(tx.fleet, project, scope=tx.scope)
         declared = tx.fleet.project(project) or Project(name=project)
@@ -91,7 +91,7 @@ class Rehearsals(UseCase):
         with self._saving(tx) as draft:
             saved = known
             if saved is None:
-                saved = KeptRehearsal(
+                saved = SavedRehearsal(
                     project=project,
                     id=wanted.id,
                     scenario=wanted.scenario,
@@ -119,11 +119,11 @@ class Rehearsals(UseCase):
         by_tenant = scope.caller is not None
         return replace(ended, cancelled=self._open.end(transact, project, by=by, by_tenant=by_tenant))
 
-    def _checked(self, declared: Project, wanted: Rehearsal) -> KeptRehearsal | None:
+    def _checked(self, declared: Project, wanted: Rehearsal) -> SavedRehearsal | None:
         """Return the open rehearsal to renew, if any; Conflict if this one may not be played."""
         project = declared.name
         if not declared.rehearsal:
-            raise Conflict(f"project {project} is not for rehearsals: {how_to_mark(project)}")
+            raise Conflict(f"project {project} is not for rehearsals: {how_to_allow_rehearsals(project)}")
         ender = self._open.ended_by(project, wanted.id)
         if ender is not None:
             raise Conflict(f"{ender} has ended the rehearsal of {wanted.scenario} in project {project}")

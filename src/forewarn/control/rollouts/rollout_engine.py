@@ -15,8 +15,9 @@ from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.orders import interventions, lifecycle, requests, winding_down
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders import order_requests
+from forewarn.core.orders import interventions, lifecycle, winding_down
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import (
     emptying,
@@ -269,7 +270,7 @@ class RolloutEngine(UseCase):
             with self._saving(tx, around, now=now) as draft:
                 for host in some:
                     own = replace(request, terms=replace(terms, homes=homes.get(host, ())))
-                    placed[host] = requests.on_host(
+                    placed[host] = order_requests.on_host(
                         draft, host, rollout.ordered, own, work=rollout.work, policy=self._policy
                     )
         return placed

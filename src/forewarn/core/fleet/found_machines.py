@@ -51,7 +51,7 @@ def _definition(sides: Sequence[FoundMachine], known: Machine | None) -> FoundMa
 
 
 # The fields of a machine that an import may change; `--take` names them.
-TAKEN = (
+IMPORTABLE_FIELDS = (
     *("name", "group", "update_domain", "project"),
     *("network", "address", "mac", "mobility", "tags", "resources"),
 )
@@ -61,7 +61,7 @@ _LONGEST_NAME = 64
 _OF_ID = 8  # the digits of the id that tell machines of the same name apart
 
 
-def fit_name(name: str) -> str:
+def to_valid_name(name: str) -> str:
     """Return a valid name for a thing that a source names."""
     fitted = _NOT_IN_NAMES.sub("-", name).strip("-")[:_LONGEST_NAME]
     return fitted if fitted not in _NO_NAMES else "unnamed"
@@ -113,7 +113,7 @@ class SpecBuilder:
         free = replace(each, keeps=())
         wanted = self._plain(free, source)
         if not _keeps(free, naming=True):
-            wanted = replace(wanted, name=MachineName(fit_name(each.found.name)))
+            wanted = replace(wanted, name=MachineName(to_valid_name(each.found.name)))
         if not _keeps(free, naming=False):
             wanted = replace(wanted, address=each.found.addresses[0])
         for name, value in changed_fields(each.present or wanted, wanted):
@@ -125,7 +125,7 @@ class SpecBuilder:
         """Return the declaration without the name and the address, which must be unique."""
         found, present = each.found, each.present
         base = present or MachineSpec(
-            name=MachineName(fit_name(found.name)), host=found.host, vm_id=found.vm_id, source=source
+            name=MachineName(to_valid_name(found.name)), host=found.host, vm_id=found.vm_id, source=source
         )
         group, domain = each.place_in_group
         said: dict[str, Any] = {
@@ -156,7 +156,7 @@ class SpecBuilder:
         return specs
 
     def _name(self, spec: MachineSpec, each: Candidate) -> MachineSpec:
-        name = spec.name if _keeps(each, naming=True) else MachineName(fit_name(each.found.name))
+        name = spec.name if _keeps(each, naming=True) else MachineName(to_valid_name(each.found.name))
         if ("name", (spec.project, name.casefold())) in self._owners:
             name = _with_id(name, each.found.vm_id)
         self._owners["name", (spec.project, name.casefold())] = name
@@ -188,7 +188,7 @@ def _keeps(each: Candidate, *, naming: bool) -> bool:
     if each.present is None:
         return not naming and not each.found.addresses
     if naming:
-        name = MachineName(fit_name(each.found.name))
+        name = MachineName(to_valid_name(each.found.name))
         own = (name, _with_id(name, each.found.vm_id))
         return "name" in each.keeps or each.present.name in own
     unsaid = not each.found.addresses or each.present.address in each.found.addresses
@@ -202,5 +202,5 @@ def _with_id(name: MachineName, id_: MachineId) -> MachineName:
 def changed_fields(present: MachineSpec, wanted: MachineSpec) -> Iterator[tuple[str, object]]:
     """Yield the fields that an import would change, with their new values."""
     for each in fields(MachineSpec):
-        if each.name in TAKEN and getattr(present, each.name) != getattr(wanted, each.name):
+        if each.name in IMPORTABLE_FIELDS and getattr(present, each.name) != getattr(wanted, each.name):
             yield each.name, getattr(wanted, each.name)

@@ -13,7 +13,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines, outside_changes
 from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, ObservedMachine
 from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
-from forewarn.core.fleet.found_machines import TAKEN, Candidate, SpecBuilder, changed_fields, fit_name, locate
+from forewarn.core.fleet.found_machines import IMPORTABLE_FIELDS, Candidate, SpecBuilder, changed_fields, to_valid_name, locate
 from forewarn.core.fleet.import_terms import ImportConflicts, ImportTerms
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.found_fleet import FoundFleet, FoundMachine
@@ -148,13 +148,13 @@ class _Import:
         known = self._draft.machines.get(each.vm_id)
         if known is None:
             return Candidate(found=each, present=None)
-        keeps = self._terms.kept(known.source, TAKEN)
+        keeps = self._terms.kept(known.source, IMPORTABLE_FIELDS)
         if any(machines.listed_events(self._draft, known)):
             keeps |= _ANNOUNCED
         return Candidate(found=each, present=self._spec(known), keeps=keeps)
 
     def _dispute_fields(self, each: Candidate, known: Machine, fields: SpecBuilder) -> None:
-        kept = self._terms.kept(known.source, TAKEN)
+        kept = self._terms.kept(known.source, IMPORTABLE_FIELDS)
         for name, value in fields.disputed(each, source=self._terms.source):
             if name in kept:
                 self._conflicts.add(f"machine {known.name}", name, getattr(each.present, name), value)
@@ -180,7 +180,7 @@ class _Import:
     def _missing(self) -> list[MachineId]:
         """Return the imported machines that are gone; none while a host is unreachable."""
         found = {each.vm_id for each in self._found.machines}
-        names = {fit_name(each.name): each.vm_id for each in self._found.machines}
+        names = {to_valid_name(each.name): each.vm_id for each in self._found.machines}
         missing = [each for id_, each in self._draft.machines.items() if id_ not in found]
         gone = []
         for known in sorted(missing, key=lambda each: (each.name, each.id)):

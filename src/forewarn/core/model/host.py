@@ -150,7 +150,7 @@ def unreached(since: Mapping[HostName, datetime]) -> str:
     return f"{truncated_list(named, MOST_NAMED)} cannot be reached"
 
 
-def most_lack(rooms: Iterable[Room], machine: Needs) -> str:
+def most_common_lack(rooms: Iterable[Room], machine: Needs) -> str:
     """Name the requirement that most hosts lack; empty if none lacks anything."""
     missing = Counter(why for room in rooms if (why := room.why_not(machine)) is not None)
     return f"most lack {missing.most_common(1)[0][0]}" if missing else ""
@@ -158,5 +158,5 @@ def most_lack(rooms: Iterable[Room], machine: Needs) -> str:
 
 def no_room_for(rooms: Iterable[Room], machine: Needs) -> str:
     """Say that no host has room for a machine, and what most hosts lack."""
-    most = most_lack(rooms, machine)
+    most = most_common_lack(rooms, machine)
     return f"finds no host with room for it: {most}" if most else "finds no host with room for it"

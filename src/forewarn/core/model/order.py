@@ -236,7 +236,7 @@ class Order:
         return bool(self.terms.fenced) or any(step.state is StepState.DONE for step in fences)
 
     @property
-    def placed_here(self) -> bool:
+    def placed_by_forewarn(self) -> bool:
         """Whether forewarn chooses where its machines go; otherwise the driver does and reports it."""
         return self.driver != EXTERNAL and not self.terms.driver_chooses
 

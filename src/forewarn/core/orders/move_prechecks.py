@@ -99,7 +99,7 @@ def answered(
 
 def applies(order: Order, policy: Policy) -> bool:
     """Return whether the driver of an order is asked before its moves are announced."""
-    return order.driver in policy.prechecking and order.placed_here and order.action is not Action.FAIL
+    return order.driver in policy.prechecking and order.placed_by_forewarn and order.action is not Action.FAIL
 
 
 def _is_move(step: Step) -> bool:

@@ -111,7 +111,7 @@ def retry_failed(draft: Draft, order: Order, index: int, policy: Policy) -> Orde
 
 def _next(draft: Draft, order: Order, step: Step, policy: Policy) -> Step | None:
     """Return the step that follows a failed move, or None if a person must decide."""
-    sent = step.target is not None or not order.placed_here
+    sent = step.target is not None or not order.placed_by_forewarn
     if sent and step.failures <= policy.move_retries:
         avoided = (*step.failed_on, *(() if step.target is None else (step.target,)))
         tries = f"attempt {step.failures + 1} of {policy.move_retries + 1}"

@@ -21,7 +21,7 @@ from forewarn.core.basic_types import (
 from forewarn.core.catalogue import WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.constraints import Waiting
-from forewarn.core.model.host import RACK, Room, most_lack, no_room_for, unreached
+from forewarn.core.model.host import RACK, Room, most_common_lack, no_room_for, unreached
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.slice import Slice
@@ -38,7 +38,7 @@ def machines_to_place(order: Order, carried: Iterable[Machine]) -> set[MachineId
     """
     evacuated = order.terms.mode is ServiceMode.EVACUATE
     moves = order.work is not None and (evacuated or WORKS[order.work].moves)
-    if not (order.open and (moves or order.action is Action.MOVE) and order.placed_here):
+    if not (order.open and (moves or order.action is Action.MOVE) and order.placed_by_forewarn):
         return set()
     known = {step.machine: step for stage in order.stages for step in stage.steps if step.moves}
     found = {machine for machine, step in known.items() if step.state in _TO_BE_PLACED}
@@ -108,9 +108,9 @@ def _needs_room(draft: Draft, order: Order, step: Step) -> bool:
     """Return whether a machine moves and has requirements that not every host meets."""
     machine = draft.machines.get(step.machine)
     # A recovery does not wait for room, and an external program chooses hosts by itself.
-    placed_here = step.moves and order.placed_here and step.work is not Work.RECOVER
+    placed_by_forewarn = step.moves and order.placed_by_forewarn and step.work is not Work.RECOVER
     asks = machine is not None and bool(machine.resources or machine.labels or order.terms.to)
-    return placed_here and asks
+    return placed_by_forewarn and asks
 
 
 def machines_without_room(draft: Draft, order: Order, affected: Iterable[Step]) -> tuple[Waiting, ...]:
@@ -160,7 +160,7 @@ def waiting_for_reachable_host(draft: Draft, order: Order, affected: Iterable[St
 
     A machine that no host could take does not wait for this.
     """
-    if not order.placed_here or not _any_unreachable(draft):
+    if not order.placed_by_forewarn or not _any_unreachable(draft):
         return ()
     waiting = []
     for step in affected:
@@ -224,7 +224,7 @@ def why_unsuitable(draft: Draft, machine: Machine, host: HostName) -> str:
 
 def unmet_requirement(draft: Draft, machine: Machine) -> str:
     """Name the requirement of a machine that most sound hosts do not meet, or return ""."""
-    return most_lack(_usable_rooms(draft), machine) if machine.labels or machine.resources else ""
+    return most_common_lack(_usable_rooms(draft), machine) if machine.labels or machine.resources else ""
 
 
 def _usable_rooms(draft: Draft) -> Iterable[Room]:

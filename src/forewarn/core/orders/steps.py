@@ -58,7 +58,7 @@ def begin(draft: Draft, order: Order, step: Step, *, to: HostName | None = None)
     if work is Work.RECOVER:
         machine = take_down(draft, step)  # even if no host can take it
     target = to
-    if step.moves and order.placed_here and (to is None or order.terms.to):
+    if step.moves and order.placed_by_forewarn and (to is None or order.terms.to):
         target = step.target if placement.is_reserved(draft, step) else _choose(draft, order, step)
         if target is None:
             return fail(draft, order, step, why=why_no_host(draft, order, step))

@@ -2,7 +2,7 @@
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from forewarn.guest.requests import NOTHING, Request, RequestFault
+from forewarn.guest.guest_requests import NOTHING, Request, RequestFault
 from forewarn.guest.settings import Limits
 
 UNREADABLE = RequestFault(400, "Bad request. The request is not HTTP/1.1")

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from forewarn.guest.board.board import Key
 from forewarn.guest.board.members import Allowance, BoardMachine
 from forewarn.guest.http.connection import Connection
-from forewarn.guest.http.connections import OpenConnections
+from forewarn.guest.http.open_connections import OpenConnections
 from forewarn.guest.http.refusals import Limit
-from forewarn.guest.requests import Request, RequestFault
+from forewarn.guest.guest_requests import Request, RequestFault
 
 INSTANCE, SIGNATURE = b"x-instance-id", b"x-instance-id-signature"
 NO_MACHINE = "none"  # not a GUID, so no machine has this id

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from forewarn.api.services import RunReading, RunUseCase
+from forewarn.api.services import RunRead, RunUseCase
 from forewarn.control.driver import Driver, Listing
 from forewarn.control.rollouts.host_listings import HostListing, HostListings, MachineSightings
 from forewarn.core.errors import Conflict, ForewarnError, Invalid, Unavailable
@@ -123,7 +123,7 @@ class MachineWatch:
         looks: HostListings,
         sightings: MachineSightings,
         *,
-        read: RunReading,
+        read: RunRead,
         run: RunUseCase,
     ) -> None:
         self._inventories = inventories

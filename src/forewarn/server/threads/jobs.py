@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.use_case import Alone, ForeseenUseCase
-from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
+from forewarn.core.errors import RETRY_ADVICE, Unavailable, Uncertain
 from forewarn.server.threads.fair_queue import FairQueue
 from forewarn.store.batch import Transaction
 from forewarn.store.prefetch import Prefetch
@@ -227,7 +227,7 @@ class Jobs:
             withdrawn = [queue.withdraw(lambda job: job.answer is answer) for queue in self._queues.values()]
         if any(withdrawn):
             return _too_slow()
-        return Uncertain(f"the database is too slow to answer; {MAY_STILL_HAPPEN}")
+        return Uncertain(f"the database is too slow to answer; {RETRY_ADVICE}")
 
     def _put(self, turn: Turn, who: str, work: Callable[[Transaction], T] | Alone[T]) -> "Future[T]":
         answer: Future[T] = Future()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from forewarn.api.services import RunReading, RunUseCase
+from forewarn.api.services import RunRead, RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.followed_records import FollowedRecords
 from forewarn.control.webhook_use_cases import DeliveryState, record_filter
@@ -61,7 +61,7 @@ class PushContext:
     state: DeliveryState
     records: FollowedRecords
     run: RunUseCase
-    read: RunReading
+    read: RunRead
     delivery: "Delivery"
     pace: Pace
 
@@ -167,7 +167,7 @@ class Pusher:
         *,
         changed: Signal,
         run: RunUseCase,
-        read: RunReading,
+        read: RunRead,
         delivery: "Callable[[], Delivery]",
     ) -> None:
         """Take `delivery`, which makes the HTTP client on the pusher's loop."""
@@ -202,7 +202,7 @@ class Pusher:
                 self._loop.call_soon_threadsafe(self._changed.set)
             self._thread.join()
 
-    async def try_out(self, webhook: Webhook) -> str | None:
+    async def send_test(self, webhook: Webhook) -> str | None:
         """Send a test message to a webhook; return the error, or None on success.
 
         Raise LimitReached while another test of the webhook runs.
@@ -268,7 +268,7 @@ class Pusher:
             raise LimitReached(f"webhook {webhook.id} is being tested: wait for the answer")
         self._tried.add(webhook.id)
         try:
-            error = await self._context().delivery.try_out(webhook)
+            error = await self._context().delivery.send_test(webhook)
         finally:
             self._tried.discard(webhook.id)
         if error is None and webhook.id in self._served:

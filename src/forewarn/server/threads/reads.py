@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from forewarn.api.services import RunReading
+from forewarn.api.services import RunRead
 from forewarn.clock import monotonic
 from forewarn.core.errors import Unavailable
 from forewarn.durations import ReadCounts
@@ -82,7 +82,7 @@ class Reads:
         """Run a read of the server itself."""
         return await self._run(None, OWN_THREADS, work)
 
-    def run_for(self, caller: str, at_once: int = THREADS) -> RunReading:
+    def run_for(self, caller: str, at_once: int = THREADS) -> RunRead:
         """Return a function that runs reads of a caller, at most `at_once` at the same time."""
         return partial(self._run, caller, at_once)
 

@@ -151,7 +151,7 @@ class Delivery:
         async with self._slots.taken(webhook.owner):
             return await self._call(webhook, body, id_=f"{self._lineage.lower()}-{record.number}")
 
-    async def try_out(self, webhook: Webhook) -> str | None:
+    async def send_test(self, webhook: Webhook) -> str | None:
         """Send a test message; return the error, or None on success.
 
         Raise LimitReached while too many calls run.

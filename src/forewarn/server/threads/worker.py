@@ -23,10 +23,10 @@ from forewarn.control.board_feed import BoardFeed
 from forewarn.control.engine.engine import Engine, Stuck
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.use_case import Alone
-from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
+from forewarn.core.errors import RETRY_ADVICE, Unavailable, Uncertain
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.server.threads.jobs import Job, Jobs, Turn
-from forewarn.server.threads.service_time import SAVE_TIME_EVERY, TimeWatch
+from forewarn.server.threads.time_keeping import SAVE_TIME_EVERY, TimeWatch
 from forewarn.store.opening.deadlines import Deadlines
 from forewarn.supervision import BackgroundTask, Supervisor
 
@@ -70,7 +70,7 @@ def _fail_unanswered(jobs: Sequence[Job]) -> None:
     """Answer the jobs that the worker took and, because it failed, did not answer."""
     for job in jobs:
         if not job.answer.done():
-            job.answer.set_exception(Uncertain(f"the worker failed; {MAY_STILL_HAPPEN}"))
+            job.answer.set_exception(Uncertain(f"the worker failed; {RETRY_ADVICE}"))
 
 
 class Worker:

@@ -9,7 +9,7 @@ from sqlalchemy import Select, bindparam, delete, literal, or_, select
 
 from forewarn.core.access import Token
 from forewarn.core.basic_types import ProjectName
-from forewarn.core.rehearsal_rules import KeptRehearsal
+from forewarn.core.rehearsal_rules import SavedRehearsal
 from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.store import tables
@@ -207,7 +207,7 @@ _REMOVE_ENDED_REHEARSALS = delete(tables.rehearsals).where(
 class RehearsalQueries(Queries):
     """Queries for rehearsals."""
 
-    def all(self) -> Sequence[KeptRehearsal]:
+    def all(self) -> Sequence[SavedRehearsal]:
         """List all rehearsals, running and permanently ended ones, latest last."""
         return self._tx.read_all(REHEARSALS.read, _OLDEST_FIRST)
 
@@ -215,7 +215,7 @@ class RehearsalQueries(Queries):
 class RehearsalSaving(Queries):
     """The change of rehearsals that a project may make."""
 
-    def save(self, rehearsal: KeptRehearsal) -> None:
+    def save(self, rehearsal: SavedRehearsal) -> None:
         """Save a rehearsal."""
         put(self._tx, REHEARSALS, [rehearsal])
 

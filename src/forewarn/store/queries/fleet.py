@@ -21,7 +21,7 @@ from sqlalchemy import (
 from forewarn.core.basic_types import GroupName, HostName, MachineId, MachineState, NameKind, ProjectName
 from forewarn.core.disclosure import Names
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.filters import ANY_MACHINE, LEAST_OF_ID, MachineFilter
+from forewarn.core.filters import ANY_MACHINE, SHORTEST_ID_PART, MachineFilter
 from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
@@ -222,7 +222,7 @@ def _machine_conditions(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.contains:
         # In the name, the address or the vm-id. The database reads every machine.
         text = name_key(wanted.contains)
-        columns = (_M.key, _M.address, _M.id) if len(text) >= LEAST_OF_ID else (_M.key, _M.address)
+        columns = (_M.key, _M.address, _M.id) if len(text) >= SHORTEST_ID_PART else (_M.key, _M.address)
         yield or_(*(column.contains(text, autoescape=True) for column in columns))
 
 

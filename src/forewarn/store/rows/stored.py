@@ -19,7 +19,7 @@ from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms, Wave
-from forewarn.core.rehearsal_rules import KeptRehearsal
+from forewarn.core.rehearsal_rules import SavedRehearsal
 from forewarn.core.retention import Pruning
 from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.webhook_rules import Webhook
@@ -197,7 +197,7 @@ ROLLOUTS = Mapped(
 )
 TOKENS = mapped(Token, tables.tokens, STORED)
 SESSIONS = mapped(BrowserSession, tables.sessions, STORED, distinct=("digest",))
-REHEARSALS = mapped(KeptRehearsal, tables.rehearsals, STORED)
+REHEARSALS = mapped(SavedRehearsal, tables.rehearsals, STORED)
 WEBHOOKS = mapped(Webhook, tables.webhooks, STORED, derived={"id": lambda webhook: webhook.id.upper()})
 
 

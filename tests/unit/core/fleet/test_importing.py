@@ -29,7 +29,7 @@ from forewarn.core.basic_types import (
 )
 from forewarn.core.fleet import applying, importing
 from forewarn.core.fleet.fleet_changes import FleetChange
-from forewarn.core.fleet.found_machines import fit_name, is_unsafe_name
+from forewarn.core.fleet.found_machines import to_valid_name, is_unsafe_name
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.importing import ImportPlan
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine
@@ -849,7 +849,7 @@ def test_an_import_without_reachable_hosts_creates_nothing() -> None:
     ("called", "name"), [(".", "unnamed"), ("..", "unnamed"), ("-.-", "unnamed"), ("-x", "x"), ("...", "...")]
 )
 def test_no_machine_is_imported_with_a_name_that_paths_drop(called: str, name: str) -> None:
-    assert fit_name(called) == name
+    assert to_valid_name(called) == name
 
 
 def test_names_that_paths_or_commands_misread_are_awkward() -> None:

@@ -10,8 +10,9 @@ from forewarn.core.disclosure import DONE_OUTSIDE, Disclosure, Names
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetDefaults, HostDrivers
 from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.orders import reports, requests
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders import order_requests
+from forewarn.core.orders import reports
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.server import welcome
 from tests.unit.slices import HOUR, Fleet, machine
 
@@ -26,14 +27,14 @@ def declared(*, default: str | None = None, own: str | None = None) -> Fleet:
 
 def restart(fleet: Fleet, **asked: str) -> Order:
     request = OrderRequest(by="test", **asked)  # type: ignore[arg-type]
-    return requests.on_machine(
+    return order_requests.on_machine(
         fleet.draft, MachineId("web-0"), Action.RESTART, request, scheduled=0, policy=fleet.policy
     )
 
 
 def maintain(fleet: Fleet, **terms: object) -> Order:
     request = OrderRequest(by="test", terms=OrderTerms(**terms))  # type: ignore[arg-type]
-    return requests.on_host(
+    return order_requests.on_host(
         fleet.draft, HostName("host-1"), Action.MAINTENANCE, request, work=Work.REBOOT, policy=fleet.policy
     )
 
@@ -77,7 +78,7 @@ def test_a_later_declaration_applies_to_later_orders() -> None:
 
 def test_a_heartbeat_is_refused_for_orders_without_work() -> None:
     with pytest.raises(Invalid, match="heartbeat_seconds: expected only where driver is"):
-        requests.check_heartbeat(maintain(declared(default="simulated"), heartbeat=timedelta(minutes=1)))
+        order_requests.check_heartbeat(maintain(declared(default="simulated"), heartbeat=timedelta(minutes=1)))
 
 
 def test_the_history_marks_simulated_work() -> None:

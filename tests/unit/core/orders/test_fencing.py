@@ -22,8 +22,9 @@ from forewarn.core.errors import Conflict
 from forewarn.core.fleet import machines
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, HostStep, Order
-from forewarn.core.orders import host_steps, interventions, reports, requests
-from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.orders import order_requests
+from forewarn.core.orders import host_steps, interventions, reports
+from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from tests.helpers.service.refused import refused
 from tests.unit.slices import MINUTE, Fleet, machine
@@ -51,8 +52,8 @@ def recovery(there: Fleet, order: Order) -> StepState:
 
 
 def vouch(there: Fleet, *, by: str = "olga", host: HostName = HOST) -> Order:
-    request = OrderRequest(by=by, terms=replace(requests.NO_TERMS, **FENCED))
-    return requests.on_host(there.draft, host, Action.FAIL, request, policy=there.policy)
+    request = OrderRequest(by=by, terms=replace(order_requests.NO_TERMS, **FENCED))
+    return order_requests.on_host(there.draft, host, Action.FAIL, request, policy=there.policy)
 
 
 def attempt(there: Fleet, order: Order) -> AttemptId:

@@ -22,7 +22,8 @@ from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.project import Calendar, Window
-from forewarn.core.orders import interventions, requests
+from forewarn.core.orders import order_requests
+from forewarn.core.orders import interventions
 from tests.helpers.service.refused import refused
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 
@@ -296,7 +297,7 @@ def test_an_emergency_is_never_refused_for_windows_or_budgets() -> None:
 def test_orders_that_may_move_machines_are_known_in_advance(
     action: Action, work: Work | None, moves: bool
 ) -> None:
-    assert requests.may_move(action, work) == moves
+    assert order_requests.may_move(action, work) == moves
 
 
 def test_the_driver_is_that_of_the_request_the_host_or_the_fleet() -> None:
@@ -334,10 +335,10 @@ def test_without_its_last_host_a_stopped_machine_uses_the_fleets_driver() -> Non
 
 def test_a_heartbeat_needs_the_external_driver() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"))
-    requests.check_heartbeat(fleet.order("web-0", Action.FREEZE, driver="external", heartbeat=MINUTE))
+    order_requests.check_heartbeat(fleet.order("web-0", Action.FREEZE, driver="external", heartbeat=MINUTE))
     order = fleet.order("web-1", Action.FREEZE, heartbeat=MINUTE)
     with refused(Invalid, match='expected only where driver is "external", but here it is driver simulated'):
-        requests.check_heartbeat(order)
+        order_requests.check_heartbeat(order)
 
 
 def test_a_restore_keeps_scheduled_maintenance() -> None:
