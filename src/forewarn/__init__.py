@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from forewarn.sdk.documents import Event as Event
     from forewarn.sdk.documents import UnreadableEvent as UnreadableEvent
     from forewarn.sdk.guest_errors import Closed as Closed
+    from forewarn.sdk.guest_errors import EndpointRefused as EndpointRefused
+    from forewarn.sdk.guest_errors import EndpointUnavailable as EndpointUnavailable
     from forewarn.sdk.guest_errors import GuestError as GuestError
     from forewarn.sdk.guest_errors import NoEndpoint as NoEndpoint
-    from forewarn.sdk.guest_errors import Refused as Refused
-    from forewarn.sdk.guest_errors import Unavailable as Unavailable
     from forewarn.sdk.guest_errors import Unreadable as Unreadable
     from forewarn.sdk.instances import Instance as Instance
 
@@ -31,8 +31,8 @@ _HOMES = {
     "Closed": "forewarn.sdk.guest_errors",
     "GuestError": "forewarn.sdk.guest_errors",
     "NoEndpoint": "forewarn.sdk.guest_errors",
-    "Refused": "forewarn.sdk.guest_errors",
-    "Unavailable": "forewarn.sdk.guest_errors",
+    "EndpointRefused": "forewarn.sdk.guest_errors",
+    "EndpointUnavailable": "forewarn.sdk.guest_errors",
     "Unreadable": "forewarn.sdk.guest_errors",
     "Instance": "forewarn.sdk.instances",
 }

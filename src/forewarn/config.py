@@ -13,19 +13,30 @@ from forewarn.core.retention import SHORTEST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSettings:
-    """The guest endpoint. `guest/settings.py` has the form that the endpoint uses."""
+    """The guest endpoint."""
 
+    #: Addresses of the guest endpoint; `blue@10.0.0.1:80` serves the machines of network `blue`.
     listen: tuple[str, ...] = ("127.0.0.1:8169",)
-    rate: float = 5.0  # requests a second for each machine; 0: no limit
+    #: Requests a second for each machine, with a burst of twice that. 0: no limit.
+    rate: float = 5.0
+    #: Instance metadata: `full`, `name` (only the machine's name) or `off`.
     instance: Literal["full", "name", "off"] = "full"
-    location: str = "local"  # in the instance metadata of machines that declare none
-    size: str = "standard"  # the same
-    preview: bool = False  # offer api-versions that are not generally available
+    #: `location` in the instance metadata of machines that declare none.
+    location: str = "local"
+    #: `vmSize` in the instance metadata of machines that declare none.
+    size: str = "standard"
+    #: Offer the preview api-version 2024-07-09.
+    preview: bool = False
+    #: Accept POSTs without `Metadata: true`, for old clients.
     lenient_header_on_post: bool = False
-    names: tuple[str, ...] = ()  # accepted in a Host header
-    check_mac: bool = True  # refuse a machine's address from another MAC than the declared one
-    connections: int = 0  # of all guests together; 0: as many as file descriptors allow
-    connections_per_address: int = 64  # of one machine, and of all unknown callers together
+    #: Names accepted in a `Host` header, besides IP literals and `localhost`.
+    names: tuple[str, ...] = ()
+    #: Refuse a machine's address from another MAC than the declared one.
+    check_mac: bool = True
+    #: Connections of all guests. 0: as many as file descriptors allow.
+    connections: int = 0
+    #: Connections of one machine, and of all unknown callers together.
+    connections_per_address: int = 64
 
     def __post_init__(self) -> None:
         _at_least_one(self.connections_per_address)
@@ -35,26 +46,41 @@ class GuestSettings:
 class MetadataProxySettings:
     """A metadata proxy, which calls on behalf of guests and signs their ids."""
 
-    listen: tuple[str, ...] = ()  # the addresses that the proxy calls; none: there is no proxy
-    callers: tuple[str, ...] = ()  # the source addresses of the proxy
-    secret_file: str | None = None  # the secret that the proxy signs with
+    #: Addresses that the proxy calls. None: there is no proxy.
+    listen: tuple[str, ...] = ()
+    #: Source addresses of the proxy. Other connections are closed.
+    callers: tuple[str, ...] = ()
+    #: File with the secret that the proxy signs machine ids with.
+    secret_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSettings:
     """The operator API."""
 
+    #: Addresses of the operator API and the console. Other than loopback only after a token exists.
     listen: tuple[str, ...] = ("127.0.0.1:8170",)
+    #: Names accepted in a `Host` header.
     names: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()  # https://NAME of a proxy that terminates TLS
-    certificate: str | None = None  # PEM files; both or neither
+    #: Public address of a proxy that terminates TLS: `https://NAME[:PORT]`.
+    origins: tuple[str, ...] = ()
+    #: PEM file for TLS. Set both `certificate` and `key`.
+    certificate: str | None = None
+    #: PEM file of the certificate's key.
     key: str | None = None
-    connections: int = 512  # of all callers together
+    #: Connections of all callers, at most an eighth of the file descriptors.
+    connections: int = 512
+    #: Connections from one address.
     connections_per_address: int = 128
-    rate: float = 100.0  # calls a second with one token, or from one address without a token; 0: no limit
-    calls: int = 32  # concurrent calls with one token; 0: no limit
-    streams: int = 20  # concurrent streams with one token; 0: no limit
-    session: timedelta = session_cookies.USUAL_LIFE  # the life of a browser session, in real time
+    #: Calls a second with one token, with a burst of twice that. The same applies to each address
+    #: without a token. 0: no limit.
+    rate: float = 100.0
+    #: Concurrent calls with one token. 0: no limit.
+    calls: int = 32
+    #: Concurrent streams with one token. 0: no limit.
+    streams: int = 20
+    #: Life of a browser session in real time, from 1m to 400d.
+    session: timedelta = session_cookies.USUAL_LIFE
 
     def __post_init__(self) -> None:
         if not self.listen:
@@ -68,7 +94,7 @@ class OperatorSettings:
 class WebhookSettings:
     """Webhooks."""
 
-    # Which addresses the webhooks of projects may use. The server calls them from its own network.
+    #: Addresses that webhooks of projects may use: `public`, or `any`.
     project_targets: Literal["public", "any"] = "public"
 
 
@@ -76,16 +102,27 @@ class WebhookSettings:
 class SimulatedTimes:
     """How long a step of the simulated driver takes for each kind of order: published medians."""
 
+    #: Duration of a restart.
     restart: timedelta = timedelta(seconds=90)
+    #: Duration of a redeploy.
     redeploy: timedelta = timedelta(minutes=5)
+    #: Duration of a move.
     move: timedelta = timedelta(minutes=5)
+    #: Duration of a freeze.
     freeze: timedelta = timedelta(minutes=5)
+    #: Duration of an eviction.
     evict: timedelta = timedelta(minutes=2)
+    #: Duration of a termination.
     terminate: timedelta = timedelta(minutes=2)
+    #: Duration of a start.
     start: timedelta = timedelta()
+    #: Duration of a machine's step in host maintenance.
     maintenance: timedelta = timedelta(minutes=5)
-    service: timedelta = timedelta(minutes=10)  # the work on the host itself; `move` applies to its machines
+    #: Duration of the work on a host itself; `move` applies to its machines.
+    service: timedelta = timedelta(minutes=10)
+    #: Duration of a step for a degraded host.
     degrade: timedelta = timedelta(minutes=5)
+    #: Duration of a step for a failed host.
     fail: timedelta = timedelta(minutes=5)
 
     def of(self, action: Action) -> timedelta:
@@ -98,12 +135,19 @@ class SimulatedTimes:
 class HookTimeouts:
     """The timeouts of single hooks; zero: the common timeout."""
 
+    #: Timeout of the `cordon` hook. 0: `timeout` of `[hooks]`.
     cordon: timedelta = timedelta()
+    #: Timeout of the `before` hook. 0: `timeout` of `[hooks]`.
     before: timedelta = timedelta()
+    #: Timeout of the `work` hook. 0: `timeout` of `[hooks]`.
     work: timedelta = timedelta()
+    #: Timeout of the `after` hook. 0: `timeout` of `[hooks]`.
     after: timedelta = timedelta()
+    #: Timeout of the `uncordon` hook. 0: `timeout` of `[hooks]`.
     uncordon: timedelta = timedelta()
+    #: Timeout of the `health` hook. 0: `timeout` of `[hooks]`.
     health: timedelta = timedelta()
+    #: Timeout of the `fence` hook. 0: `timeout` of `[hooks]`.
     fence: timedelta = timedelta()
 
 
@@ -111,9 +155,12 @@ class HookTimeouts:
 class MachineHookSettings:
     """The commands that run before and after the work on each machine: a program and its arguments."""
 
+    #: Program and arguments to run before the work on a machine.
     before: tuple[str, ...] = ()
+    #: Program and arguments to run after the work on a machine.
     after: tuple[str, ...] = ()
-    timeout: timedelta = timedelta(minutes=1)  # real time, for each call
+    #: Timeout of each call, in real time.
+    timeout: timedelta = timedelta(minutes=1)
 
     def __post_init__(self) -> None:
         _check_hooks(self.timeout, (self.before, self.after))
@@ -123,16 +170,25 @@ class MachineHookSettings:
 class HookSettings:
     """The commands for work on hosts, one for each task: a program and its arguments."""
 
+    #: Program and arguments to run when work on a host is announced.
     cordon: tuple[str, ...] = ()
+    #: Program and arguments to run before the work on a host.
     before: tuple[str, ...] = ()
+    #: Program and arguments that do the work on a host.
     work: tuple[str, ...] = ()
+    #: Program and arguments to run after the work on a host.
     after: tuple[str, ...] = ()
+    #: Program and arguments to run when the host takes machines again.
     uncordon: tuple[str, ...] = ()
+    #: Program and arguments that check the host after the work.
     health: tuple[str, ...] = ()
+    #: Program and arguments that fence a failed host.
     fence: tuple[str, ...] = ()
-    timeout: timedelta = timedelta(minutes=10)  # real time, for each call
+    #: Timeout of each call, in real time.
+    timeout: timedelta = timedelta(minutes=10)
     timeouts: HookTimeouts = field(default_factory=HookTimeouts)
-    retries: int = 0  # further attempts after a failure
+    #: Further attempts after a failure.
+    retries: int = 0
     machine: MachineHookSettings = field(default_factory=MachineHookSettings)
 
     def __post_init__(self) -> None:
@@ -158,7 +214,8 @@ class HookSettings:
 class HistorySettings:
     """The history."""
 
-    keep: timedelta | None = None  # how long records are kept; None: forever
+    #: Age at which records are removed, at least 1d, or `forever`.
+    keep: timedelta | None = None
 
     def __post_init__(self) -> None:
         if self.keep is not None and self.keep < SHORTEST:
@@ -169,17 +226,23 @@ class HistorySettings:
 class LogSettings:
     """The log, on stderr."""
 
+    #: `text`, or `json`: one object for each line.
     format: Literal["text", "json"] = "text"
+    #: `debug`, `info`, `warning` or `error`.
     level: Literal["debug", "info", "warning", "error"] = "info"
-    syslog: str | None = None  # the target of audit lines: a path such as /dev/log, or HOST:PORT
+    #: Target of audit lines, for each change: a path such as `/dev/log`, or HOST:PORT.
+    syslog: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings."""
 
+    #: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
     database: str = "sqlite:///forewarn.db"
+    #: Fleet file, applied if it differs from the one applied last.
     fleet: str | None = None
+    #: `system`, `manual`, or `xN`: N seconds in each second.
     clock: str = "system"
     guest: GuestSettings = field(default_factory=GuestSettings)
     operator: OperatorSettings = field(default_factory=OperatorSettings)

@@ -278,7 +278,7 @@ def one_approval_starts_the_stage(
 def a_stage_starts_on_busy_machines(
     real: Real, draft: Draft, order: Order, stage: Stage, announced: tuple[Event, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
-    busy = reasons.busy(draft, order, stage.steps)
+    busy = reasons.other_orders_on(draft, order, stage.steps)
     return tuple(why for why in real(draft, order, stage, announced, policy) if why not in busy)
 
 
@@ -604,7 +604,7 @@ def an_absence_counts_as_idle_time(real: Real, now: datetime, _: object, *, poli
     return real(now, (), policy=policy)
 
 
-@mutant("server.threads.service_time:TimeWatch._watch_presence", OUTAGES, rule="12")
+@mutant("server.threads.time_keeping:TimeWatch._watch_presence", OUTAGES, rule="12")
 def absences_are_not_noticed(real: Real, watch: object) -> None:
     return
 
@@ -713,13 +713,15 @@ def a_machine_without_a_reachable_target_does_not_wait(real: Real, *_: Any, **__
     return ()
 
 
-@mutant("core.rollouts.machine_health:off", "unit/core/rollouts/test_machine_health.py", rule="health")
+@mutant(
+    "core.rollouts.machine_health:stopped_outside", "unit/core/rollouts/test_machine_health.py", rule="health"
+)
 def machines_that_are_off_are_healthy(real: Real, *_: Any) -> tuple[()]:
     return ()
 
 
 @mutant(
-    "core.rollouts.emptying:_larger", "unit/core/rollouts/test_interchangeable_hosts.py", rule="placement"
+    "core.rollouts.evacuation:_larger", "unit/core/rollouts/test_interchangeable_hosts.py", rule="placement"
 )
 def a_wave_empties_all_interchangeable_hosts(real: Real, hosts: int) -> int:
     return hosts

@@ -17,7 +17,7 @@ from forewarn.core.basic_types import (
     ProjectName,
     Source,
 )
-from forewarn.core.guests.document import Document, document
+from forewarn.core.guests.document import GroupDocument, document
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import Group
 from forewarn.wire.azure import VERSIONS, write_document
@@ -67,7 +67,7 @@ def event(
     )
 
 
-def cases() -> Iterator[tuple[str, Document]]:
+def cases() -> Iterator[tuple[str, GroupDocument]]:
     """Name every kind of document once."""
     yield "empty", document(group(incarnation=1), ())
     for type_ in EventType:

@@ -1,4 +1,4 @@
-"""Rollouts that are under way, as values: their waves, and the orders of their hosts."""
+"""Rollouts under way as values, with their waves and the orders of their hosts."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from tests.unit.core.model.test_rollout import NOW, carries, host, over, survey
 
 
 def step(name: str, state: StepState = StepState.DONE, **more: Any) -> Step:
-    """A step of a machine of web."""
+    """Return a step of a machine of web."""
     return Step(
         machine=MachineId(name),
         name=MachineName(name),
@@ -34,7 +34,7 @@ def step(name: str, state: StepState = StepState.DONE, **more: Any) -> Step:
 
 
 def order(number: int, state: OrderState, *stages: Stage, **more: Any) -> Order:
-    """An order on the host of a number, which is over."""
+    """Return a closed order on the host with this number."""
     facts: dict[str, Any] = {"ended_at": NOW, **more}
     return Order(
         id=OrderId(f"{number}"),
@@ -55,33 +55,33 @@ def order(number: int, state: OrderState, *stages: Stage, **more: Any) -> Order:
 
 
 def announced(number: int, **more: Any) -> Order:
-    """An order of which guests were told, and which has done nothing yet."""
+    """Return an announced order that has not started."""
     stage = Stage(state=StageState.ANNOUNCED, steps=(step(f"web-{number}", StepState.WAITING),))
     return order(number, OrderState.ANNOUNCED, stage, ended_at=None, **more)
 
 
 def started(number: int, **more: Any) -> Order:
-    """An order that is at work since now."""
+    """Return an order that starts now."""
     steps = (step(f"web-{number}", StepState.RUNNING, begun_at=NOW),)
     stage = Stage(state=StageState.STARTED, steps=steps, started_at=NOW)
     return order(number, OrderState.STARTED, stage, ended_at=None, **more)
 
 
 def failed(number: int, **more: Any) -> Order:
-    """An order that waits for a person."""
+    """Return a failed order, which waits for a person."""
     stage = Stage(state=StageState.STARTED, steps=(step(f"web-{number}", StepState.FAILED),), started_at=NOW)
     return order(number, OrderState.FAILED, stage, ended_at=None, **more)
 
 
 def done(number: int, **more: Any) -> Order:
-    """An order that is done since now."""
+    """Return an order that is done now."""
     steps = (step(f"web-{number}", begun_at=NOW, ended_at=NOW),)
     stage = Stage(state=StageState.DONE, steps=steps, started_at=NOW)
     return order(number, OrderState.DONE, stage, **more)
 
 
 def cancelled(number: int, **more: Any) -> Order:
-    """An order that was cancelled before it did anything."""
+    """Return an order that was cancelled before it started."""
     return order(number, OrderState.CANCELLED, why="paused", **more)
 
 
@@ -90,7 +90,7 @@ def by_id(*orders: Order) -> dict[OrderId, Order]:
 
 
 def begun(*orders: Order, planned: int = 0, **more: Any) -> Rollout:
-    """A rollout whose first wave has these orders; those planned after it have one host each."""
+    """Return a rollout whose first wave has these orders, followed by planned waves of one host each."""
     rollout = over(survey(*(carries(web={0: 1}) for _ in range(len(orders) + planned))), at_once=1)
     hosts, ids = tuple(host(each.number) for each in orders), tuple(each.id for each in orders)
     wave = Wave(hosts=hosts, orders=ids, state=WaveState.STARTED, announced_at=NOW)

@@ -1,4 +1,4 @@
-"""A fleet in memory: the rules work on a draft of it, and turning the clock saves what they changed."""
+"""A fleet in memory for tests of the rules: advancing the clock saves the changes of its draft."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -48,7 +48,7 @@ SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hou
 
 
 def machine(name: str, host: str = "host-1", *, group: str = "", domain: int = 0, **more: Any) -> Machine:
-    """A machine of the group that its name begins with: `web-0` of `web`."""
+    """Create a machine in the group of its name's prefix: `web-0` in `web`."""
     return Machine(
         id=MachineId(name),
         name=MachineName(name),
@@ -61,7 +61,7 @@ def machine(name: str, host: str = "host-1", *, group: str = "", domain: int = 0
 
 
 class Fleet:
-    """Machines on sound hosts, in groups whose guests listen; `hosts` are further ones, which carry none."""
+    """Machines on sound hosts, in groups that have enabled events. `hosts` are additional, empty hosts."""
 
     def __init__(
         self,
@@ -109,24 +109,24 @@ class Fleet:
     def now(self) -> datetime:
         return self.draft.now
 
-    # What is done to it
+    # Changes
 
     def turn(self, span: timedelta = timedelta()) -> None:
-        """Save, and go on a while later; nothing happens by itself."""
+        """Save, and advance the clock without advancing orders."""
         self.draft = self._draft(self.saved(), self.now + span)
 
     def undo(self) -> None:
-        """Forget what was not saved, as when something is refused."""
+        """Discard unsaved changes, as after a refusal."""
         self.draft = self._draft(self.draft.base, self.now)
 
     def pass_(self, span: timedelta) -> None:
-        """Save, go on a while later, and let every open order go on."""
+        """Save, advance the clock, and advance every order."""
         self.turn(span)
         for order in list(self.draft.orders):
             self.advance(order)
 
     def order(self, name: str, action: Action = Action.RESTART, *, scheduled: int = 0, **terms: Any) -> Order:
-        """Order something for a machine; only the driver is no term."""
+        """Place an order on a machine. All keywords except `driver` are terms."""
         request = OrderRequest(by="test", driver=terms.pop("driver", "simulated"), terms=OrderTerms(**terms))
         return order_requests.on_machine(
             self.draft, MachineId(name), action, request, scheduled=scheduled, policy=self.policy
@@ -140,18 +140,18 @@ class Fleet:
         work: Work | None = None,
         **terms: Any,
     ) -> Order:
-        """Order something for a host: a reboot, if nothing else is said."""
+        """Place an order on a host; by default maintenance with a reboot."""
         if action is Action.MAINTENANCE:
             work = work or Work.REBOOT
         request = OrderRequest(by="test", driver=terms.pop("driver", "simulated"), terms=OrderTerms(**terms))
         return order_requests.on_host(self.draft, HostName(host), action, request, work=work, policy=self.policy)
 
     def service(self, host: str = "host-1", mode: ServiceMode | None = None, **terms: Any) -> Order:
-        """Order work on a host itself."""
+        """Place an order for work on a host itself."""
         return self.maintain(host, Action.SERVICE, mode=mode, **terms)
 
     def finish_host(self, order: OrderId, task: HostTask = HostTask.WORK) -> None:
-        """Report what is done to the host itself as done, and let all orders go on."""
+        """Report the running host steps as done, and advance all orders."""
         for step in self.draft.orders[order].running_host_steps:
             if step.task is task:
                 reports.step_done(self.draft, AttemptId(order, step.subject, step.attempt))
@@ -166,28 +166,28 @@ class Fleet:
         lifecycle.approve(self.draft, event, approval, policy=self.policy)
 
     def send(self, name: str, *, at: datetime | None = None) -> None:
-        """Send a machine its events, if it has not been sent them; it is known once the clock is turned."""
+        """Note that a machine was sent its events. The rules see this after the next `turn`."""
         for event in self.events():
             if name in {each.name for each in event.resources}:
                 self.sent.setdefault(event.id, {}).setdefault(MachineId(name), at or self.now)
 
     def finish(self, order: OrderId) -> None:
-        """Report every running step of a machine of an order as done, and let all orders go on."""
+        """Report the running machine steps of an order as done, and advance all orders."""
         for step in self.running(order):
             reports.step_done(self.draft, AttemptId(order, step.machine, step.attempt))
         for each in list(self.draft.orders):
             self.advance(each)
 
     def fail(self, order: OrderId, why: str = "it burns") -> None:
-        """Report every running step of an order as failed, and let it go on."""
+        """Report the running steps of an order as failed, and advance it."""
         for step in self.running(order):
             reports.step_failed(self.draft, AttemptId(order, step.machine, step.attempt), why=why)
         self.advance(order)
 
-    # What it is
+    # State
 
     def events(self, order: OrderId | None = None) -> tuple[Event, ...]:
-        """The listed events, oldest first."""
+        """Return the listed events, oldest first."""
         listed = (event for event in self.draft.events.values() if event.listed)
         mine = (event for event in listed if order is None or event.order == order)
         return tuple(sorted(mine, key=lambda event: event.number))
@@ -199,16 +199,16 @@ class Fleet:
         return self.draft.machines[MachineId(name)]
 
     def waits(self, order: OrderId) -> list[str]:
-        """Why an order waits: `what: reason`."""
+        """Return why an order waits, as `what: reason`."""
         return [unmarked(str(wait)) for wait in self.draft.orders[order].waiting]
 
     def history(self, *kinds: Kind) -> list[str]:
-        """The reasons of the records of some kinds, oldest first."""
+        """Return the reasons of the records of some kinds, oldest first."""
         written = (*self.records, *self.draft.changes().records)
         return [unmarked(record.reason) for record in written if record.kind in kinds]
 
     def saved(self) -> Slice:
-        """The fleet as the store would load it after saving the draft."""
+        """Return the fleet as the store would load it after saving the draft."""
         draft = self.draft
         changes = draft.changes().numbered(after=draft.base.number)
         draft.take_saved(changes)

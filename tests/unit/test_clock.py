@@ -1,4 +1,4 @@
-"""Service time: it never goes back, whatever the system's clock does."""
+"""Service time: it never goes back, whatever the system clock does."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +14,7 @@ NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
 
 class World:
-    """The system's two clocks; the one on the wall can be turned."""
+    """The system's wall clock, which a test can set, and its monotonic clock."""
 
     def __init__(self) -> None:
         self.wall_seconds = NOON.timestamp()
@@ -52,17 +52,17 @@ def scaled(world: World) -> ScaledClock:
     return clock
 
 
-# The system's clock
+# The system clock
 
 
-def test_the_system_clock_tells_the_systems_time(world: World, system: SystemClock) -> None:
+def test_the_system_clock_returns_the_systems_time(world: World, system: SystemClock) -> None:
     assert system.now() == NOON
     world.passes(minutes=3)
     assert system.now() == NOON + timedelta(minutes=3)
     assert system.seconds() == (NOON + timedelta(minutes=3)).timestamp()
 
 
-def test_time_goes_on_while_the_system_is_behind(world: World, system: SystemClock) -> None:
+def test_time_continues_while_the_system_clock_is_behind(world: World, system: SystemClock) -> None:
     world.passes(minutes=10)
     system.now()
     world.turn(minutes=-5)
@@ -73,7 +73,9 @@ def test_time_goes_on_while_the_system_is_behind(world: World, system: SystemClo
     assert system.now() == NOON + timedelta(minutes=11)
 
 
-def test_the_systems_time_counts_again_once_it_has_caught_up(world: World, system: SystemClock) -> None:
+def test_service_time_equals_the_system_clock_after_it_has_caught_up(
+    world: World, system: SystemClock
+) -> None:
     world.turn(minutes=-5)
     world.passes(minutes=1)
     assert system.now() == NOON + timedelta(seconds=30)
@@ -81,15 +83,17 @@ def test_the_systems_time_counts_again_once_it_has_caught_up(world: World, syste
     assert system.now() == NOON + timedelta(minutes=6)
 
 
-def test_time_starts_from_what_the_store_has_reached(world: World, system: SystemClock) -> None:
+def test_time_starts_from_the_time_of_the_store(world: World, system: SystemClock) -> None:
     system.start_from(NOON + timedelta(hours=1))
     assert system.now() == NOON + timedelta(hours=1)
     world.passes(minutes=1)
     assert system.now() == NOON + timedelta(hours=1, seconds=30)
 
 
-def test_service_time_that_is_ahead_meets_the_systems_clock(world: World, system: SystemClock) -> None:
-    """A forward jump of three hours and its correction are over six hours later."""
+def test_service_time_that_is_ahead_slows_down_until_both_are_equal(
+    world: World, system: SystemClock
+) -> None:
+    """A forward jump of three hours and its correction are compensated six hours later."""
     world.turn(hours=3)
     system.now()
     world.turn(hours=-3)
@@ -104,10 +108,10 @@ def test_service_time_that_is_ahead_meets_the_systems_clock(world: World, system
 
 
 @pytest.mark.parametrize(("ahead", "speed"), [(LARGEST_SLEW, SLEWING), (LARGEST_SLEW * 1.01, 1.0)])
-def test_a_system_clock_that_is_years_behind_slows_nothing_down(
+def test_a_system_clock_that_is_years_behind_does_not_slow_service_time(
     world: World, system: SystemClock, ahead: timedelta, speed: float
 ) -> None:
-    """A clock without a battery starts in 1970: that is no correction."""
+    """A clock without a battery starts in 1970; that is not a correction."""
     world.turn(seconds=-ahead.total_seconds())
     before = system.now()
     world.passes(hours=1)
@@ -121,7 +125,7 @@ steps = st.lists(
 
 
 @given(steps=steps)
-def test_service_time_goes_on_and_meets_the_systems_whatever_that_does(
+def test_service_time_advances_and_reaches_the_system_clock_after_any_changes(
     steps: list[tuple[float, float]],
 ) -> None:
     world = World()
@@ -132,7 +136,7 @@ def test_service_time_goes_on_and_meets_the_systems_whatever_that_does(
         world.turn(seconds=turned)
         gained = system.seconds() - before
         assert gained >= SLEWING * passed - 1e-3
-        # Only a system clock that is set forward, beyond where service time is, takes notice from guests.
+        # Only a system clock that is set beyond service time shortens the notice of guests.
         assert gained <= passed + max(0.0, turned - offset) + 1e-2
     ahead = system.offset.total_seconds()
     if ahead > LARGEST_SLEW.total_seconds():
@@ -141,12 +145,12 @@ def test_service_time_goes_on_and_meets_the_systems_whatever_that_does(
     assert system.seconds() == pytest.approx(world.wall(), abs=1e-2)
 
 
-def test_a_store_that_is_behind_changes_nothing(system: SystemClock) -> None:
+def test_an_earlier_time_of_the_store_changes_nothing(system: SystemClock) -> None:
     system.start_from(NOON - timedelta(days=1))
     assert system.now() == NOON
 
 
-def test_a_jump_forward_is_noticed_once(world: World, system: SystemClock) -> None:
+def test_a_forward_jump_is_reported_once(world: World, system: SystemClock) -> None:
     world.passes(minutes=5)
     assert system.jump() is None
     world.turn(minutes=10)
@@ -154,21 +158,21 @@ def test_a_jump_forward_is_noticed_once(world: World, system: SystemClock) -> No
     assert system.jump() is None
 
 
-def test_a_jump_is_noticed_also_if_the_time_was_read_before(world: World, system: SystemClock) -> None:
+def test_a_jump_is_reported_even_if_the_time_was_read_before(world: World, system: SystemClock) -> None:
     world.turn(hours=1)
     system.now()
     assert system.jump() == timedelta(hours=1)
 
 
 @pytest.mark.parametrize(("seconds", "noticed"), [(-600, False), (30, False), (60, False), (61, True)])
-def test_only_more_than_a_minute_forward_is_a_jump(
+def test_only_more_than_a_minute_forward_counts_as_a_jump(
     world: World, system: SystemClock, seconds: int, noticed: bool
 ) -> None:
     world.turn(seconds=seconds)
     assert (system.jump() is not None) is noticed
 
 
-def test_a_clock_that_is_put_right_again_has_not_jumped(world: World, system: SystemClock) -> None:
+def test_a_corrected_clock_has_not_jumped(world: World, system: SystemClock) -> None:
     world.turn(hours=-1)
     world.passes(minutes=1)
     assert system.jump() is None
@@ -177,13 +181,13 @@ def test_a_clock_that_is_put_right_again_has_not_jumped(world: World, system: Sy
     assert system.now() == NOON + timedelta(minutes=1)
 
 
-def test_the_time_between_two_runs_is_no_jump(world: World, system: SystemClock) -> None:
+def test_the_time_between_two_runs_is_not_a_jump(world: World, system: SystemClock) -> None:
     system.start_from(NOON + timedelta(hours=1))
     world.passes(seconds=5)
     assert system.jump() is None
 
 
-# The clock that runs N times as fast
+# The scaled clock
 
 
 def test_a_scaled_clock_starts_at_the_systems_time_and_runs_faster(world: World, scaled: ScaledClock) -> None:
@@ -193,13 +197,13 @@ def test_a_scaled_clock_starts_at_the_systems_time_and_runs_faster(world: World,
     assert (scaled.kind, scaled.speed) == ("x60", 60)
 
 
-def test_a_scaled_clock_does_not_care_what_the_wall_says(world: World, scaled: ScaledClock) -> None:
+def test_a_scaled_clock_ignores_changes_of_the_wall_clock(world: World, scaled: ScaledClock) -> None:
     world.turn(days=-3)
     world.passes(seconds=1)
     assert scaled.now() == NOON + timedelta(minutes=1)
 
 
-def test_a_scaled_clock_goes_on_from_what_the_store_has_reached(world: World, scaled: ScaledClock) -> None:
+def test_a_scaled_clock_continues_from_the_time_of_the_store(world: World, scaled: ScaledClock) -> None:
     reached = NOON + timedelta(days=30)
     scaled.start_from(reached)
     assert scaled.now() == reached
@@ -208,7 +212,7 @@ def test_a_scaled_clock_goes_on_from_what_the_store_has_reached(world: World, sc
     assert scaled.now() == reached + timedelta(minutes=2)
 
 
-def test_a_scaled_clock_stands_where_it_may_not_run_on(world: World) -> None:
+def test_a_scaled_clock_stops_at_its_allowed_end(world: World) -> None:
     clock = ScaledClock(60, wall=world.wall, monotonic=world.monotonic)
     world.passes(seconds=1)
     assert clock.now() == NOON
@@ -217,7 +221,7 @@ def test_a_scaled_clock_stands_where_it_may_not_run_on(world: World) -> None:
     assert clock.now() == NOON + timedelta(minutes=2)
 
 
-def test_a_scaled_clock_that_stood_still_does_not_jump(world: World, scaled: ScaledClock) -> None:
+def test_a_scaled_clock_does_not_jump_after_it_has_stopped(world: World, scaled: ScaledClock) -> None:
     scaled.start_from(NOON)
     scaled.allow(NOON + timedelta(minutes=2))
     world.passes(hours=1)
@@ -227,16 +231,16 @@ def test_a_scaled_clock_that_stood_still_does_not_jump(world: World, scaled: Sca
     assert scaled.now() == NOON + timedelta(minutes=3)
 
 
-def test_what_was_allowed_is_not_taken_back(world: World, scaled: ScaledClock) -> None:
+def test_an_earlier_end_does_not_shorten_the_allowed_time(world: World, scaled: ScaledClock) -> None:
     scaled.allow(NOON)
     world.passes(seconds=1)
     assert scaled.now() == NOON + timedelta(minutes=1)
 
 
-# The clock that is turned by hand
+# The manual clock
 
 
-def test_a_manual_clock_moves_only_when_told() -> None:
+def test_a_manual_clock_moves_only_when_it_is_set() -> None:
     clock = ManualClock(NOON)
     assert clock.now() == NOON
     assert clock.seconds() == NOON.timestamp()
@@ -252,14 +256,14 @@ def test_a_new_manual_clock_shows_an_aware_time() -> None:
     assert ManualClock().now().tzinfo is UTC
 
 
-# What --clock takes
+# The values of --clock
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "speed"),
     [("system", "system", 1), ("manual", "manual", 0), ("x60", "x60", 60), ("x0.5", "x0.5", 0.5)],
 )
-def test_clocks_are_known_by_their_names(text: str, kind: str, speed: float) -> None:
+def test_clocks_are_made_by_name(text: str, kind: str, speed: float) -> None:
     clock = clock_of(text)
     assert (clock.kind, clock.speed) == (kind, speed)
 
@@ -267,20 +271,20 @@ def test_clocks_are_known_by_their_names(text: str, kind: str, speed: float) -> 
 @pytest.mark.parametrize(
     "text", ["", "x", "x0", "x-1", "xfast", "60", "X60", "xnan", "xinf", "x1e7", "System"]
 )
-def test_any_other_clock_is_refused_with_what_was_expected(text: str) -> None:
+def test_an_unknown_clock_is_refused(text: str) -> None:
     with pytest.raises(
         Invalid, match=r"expected system, manual or xN, where x60 runs a minute in each second"
     ):
         clock_of(text)
 
 
-def test_a_reader_between_the_steps_of_the_worker_never_sees_time_that_is_taken_back(world: World) -> None:
+def test_a_concurrent_reader_never_sees_time_go_back(world: World) -> None:
     read: list[float] = []
     allowing = False
 
     def monotonic() -> float:
         nonlocal allowing
-        if read and not allowing:  # the worker allows more in the middle of a reading
+        if read and not allowing:  # the worker allows more time during a read
             allowing = True
             clock.allow(NOON + timedelta(minutes=10))
             allowing = False
@@ -288,7 +292,7 @@ def test_a_reader_between_the_steps_of_the_worker_never_sees_time_that_is_taken_
 
     clock = ScaledClock(60, wall=world.wall, monotonic=monotonic)
     clock.allow(NOON + timedelta(minutes=2))
-    world.passes(hours=1)  # nothing could be saved: time stands still
+    world.passes(hours=1)  # nothing could be saved, so time stands still
     read.append(clock.seconds())
     read.append(clock.seconds())
     read.append(clock.seconds())

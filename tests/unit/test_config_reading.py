@@ -1,4 +1,4 @@
-"""Settings: where each comes from, which wins, and what is said of a wrong one."""
+"""Settings: their sources, the order of precedence, and error messages."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from forewarn.config import Settings
 from forewarn.config_reading import load, unknown_names
 from forewarn.core.errors import Invalid
 
-# Which wins
+# Precedence
 
 SOURCES: dict[str, dict[str, Any]] = {
     "file": {"file": 'database = "file"\n[guest]\nlisten = ["file:1"]\n[operator]\nlisten = "file:1"'},
@@ -44,14 +44,14 @@ def loaded(
         (["file", "environment", "flag"], "flag"),
     ],
 )
-def test_a_flag_wins_over_the_environment_and_that_over_the_file(given: list[str], wins: str) -> None:
+def test_a_flag_overrides_the_environment_which_overrides_the_file(given: list[str], wins: str) -> None:
     settings = loaded(**{key: value for source in given for key, value in SOURCES[source].items()})
     assert settings.database == wins
     assert settings.guest.listen == (f"{wins}:1",)
     assert settings.operator.listen == (f"{wins}:1",)
 
 
-def test_what_nobody_sets_has_its_default() -> None:
+def test_an_unset_setting_has_its_default() -> None:
     settings = loaded()
     assert settings == Settings()
     assert settings.database == "sqlite:///forewarn.db"
@@ -62,7 +62,7 @@ def test_what_nobody_sets_has_its_default() -> None:
     assert settings.times.freeze_notice == timedelta(minutes=15)
 
 
-def test_one_source_leaves_alone_what_it_does_not_name() -> None:
+def test_a_source_changes_only_the_settings_that_it_names() -> None:
     settings = loaded(
         file="[guest]\nrate = 7\ninstance = 'name'\n[times]\nlinger = 60",
         environment={"FOREWARN_GUEST_INSTANCE": "off", "FOREWARN_TIMES_USER_ORDERS": "3"},
@@ -78,27 +78,25 @@ def test_keys_of_the_file_may_have_hyphens_or_underscores() -> None:
         assert loaded(file=f"[guest]\n{key} = true").guest.lenient_header_on_post
 
 
-def test_other_programs_variables_are_not_settings() -> None:
+def test_variables_of_other_programs_are_not_settings() -> None:
     assert loaded(environment={"FOREWARN_SERVER": "x", "RATE": "1", "FOREWARN_GUEST": "y"}) == Settings()
 
 
 @pytest.mark.parametrize("text", ["a:1,b:2", "a:1, b:2"])
-def test_a_list_in_the_environment_has_commas(text: str) -> None:
+def test_a_list_in_the_environment_is_separated_by_commas(text: str) -> None:
     assert loaded(environment={"FOREWARN_GUEST_LISTEN": text}).guest.listen == ("a:1", "b:2")
 
 
 @pytest.mark.parametrize("face", ["guest", "operator"])
 @pytest.mark.parametrize(("written", "read"), [('"a:1"', ("a:1",)), ('["a:1", "b:2"]', ("a:1", "b:2"))])
-def test_both_faces_listen_where_a_text_or_a_list_says(
-    face: str, written: str, read: tuple[str, ...]
-) -> None:
+def test_an_address_may_be_a_string_or_a_list(face: str, written: str, read: tuple[str, ...]) -> None:
     assert getattr(loaded(file=f"[{face}]\nlisten = {written}"), face).listen == read
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("true", True), ("True", True), ("1", True), ("false", False), ("0", False)]
 )
-def test_a_flag_in_the_environment_is_a_word_or_a_digit(text: str, value: bool) -> None:
+def test_a_boolean_in_the_environment_is_a_word_or_a_digit(text: str, value: bool) -> None:
     settings = loaded(environment={"FOREWARN_GUEST_LENIENT_HEADER_ON_POST": text})
     assert settings.guest.lenient_header_on_post is value
 
@@ -107,13 +105,13 @@ def test_a_flag_in_the_environment_is_a_word_or_a_digit(text: str, value: bool) 
 
 
 @pytest.mark.parametrize(("text", "keep"), [("400d", timedelta(days=400)), ("forever", None)])
-def test_the_history_is_kept_for_a_time_or_for_ever(text: str, keep: timedelta | None) -> None:
+def test_the_history_is_kept_for_a_time_or_forever(text: str, keep: timedelta | None) -> None:
     assert Settings().history.keep is None
     assert loaded(file=f"[history]\nkeep = '{text}'").history.keep == keep
     assert loaded(environment={"FOREWARN_HISTORY_KEEP": text}).history.keep == keep
 
 
-# What is refused
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -153,23 +151,23 @@ def test_the_history_is_kept_for_a_time_or_for_ever(text: str, keep: timedelta |
         ("[times]\nuser-orders = 2.5", "times.user-orders: expected a whole number, got 2.5"),
         ("[times]\nuser-orders = inf", "times.user-orders: expected a number, got inf"),
         ("[times]\nlinger = -1", "times.linger: expected a time that is not negative, got -1"),
-        ("[times]\nlinger = inf", "times.linger: expected a time that is not so long, got inf"),
+        ("[times]\nlinger = inf", "times.linger: expected a shorter time, got inf"),
         ("[history]\nkeep = '5h'", "history.keep: expected at least 1d, or forever, got '5h'"),
         ("[simulated]\nfail = ''", "simulated.fail: expected a time such as 90, 15m, 1h30m or 7d, got ''"),
     ],
 )
-def test_a_wrong_line_of_the_file_is_named(file: str, message: str) -> None:
+def test_an_error_in_the_file_names_the_key(file: str, message: str) -> None:
     with pytest.raises(Invalid) as refused:
         loaded(file=file)
     assert str(refused.value) == message
 
 
-def test_a_file_that_is_no_toml_is_refused_with_the_place() -> None:
+def test_a_file_that_is_not_toml_is_refused_with_the_position() -> None:
     with pytest.raises(Invalid, match=r"the settings file is not TOML: .*line 1"):
         loaded(file="[guest\nrate = 5")
 
 
-def test_a_wrong_variable_is_named() -> None:
+def test_an_error_in_the_environment_names_the_variable() -> None:
     with pytest.raises(Invalid) as refused:
         loaded(environment={"FOREWARN_TIMES_LINGER": "long"})
     assert str(refused.value) == (
@@ -177,16 +175,16 @@ def test_a_wrong_variable_is_named() -> None:
     )
 
 
-def test_a_wrong_flag_is_named() -> None:
+def test_an_error_in_a_flag_names_the_flag() -> None:
     with pytest.raises(Invalid) as refused:
         loaded(flags={"guest.listen": [8169]})
     assert str(refused.value) == "--guest: expected a text, got [8169]"
 
 
-# What is warned of
+# Warnings
 
 
-def test_a_name_in_the_environment_that_is_no_setting_is_told_with_what_was_meant() -> None:
+def test_an_unknown_variable_causes_a_warning_with_a_suggestion() -> None:
     given = {
         "FOREWARN_GUEST_RAT": "1",
         "FOREWARN_COLOUR": "red",

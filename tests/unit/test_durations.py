@@ -1,9 +1,9 @@
-"""How long things took, counted."""
+"""Histograms of durations."""
 
 from forewarn.durations import BOUNDS, Durations
 
 
-def test_each_bound_counts_what_took_at_most_so_long() -> None:
+def test_the_histogram_is_cumulative() -> None:
     durations = Durations()
     for seconds in (0.0, BOUNDS[0], 0.003, 100.0):
         durations.note("show", "2xx", seconds=seconds)

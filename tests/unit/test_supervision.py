@@ -1,4 +1,4 @@
-"""Background tasks that fail are logged, counted and started again, and a stop ends whatever has failed."""
+"""Background tasks that fail are logged, counted and restarted; after a stop they are not."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ LOCK = BackgroundTask.LOCK
 
 
 class Time:
-    """Monotonic time that a test turns."""
+    """Monotonic time that a test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -27,7 +27,7 @@ class Time:
 
 
 class Faulty:
-    """A task that raises what it is given, one after another, and then returns."""
+    """A task that raises the given errors, one in each run, and then returns."""
 
     def __init__(self, *errors: BaseException, before: Callable[[int], None] = lambda run: None) -> None:
         self._errors = list(errors)
@@ -56,7 +56,7 @@ both = pytest.mark.parametrize("on_a_loop", [False, True], ids=["thread", "loop"
 
 
 @both
-def test_a_task_that_fails_is_logged_counted_and_started_again(
+def test_a_task_that_fails_is_logged_counted_and_restarted(
     on_a_loop: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     supervisor, work = Supervisor(pace=AT_ONCE), Faulty(ValueError("one"), SystemExit("two"))
@@ -65,11 +65,11 @@ def test_a_task_that_fails_is_logged_counted_and_started_again(
     assert supervisor.restarts() == {task: 2 if task is LOCK else 0 for task in BackgroundTask}
     assert [each.message for each in caplog.records] == ["background task lock failed; restart in 0 s"] * 2
     assert [str(each.exc_info[1]) for each in caplog.records if each.exc_info] == ["one", "two"]
-    assert supervisor.trouble() is None  # it has returned: there is nothing that could fail
+    assert supervisor.trouble() is None  # the task has returned
 
 
 @both
-def test_a_task_that_keeps_failing_is_trouble_until_it_has_been_sound_for_a_while(on_a_loop: bool) -> None:
+def test_a_task_that_keeps_failing_is_trouble_until_it_runs_for_a_while(on_a_loop: bool) -> None:
     time = Time()
     supervisor = Supervisor(pace=AT_ONCE, monotonic=time)
     seen: list[str | None] = []
@@ -88,7 +88,7 @@ def test_a_task_that_keeps_failing_is_trouble_until_it_has_been_sound_for_a_whil
     assert seen == [*[None] * KEEPS_FAILING, trouble, trouble, None]
 
 
-def test_failures_count_anew_after_a_task_was_sound() -> None:
+def test_the_count_of_failures_restarts_after_a_long_run() -> None:
     time = Time()
     supervisor = Supervisor(pace=AT_ONCE, monotonic=time)
 
@@ -99,7 +99,7 @@ def test_failures_count_anew_after_a_task_was_sound() -> None:
     supervisor.run(LOCK, Faulty(*[ValueError()] * 10, before=run))
 
 
-def test_a_task_that_requests_do_not_rely_on_is_counted_alone() -> None:
+def test_a_task_that_no_request_depends_on_does_not_affect_readiness() -> None:
     supervisor = Supervisor(pace=AT_ONCE)
     seen: list[tuple[str | None, int]] = []
     work = Faulty(
@@ -110,7 +110,7 @@ def test_a_task_that_requests_do_not_rely_on_is_counted_alone() -> None:
     assert seen == [*[(None, 0)] * KEEPS_FAILING, (None, 1)]
 
 
-def test_the_pauses_double_up_to_the_longest(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_pauses_double_up_to_a_limit(caplog: pytest.LogCaptureFixture) -> None:
     pace = RestartPace(first=0.001, longest=0.004)
     Supervisor(pace=pace).run(LOCK, Faulty(*[ValueError()] * 5))
     pauses = [each.message.rpartition(" in ")[2] for each in caplog.records]
@@ -118,7 +118,7 @@ def test_the_pauses_double_up_to_the_longest(caplog: pytest.LogCaptureFixture) -
 
 
 @both
-def test_a_stop_ends_a_pause_and_a_task_that_fails_again_is_left(on_a_loop: bool) -> None:
+def test_a_stop_ends_a_pause_and_a_task_that_fails_again_is_not_restarted(on_a_loop: bool) -> None:
     supervisor, work = Supervisor(pace=FOR_EVER), Faulty(*[ValueError()] * 5)
     thread = threading.Thread(target=lambda: performed(supervisor, work, on_a_loop=on_a_loop))
     thread.start()
@@ -126,12 +126,12 @@ def test_a_stop_ends_a_pause_and_a_task_that_fails_again_is_left(on_a_loop: bool
     supervisor.stop()
     thread.join(PATIENCE)
     assert not thread.is_alive()
-    assert work.runs == 2  # once more, to finish what was submitted
+    assert work.runs == 2  # a last run, to finish its work
     performed(supervisor, later := Faulty(*[ValueError()] * 5), on_a_loop=on_a_loop)
     assert later.runs == 1
 
 
-def test_a_task_that_is_cancelled_ends_and_one_that_awaits_something_cancelled_goes_on() -> None:
+def test_a_cancelled_task_ends_but_a_cancelled_awaitable_is_a_failure() -> None:
     async def run() -> None:
         supervisor, begun = Supervisor(pace=AT_ONCE), asyncio.Event()
         runs = 0
@@ -158,7 +158,7 @@ def test_a_task_that_is_cancelled_ends_and_one_that_awaits_something_cancelled_g
     asyncio.run(run())
 
 
-def test_a_task_that_is_cancelled_in_its_pause_ends() -> None:
+def test_a_task_can_be_cancelled_during_its_pause() -> None:
     async def run() -> None:
         supervisor, work = Supervisor(pace=FOR_EVER), Faulty(ValueError())
         task = asyncio.create_task(supervisor.run_async(LOCK, work.asynchronous))

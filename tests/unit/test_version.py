@@ -1,4 +1,4 @@
-"""Which version says that it runs: a release, or the commit of what lies between releases."""
+"""The version: a release, or between releases the commit."""
 
 import importlib.metadata
 import importlib.util
@@ -22,7 +22,7 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
-    """A folder with the module and the file that declares the project, and nothing of git."""
+    """A folder with the module and pyproject.toml, without git."""
     own = tmp_path / "src" / "forewarn"
     own.mkdir(parents=True)
     shutil.copy(version.__file__, own)
@@ -39,7 +39,7 @@ def checkout(sources: Path) -> Path:
 
 
 def loaded(folder: Path) -> Any:
-    """Load the module of a folder as the build backend does."""
+    """Load the module of a folder like the build backend."""
     spec = importlib.util.spec_from_file_location("built", folder / "src" / "forewarn" / "version.py")
     assert spec is not None
     assert spec.loader is not None
@@ -48,7 +48,7 @@ def loaded(folder: Path) -> Any:
     return module
 
 
-def test_between_releases_a_checkout_and_what_is_built_of_it_name_the_commit(checkout: Path) -> None:
+def test_between_releases_a_checkout_and_its_builds_name_the_commit(checkout: Path) -> None:
     commit = git(checkout, "rev-parse", "--short=8", "HEAD")
     expected = f"{version.RELEASE}.dev0+g{commit}"
     assert (loaded(checkout).version(), loaded(checkout).built_version()) == (expected, expected)
@@ -56,7 +56,7 @@ def test_between_releases_a_checkout_and_what_is_built_of_it_name_the_commit(che
     assert loaded(checkout).built_version() == f"{expected}.dirty"
 
 
-def test_a_commit_with_the_tag_of_the_release_is_the_release(checkout: Path) -> None:
+def test_a_commit_with_the_tag_of_the_release_has_its_version(checkout: Path) -> None:
     git(checkout, "tag", f"v{version.RELEASE}")
     assert loaded(checkout).built_version() == version.RELEASE
     git(checkout, "commit", "--allow-empty", "--message", "later")
@@ -64,11 +64,11 @@ def test_a_commit_with_the_tag_of_the_release_is_the_release(checkout: Path) -> 
     assert loaded(checkout).built_version() == f"{version.RELEASE}.dev0+g{commit}"
 
 
-def test_sources_without_git_are_the_release(sources: Path) -> None:
+def test_sources_without_git_have_the_version_of_the_release(sources: Path) -> None:
     assert loaded(sources).built_version() == version.RELEASE
 
 
-def test_a_repository_without_a_commit_or_without_git_asks_the_metadata(
+def test_without_a_commit_or_git_the_version_comes_from_the_metadata(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(sources, "init")
@@ -78,6 +78,6 @@ def test_a_repository_without_a_commit_or_without_git_asks_the_metadata(
     assert loaded(sources).version() == installed
 
 
-def test_a_repository_of_others_that_contains_it_is_not_its_checkout(checkout: Path) -> None:
+def test_a_repository_that_only_contains_forewarn_is_not_its_checkout(checkout: Path) -> None:
     (checkout / "pyproject.toml").write_text('[project]\nname = "theirs"\n')
     assert loaded(checkout).version() == importlib.metadata.version("forewarn")

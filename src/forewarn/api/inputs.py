@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from types import NoneType
 from typing import Annotated, Any, NamedTuple, Protocol, get_args, get_origin, runtime_checkable
 
@@ -140,8 +140,9 @@ def _marked(body: Body) -> Body:
     return replace(body, **marked) if marked else body
 
 
-def inputs_of(handler: Callable[..., Any]) -> dict[str, Input]:
-    """Return the input of each parameter of an endpoint."""
+@cache
+def inputs_of(handler: Callable[..., Any]) -> Mapping[str, Input]:
+    """Return the input of each parameter of an endpoint, inspected at its first request."""
     parameters = inspect.signature(handler).parameters.items()
     return {name: _input(parameter.annotation) for name, parameter in parameters}
 
@@ -166,7 +167,7 @@ async def _json(request: Request, *, required: bool) -> Any:
         body = await request.body()
         written = json.loads(body) if body else None
     except json.JSONDecodeError as error:
-        raise Invalid(f"the body is not JSON: {error.msg} at character {error.pos}") from None
+        raise Invalid(f"the body is not JSON: error at character {error.pos}") from None
     except (ValueError, RecursionError, ClientDisconnect):
         raise Invalid("the body cannot be read") from None
     if written is None and required:
@@ -194,16 +195,6 @@ class ListQuery(PageQuery):
     """A page of a list, optionally of one project."""
 
     project: ProjectName | None = nullable(PROJECT, "Only items of this project.")
-
-
-def order_id(text: str) -> OrderId:
-    """Return the id of an order in upper case; NotFound for a text that is no id."""
-    return OrderId(_guid("order", text))
-
-
-def event_id(text: str) -> EventId:
-    """Return the id of an event in upper case; NotFound for a text that is no id."""
-    return EventId(_guid("event", text))
 
 
 def _guid(what: str, text: str) -> str:

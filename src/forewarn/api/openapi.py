@@ -234,7 +234,7 @@ class _Components:
                 values = [each.value for each in kind]
                 self.schemas[name] = {"type": "string", "enum": values, "title": name, "description": about}
             else:
-                comments = _field_comments(kind)
+                comments = field_comments(kind)
                 properties = {
                     each.name: self.of(each.type) | comments.get(each.name, {}) for each in fields(kind)
                 }
@@ -260,7 +260,7 @@ def _reference(component: str) -> Schema:
 _FIELD = re.compile(r"    (\w+): [^#]*(?:#: (.*))?")
 
 
-def _field_comments(kind: type) -> dict[str, Schema]:
+def field_comments(kind: type) -> dict[str, Schema]:
     """Return the descriptions of a class's fields: the comments with `#:` behind a field or above it."""
     found: dict[str, Schema] = {}
     for base in reversed(kind.__mro__[:-1]):

@@ -12,8 +12,8 @@ from forewarn.core.basic_types import GroupName, HostName, MachineName, ProjectN
 from forewarn.core.errors import Invalid
 from forewarn.core.redaction import unmarked
 from forewarn.core.time_formats import format_span
-from forewarn.wire.fields import Field, choice, name, numbered, sequence
-from forewarn.wire.texts import EXPECTED_TIME, read_time, shown
+from forewarn.wire.fields import Field, choice, name
+from forewarn.wire.texts import is_guid, read_time, shown
 
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -110,28 +110,10 @@ def one_of(kind: type[Choice]) -> Field[Choice]:
     return Field(read=choice(tuple(kind)).read, schema={"$ref": kind})
 
 
-def several(each: Field[T], *, least: int = 0, most: int | None = None) -> Field[tuple[T, ...]]:
-    """Declare a list."""
-
-    def reader(value: object) -> tuple[T, ...]:
-        values = sequence(value)
-        if len(values) < least:
-            raise Invalid("expected at least one item, got an empty list")
-        if most is not None and len(values) > most:
-            raise Invalid(f"expected at most {most} items, got {len(values)}")
-        return tuple(numbered(each, index, one) for index, one in enumerate(values))
-
-    bounds = ({"minItems": least} if least else {}) | ({} if most is None else {"maxItems": most})
-    return Field(read=reader, schema={"type": "array", "items": each.schema, **bounds})
-
-
 def _time(value: object) -> datetime:
     if not isinstance(value, str):
         raise Invalid(f"expected a string, got {shown(value)}")
-    try:
-        return read_time(value)
-    except Invalid:
-        raise Invalid(f"{EXPECTED_TIME}, got {shown(value)}") from None
+    return read_time(value)
 
 
 def _flag_of_text(value: object) -> bool:
@@ -139,6 +121,12 @@ def _flag_of_text(value: object) -> bool:
     if flag is None:
         raise Invalid(f"expected true or false, got {shown(value)}")
     return flag
+
+
+def _guid(value: object) -> str:
+    if not isinstance(value, str) or not is_guid(value):
+        raise Invalid(f"expected a GUID, got {shown(value)}")
+    return value.upper()
 
 
 def _part_of_id(value: object) -> str:
@@ -155,7 +143,7 @@ GROUP: Field[GroupName] = _NAME
 HOST: Field[HostName] = _NAME
 MACHINE: Field[MachineName] = _NAME
 LINE = line()
-GUID = line(format="uuid")
+GUID: Any = Field(read=_guid, schema=line(format="uuid").schema)
 # Clients send cursors back unchanged.
 CURSOR = line(pattern=r"^[A-Za-z0-9_-]+$")
 ID_BEGINNING = Field(read=_part_of_id, schema={"type": "string", "pattern": _PART_OF_ID.pattern})

@@ -8,9 +8,9 @@ a POST with the same Idempotency-Key: the server carries it out once.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 
@@ -18,6 +18,8 @@ from forewarn.api.error_answers import AlreadyExists, ChangedMeanwhile
 from forewarn.control.idempotent_calls import IdempotentCall
 from forewarn.core.access import Caller, describe
 from forewarn.core.errors import Invalid
+
+T = TypeVar("T")
 
 IF_NONE_MATCH, IF_MATCH = "If-None-Match", "If-Match"
 DESCRIPTIONS = {
@@ -44,23 +46,25 @@ class Condition:
     is_new: bool = False
     tags: tuple[str, ...] = ()  # the resource must have one of them; empty: no condition
 
-    def check(self, thing: str, declaration: Mapping[str, Any] | None, *, about: str = "") -> None:
-        """Refuse the PUT if the present declaration does not meet the condition; None: there is none.
+    def check(
+        self, thing: str, present: T | None, write: Callable[[T], Mapping[str, Any]], *, about: str = ""
+    ) -> None:
+        """Refuse the PUT if the present resource does not meet the condition; None: there is none.
 
-        `about` tells the caller which existing resource it is.
+        `write` returns its declaration. `about` tells the caller which resource it is.
         """
-        if self.is_new and declaration is not None:
+        if self.is_new and present is not None:
             raise AlreadyExists(
                 f"{thing} exists already{f' ({about})' if about else ''}, and was not changed: "
                 "choose another name, or change the existing one"
             )
         if not self.tags:
             return
-        if declaration is None:
+        if present is None:
             raise ChangedMeanwhile(
                 f"{thing} does not exist any more: it was removed or renamed since you read it"
             )
-        if _ANY not in self.tags and tag_of(declaration) not in self.tags:
+        if _ANY not in self.tags and tag_of(write(present)) not in self.tags:
             raise ChangedMeanwhile(
                 f"{thing} was changed since you read it, and your change is not saved: "
                 "read it again, then repeat your change"

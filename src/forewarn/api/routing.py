@@ -4,7 +4,6 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from starlette.requests import Request
@@ -38,7 +37,7 @@ from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body, write_json
 
 Answer: TypeAlias = ApiAnswer | Page[ApiAnswer]
-# A function runs on the worker thread for a POST, and on a reader thread for a GET. A coroutine runs on the
+# A function runs on a reader thread for a GET, and otherwise on the worker thread. A coroutine runs on the
 # event loop and uses both threads as it needs.
 Handler: TypeAlias = Callable[..., Any]
 H = TypeVar("H", bound=Handler)
@@ -98,9 +97,9 @@ class ApiRoute(Route):
         self.right = right
         self.info = info
 
-    @cached_property
-    def inputs(self) -> dict[str, Input]:
-        """The inputs of the handler, found at the first call to keep the start of the server fast."""
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """The input of each parameter of the handler."""
         return inputs_of(self.handler)
 
     @property
@@ -111,13 +110,13 @@ class ApiRoute(Route):
     @property
     def errors(self) -> set[int]:
         """The statuses of its errors, besides those of all endpoints."""
-        has_body = any(isinstance(each, BodyInput | RawBodyInput) for each in self.inputs.values())
-        has_names = any(isinstance(each, BodyInput | PathInput | QueryInput) for each in self.inputs.values())
+        kinds = {type(each) for each in self.inputs.values()}
+        may_be_missing = self.method == "DELETE" or kinds & {BodyInput, PathInput, QueryInput}
         return {
             *self.info.errors,
-            *((404,) if has_names else ()),
+            *((404,) if may_be_missing else ()),
             *((409,) if self.method != "GET" else ()),
-            *((413,) if has_body else ()),
+            *((413,) if kinds & {BodyInput, RawBodyInput} else ()),
         }
 
     @property
@@ -145,25 +144,30 @@ class ApiRoute(Route):
         caller = getattr(request.state, "caller", None)  # probes have none
         if caller is not None:
             check(caller, self.right)
-        arguments = {name: await each.read(name, request) for name, each in self.inputs.items()}
+        arguments = await _arguments(request, self.handler, {})
         dry_run = self.info.dry_run
         if dry_run is not None and any(getattr(each, "dry_run", False) for each in arguments.values()):
             changes_nothing(request.scope)
             return await self._read(request, dry_run, await _arguments(request, dry_run, arguments))
+        is_coroutine = inspect.iscoroutinefunction(self.handler)
         if self.method == "POST":
             answered = await self._carry_out(request, arguments)
             response = self._sent(request, answered)
             if answered.again:
                 response.headers[REPLAYED_HEADER] = "true"
             return response
-        if not inspect.iscoroutinefunction(self.handler):
+        if self.method == "GET" and not is_coroutine:
             return await self._read(request, self.handler, arguments)
-        answer = await self.handler(**arguments)
-        if isinstance(answer, Response):
-            return answer
-        if self.info.respond is None:
-            return self._response(answer)
-        return self._sent(request, self._answered(answer))
+        answer = await (self.handler(**arguments) if is_coroutine else self._change(request, arguments))
+        if self.info.respond is not None:
+            return self._sent(request, self._answered(answer))
+        return answer if isinstance(answer, Response) else self._response(answer)
+
+    async def _change(self, request: Request, arguments: Mapping[str, Any]) -> Any:
+        """Run the handler of a PUT or DELETE on the worker thread."""
+        services: Services = request.app.state.services
+        mine = services.scoped(request.state.caller)
+        return await mine.run_unscoped(lambda tx: self._work(tx, mine.scope, arguments))
 
     async def _with_prepared(
         self, request: Request, prepare: Handler, given: Mapping[str, Any]
@@ -239,18 +243,13 @@ class ApiRoute(Route):
         """Return the job that the worker runs for a POST."""
 
         def job(tx: Transaction) -> IdempotentResponse:
-            answered = services.answering.answer(tx, call, lambda: work(tx)) if call else work(tx)
+            def work() -> IdempotentResponse:
+                return self._answered(self._work(tx, scope, arguments))
+
+            answered = services.answering.answer(tx, call, work) if call else work()
             if answered.again and self.info.check_replayed is not None:
                 self.info.check_replayed(services, tx, json.loads(answered.body))
             return answered
-
-        def work(tx: Transaction) -> IdempotentResponse:
-            opened = {
-                name: each.scoped(tx, scope)
-                for name, each in self.inputs.items()
-                if isinstance(each, TransactionInput)
-            }
-            return self._answered(self.handler(**{**arguments, **opened}))
 
         finish = self.info.finish
         if finish is not None:
@@ -266,6 +265,14 @@ class ApiRoute(Route):
             machine = arguments[self.info.machine]
             return ForeseenUseCase(job, Prefetch(machine=machine, project=scope.caller, answer=answer))
         return job
+
+    def _work(self, tx: Transaction, scope: Scope, arguments: Mapping[str, Any]) -> Any:
+        opened = {
+            name: each.scoped(tx, scope)
+            for name, each in self.inputs.items()
+            if isinstance(each, TransactionInput)
+        }
+        return self.handler(**{**arguments, **opened})
 
     def _answered(self, answer: Any) -> IdempotentResponse:
         response = self._response(answer)

@@ -51,7 +51,7 @@ class RunRead(Protocol):
         ...
 
 
-class Read(Protocol):
+class CallerRead(Protocol):
     """Runs a caller's read on a reader thread."""
 
     async def __call__(self, job: Callable[[CallerReads], T], /) -> T:
@@ -98,7 +98,7 @@ class Timekeeping(ClockReading, Protocol):
         ...
 
 
-class Pushing(Protocol):
+class WebhookSender(Protocol):
     """Delivers records to webhooks."""
 
     async def send_test(self, webhook: Webhook, /) -> str | None:
@@ -180,18 +180,25 @@ class Services:
     """The services that an endpoint uses, with the access of one caller."""
 
     def __init__(
-        self, parts: ApiDependencies, scope: Scope, *, caller: str | None = None, at_once: int = READS_AT_ONCE
+        self,
+        parts: ApiDependencies,
+        scope: Scope,
+        *,
+        by: str = "",
+        queue: str | None = None,
+        at_once: int = READS_AT_ONCE,
     ) -> None:
-        """Take the scope and the caller whose queue is used. None: the server itself."""
+        """Take the scope, the name of the caller for records, and its queue. None: the server itself."""
         self.parts = parts
+        self.by = by
         self.scope = scope
         # These use cases take a transaction, which has the scope of the caller.
         self.orders = parts.use_cases.orders
         self.webhooks = parts.use_cases.webhooks
         self.rehearsals = parts.use_cases.rehearsals
         self.sessions = parts.use_cases.sessions
-        self._run = parts.run if caller is None else parts.run_for(caller)
-        self._read = parts.read if caller is None else parts.read_for(caller, at_once)
+        self._run = parts.run if queue is None else parts.run_for(queue)
+        self._read = parts.read if queue is None else parts.read_for(queue, at_once)
         self.clock: ClockReading = parts.timekeeper
 
     async def run(self, job: Callable[[ScopedTransaction], T], /) -> T:
@@ -242,9 +249,9 @@ class Services:
         """Return the services of a caller. All users of a project share one queue."""
         scope = Scope(caller=caller.project)
         if caller.project is None:
-            return Services(self.parts, scope, caller=f"token {caller.name}")
+            return Services(self.parts, scope, by=caller.name, queue=f"token {caller.name}")
         queue = f"project {caller.project}"
-        return Services(self.parts, scope, caller=queue, at_once=PROJECT_READS_AT_ONCE)
+        return Services(self.parts, scope, by=caller.name, queue=queue, at_once=PROJECT_READS_AT_ONCE)
 
     @property
     def fleet(self) -> UseCases:

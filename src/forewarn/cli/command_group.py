@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from forewarn.cli.completion import completion_of
+
 PATH = click.Path(path_type=Path)
 # A command a line. The help of a command shows the lines that begin with it.
 EXAMPLES = Path(__file__).with_name("examples.txt")
@@ -13,7 +15,11 @@ Rows = list[tuple[str, str]]
 
 
 def option(declared: str, metavar: str | None, about: str, **settings: Any) -> click.Option:
-    """Declare an option by its flags, followed by its parameter name if that differs."""
+    """Declare an option by its flags, followed by its parameter name if that differs.
+
+    The shell completes values by the placeholder, such as HOST.
+    """
+    settings.setdefault("shell_complete", completion_of(metavar))
     return click.Option(declared.split(), metavar=metavar, help=about, **settings)
 
 
@@ -24,6 +30,7 @@ def flag(declared: str, about: str, **settings: Any) -> click.Option:
 
 def argument(name: str, metavar: str, about: str, **settings: Any) -> click.Argument:
     """Declare an argument."""
+    settings.setdefault("shell_complete", completion_of(metavar))
     return click.Argument([name], metavar=metavar, help=about, **settings)
 
 

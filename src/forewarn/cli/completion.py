@@ -4,7 +4,7 @@ If the server does not answer at once, nothing is completed.
 """
 
 import os
-import subprocess
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,11 @@ from typing import Any
 import click
 
 from forewarn.cli import terminal
-from forewarn.cli.session import DEFAULT_SERVER, Session
 from forewarn.client.replies import RequestRefused
+
+DEFAULT_SERVER = "http://127.0.0.1:8170"
+# The things that the server lists by name and by id.
+_NAMED, _WITH_ID = {"MACHINE", "HOST", "GROUP", "DRIVER"}, {"ORDER", "EVENT", "ROLLOUT", "HOLD", "WEBHOOK"}
 
 # The person who pressed the key waits for this.
 SECONDS = 1.0
@@ -27,20 +30,17 @@ PROGRAM = "forewarn"
 Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def names(what: str) -> Completion:
-    """Complete the names of machines, hosts, groups or drivers."""
-    return _completing(what, lambda found: [str(each["name"]) for each in found])
+def completion_of(metavar: str | None) -> Completion | None:
+    """Return the completion of a value by its placeholder, such as HOST or [MACHINE]...."""
+    noun = re.match(r"\[?([A-Z]+)", metavar or "")
+    if noun is None or noun[1] not in _NAMED | _WITH_ID:
+        return None
+    what, is_named = f"{noun[1].lower()}s", noun[1] in _NAMED
 
-
-def ids(what: str) -> Completion:
-    """Complete the ids of orders, events, rollouts, holds or webhooks, shortened as in tables."""
-    return _completing(what, lambda found: _shortened([str(each["id"]) for each in found]))
-
-
-def _completing(what: str, choices: Callable[[list[Any]], list[str]]) -> Completion:
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         try:
-            found = choices(_fetch(what, ctx.find_object(Session) or Session()))
+            listed = [str(each["name" if is_named else "id"]) for each in _fetch(what, ctx.obj)]
+            found = listed if is_named else _shortened(listed)
         except Exception:  # noqa: BLE001 - no error may disturb the line that is being typed
             return []
         typed = incomplete.casefold()
@@ -57,14 +57,15 @@ def _shortened(known: list[str]) -> list[str]:
     return [each[:length] for each in known]
 
 
-def _fetch(what: str, session: Session) -> list[Any]:
+def _fetch(what: str, session: Any) -> list[Any]:
     # The client of the commands would take longer to import than the server takes to answer.
     import json
     import ssl
     from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
-    place = session.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER
-    token = session.token or os.environ.get("FOREWARN_TOKEN")
+    server, token = (session.server, session.token) if session else (None, None)
+    place = server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER
+    token = token or os.environ.get("FOREWARN_TOKEN")
     url = (place if "://" in place else f"http://{place}").rstrip("/")
     if not url.startswith(("http://", "https://")):
         return []
@@ -129,6 +130,8 @@ def _append(file: Path, line: str) -> None:
 
 
 def _profile_of_powershell(shell: str) -> Path:
+    import subprocess
+
     asked = subprocess.run(  # noqa: S603
         [shell, "-NoProfile", "-Command", "echo", "$profile"], capture_output=True, text=True, check=False
     )

@@ -34,13 +34,13 @@ SECTIONS = {
         "hold": "Stop new work for a while, and stop work that is under way.",
         "gate": "Give notice, wait for the guests, then run your own command.",
         "rehearse": "Play a scenario to guests, and report how they reacted.",
-        "watch": "Watch hosts, machines, events, holds and rollouts live.",
+        "watch": "Watch hosts, machines, events, holds and rollouts live. Ctrl-C ends the view.",
         "history": "Show records, newest first; `history export` writes them to a file.",
     },
     "People": {
         "token": "Create, list and revoke access tokens.",
         "webhook": "Push records to a URL, and show deliveries that fail.",
-        "calendar": "Print upcoming events as an iCalendar file.",
+        "calendar": "Print upcoming events as an iCalendar file; --project selects those of a project.",
         "promises": "Count notices that were kept, late, missed or broken, by project and month.",
     },
     "Inside a machine": {
@@ -58,7 +58,10 @@ SECTIONS = {
     },
 }
 # Earlier names of `hold list` and `hold release`. Help does not list them.
-ALIASES = {"holds": "List the holds in force.", "release": "Release a hold."}
+ALIASES = {
+    "holds": "List the holds in force, with their reasons.",
+    "release": "Release a hold, by its id or by what it holds (--project, --host); waiting work continues.",
+}
 GROUPS = {
     *("machine", "host", "group", "project", "driver", "fleet", "order", "event", "rollout", "hold", "gate"),
     *("history", "token", "webhook", "guest", "agent", "clock", "unit"),

@@ -9,7 +9,6 @@ import click
 
 from forewarn.cli import terminal
 from forewarn.cli.command_group import argument, flag, option
-from forewarn.cli.completion import ids, names
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import Reply, RequestRefused
@@ -69,23 +68,13 @@ DEADLINE = option(
     "--deadline", "TIME", "From this time on, ignore maintenance windows, such as 2026-01-31T12:00:00Z."
 )
 TAKES = duration("--takes expected_seconds", "How long the work on a host takes, to fit it into windows.")
-DRIVER = option(
-    "--driver",
-    "NAME",
-    "The driver that does the work, from `forewarn driver list`. Default: the driver of each host.",
-    shell_complete=names("drivers"),
-)
+DRIVER = option("--driver", "DRIVER", "The driver that does the work. Default: the driver of each host.")
 EVACUATE = flag("--evacuate", "Move machines off the host first, where possible (the default).")
 IN_PLACE = flag("--in-place", "Restart all machines with the host.")
 RETURNING = flag(
     "--return returning", "Move the machines back afterwards, with a notice of its own.", default=None
 )
-HOST_WORK = option(
-    "--host-work",
-    "NAME",
-    "The driver that works on the host itself, from `forewarn driver list`.",
-    shell_complete=names("drivers"),
-)
+HOST_WORK = option("--host-work", "DRIVER", "The driver that works on the host itself.")
 TOGETHER = option(
     "--together",
     "REASON",
@@ -101,8 +90,8 @@ HEARTBEAT = duration(
     "Fail the work if an external driver sends nothing for this long. Default: 10m.",
 )
 ONLY_NEW = flag("--new", "Refuse to change one that exists.")
-OF_MACHINE = option("--machine", "NAME", "Only of this machine.", shell_complete=names("machines"))
-OF_HOST = option("--host", "HOST", "Only of this host.", shell_complete=names("hosts"))
+OF_MACHINE = option("--machine", "MACHINE", "Only of this machine.")
+OF_HOST = option("--host", "HOST", "Only of this host.")
 URGENCY = (
     REASON,
     option("--emergency", "REASON", "Start without notice. Recorded as a broken promise."),
@@ -135,21 +124,18 @@ def delete_from_fleet(session: Session, what: str, name: str, kind: type[ApiAnsw
     )
 
 
-def name_argument(metavar: str, completed_by: str | None = None) -> click.Argument:
-    """Declare the argument that names one thing; a list of the server completes it."""
-    completion = names(completed_by) if completed_by else None
-    return argument("name", metavar, f"The name of the {metavar.lower()}.", shell_complete=completion)
+def name_argument(metavar: str) -> click.Argument:
+    """Declare the argument that names one thing."""
+    return argument("name", metavar, f"The name of the {metavar.lower()}.")
 
 
 def id_argument(metavar: str, about: str = "The id, or how it begins.") -> click.Argument:
-    """Declare the argument that is the id of one thing; a list of the server completes it."""
-    listed = f"{metavar.strip('[]').lower()}s"
-    required = not metavar.startswith("[")
-    return argument("id_", metavar, about, required=required, shell_complete=ids(listed))
+    """Declare the argument that is the id of one thing."""
+    return argument("id_", metavar, about, required=not metavar.startswith("["))
 
 
-HOST = name_argument("HOST", "hosts")
-MACHINE = name_argument("MACHINE", "machines")
+HOST = name_argument("HOST")
+MACHINE = name_argument("MACHINE")
 ORDER = id_argument("ORDER")
 
 

@@ -20,9 +20,9 @@ import click
 
 from forewarn.cli import terminal
 from forewarn.cli.command_group import OrderedGroup, SharedOption, VerbCommand, shown_name
+from forewarn.cli.completion import DEFAULT_SERVER
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import (
-    NOT_FOUND,
     AnswerNotUnderstood,
     OutcomeUnknown,
     Reply,
@@ -40,7 +40,6 @@ V = TypeVar("V")
 BAD_REQUEST = 400
 # The exit code that shells report for a program that SIGINT has ended.
 INTERRUPTED = 130
-DEFAULT_SERVER = "http://127.0.0.1:8170"
 
 Function = Callable[..., None]
 
@@ -108,16 +107,11 @@ class Session:
         server = f" --server {self.server}" if self.server else ""
         return f"{program_name()}{server} {words}"
 
-    def caller(self) -> "CallerAnswer | None":
-        """Return the caller and their rights, to suggest only what they may do; None if unknown."""
+    def caller(self) -> "CallerAnswer":
+        """Return the caller and their rights, to suggest only what they may do."""
         from forewarn.wire.answers.access_answers import CallerAnswer
 
-        try:
-            return self.client.get("/v1/caller", CallerAnswer).value
-        except RequestRefused as refusal:
-            if refusal.status != NOT_FOUND:  # an older server lacks this endpoint
-                raise
-            return None
+        return self.client.get("/v1/caller", CallerAnswer).value
 
     def now(self) -> datetime:
         """Return the service time."""

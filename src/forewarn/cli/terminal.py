@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from forewarn.cli import formatting
@@ -115,6 +116,15 @@ def print_json(value: object) -> None:
     import json
 
     print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def columns(fields: str) -> dict[str, Callable[[Any], object]]:
+    """Return columns that show fields: `LAST-SEEN` shows last_seen, `UD=update_domain` that field."""
+    pairs = (each.partition("=") for each in fields.split())
+    return {
+        heading.replace("-", " "): attrgetter(field or heading.lower().replace("-", "_"))
+        for heading, _, field in pairs
+    }
 
 
 # Without slots: Python 3.11 cannot create `ItemTable[Kind](…)` with them.

@@ -18,7 +18,7 @@ from forewarn.client.replies import (
     reply_of_page,
     unreachable,
 )
-from forewarn.client.retrying import KEY_HEADER, Tries, changes_something, new_key
+from forewarn.client.retrying import KEY_HEADER, RetryState, changes_something, new_key
 from forewarn.wire.answers.answer import ApiAnswer, Page
 
 A = TypeVar("A", bound=ApiAnswer)
@@ -79,7 +79,7 @@ class AsyncOperatorClient:
         self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]
     ) -> dict[str, Any]:
         headers = {KEY_HEADER: new_key()} if method == "POST" else {}
-        tries = Tries(has_key=bool(headers), changes=changes_something(method, body=body, params=params))
+        tries = RetryState(has_key=bool(headers), changes=changes_something(method, body=body, params=params))
         while True:
             try:
                 sent = await self._http.request(

@@ -19,7 +19,7 @@ from forewarn.client.replies import (
     reply_of_page,
     unreachable,
 )
-from forewarn.client.retrying import KEY_HEADER, Tries, changes_something, new_key
+from forewarn.client.retrying import KEY_HEADER, RetryState, changes_something, new_key
 
 if TYPE_CHECKING:
     import ssl
@@ -133,13 +133,13 @@ class OperatorClient:
         """Get a text that is not JSON."""
 
         def ask() -> str:
-            with self._reaching(), self._open() as client:
+            with self._translating_errors(), self._open() as client:
                 answer = client.get(self.url + path, params=given(params))
             if answer.status_code >= FIRST_ERROR:
                 read_reply(self.url, answer)
             return answer.text
 
-        return self._with_retries(ask, Tries())
+        return self._with_retries(ask, RetryState())
 
     @contextmanager
     def lines(self, path: str, *, patience: float, **params: Any) -> "Iterator[httpx.Response]":
@@ -148,7 +148,7 @@ class OperatorClient:
 
         timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
         with (
-            self._reaching(),
+            self._translating_errors(),
             self._connection() as client,
             client.stream("GET", self.url + path, params=given(params), timeout=timeout) as answer,
         ):
@@ -177,15 +177,15 @@ class OperatorClient:
     ) -> Json:
         """Send a request, with retries; a call with a key of the caller's own is up to the caller."""
         sent_headers = {**(headers or {})}
-        tries = Tries()
+        tries = RetryState()
         if key is None:
             changes = changes_something(method, body=body, params=params)
-            tries = Tries(has_key=method == "POST", changes=changes)
+            tries = RetryState(has_key=method == "POST", changes=changes)
         if method == "POST":
             sent_headers[KEY_HEADER] = key or new_key()
 
         def send() -> Json:
-            with self._reaching(method), self._open() as client:
+            with self._translating_errors(method), self._open() as client:
                 sent = client.request(
                     method, self.url + path, params=given(params), json=body, headers=sent_headers
                 )
@@ -193,7 +193,7 @@ class OperatorClient:
 
         return self._with_retries(send, tries)
 
-    def _with_retries(self, call: Callable[[], T], tries: Tries) -> T:
+    def _with_retries(self, call: Callable[[], T], tries: RetryState) -> T:
         while True:
             try:
                 return call()
@@ -205,7 +205,7 @@ class OperatorClient:
             self._wait(seconds)
 
     @contextmanager
-    def _reaching(self, method: str = "GET") -> Iterator[None]:
+    def _translating_errors(self, method: str = "GET") -> Iterator[None]:
         import httpx
 
         try:

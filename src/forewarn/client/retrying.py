@@ -40,7 +40,7 @@ def changes_something(method: str, *, body: object, params: Mapping[str, Any]) -
     return method != "GET" and not given.get("dry_run") and not params.get("dry_run")
 
 
-class Tries:
+class RetryState:
     """The tries of one call: how many have failed, and whether one of them may still take effect."""
 
     def __init__(self, *, has_key: bool = False, changes: bool = False) -> None:

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from forewarn.control import naming
 from forewarn.control.disclosing import disclosed_refusal
-from forewarn.control.fleet.declarations import FleetCommands, FleetDryRuns
-from forewarn.control.fleet.fleet_items import FleetItems
+from forewarn.control.fleet.declarations import FleetCommands, FleetDryRuns, FleetItems
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.followed_records import FollowedRecords, RecentRecords
 from forewarn.control.idempotent_calls import IdempotentCalls
@@ -30,32 +29,26 @@ from forewarn.core.scope import Scope
 from forewarn.store.batch import ScopedTransaction, Transaction
 
 T = TypeVar("T")
+Tx = TypeVar("Tx", bound=ScopedTransaction)
 
 
-class TransactionStore:
+class ScopedTransactionStore(Generic[Tx]):
     """Lets reading use cases read from an open transaction instead of a new snapshot."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: Tx) -> None:
         self._tx = tx
 
-    def read(self) -> AbstractContextManager[Transaction]:
+    def read(self) -> AbstractContextManager[Tx]:
         """Return the transaction, which stays open after the block."""
         return nullcontext(self._tx)
 
-    def scoped(self, scope: Scope) -> "TransactionStore | ScopedTransactionStore":
+
+class TransactionStore(ScopedTransactionStore[Transaction]):
+    """The same for a transaction without a scope."""
+
+    def scoped(self, scope: Scope) -> ScopedTransactionStore[Any]:
         """Limit it to a scope."""
         return self if scope.project is None else ScopedTransactionStore(self._tx.scoped(scope))
-
-
-class ScopedTransactionStore:
-    """The same for the transaction of a scope."""
-
-    def __init__(self, tx: ScopedTransaction) -> None:
-        self._tx = tx
-
-    def read(self) -> AbstractContextManager[ScopedTransaction]:
-        """Return the transaction, which stays open after the block."""
-        return nullcontext(self._tx)
 
 
 class CallerReads:

@@ -340,9 +340,9 @@ class KnownDrivers:
             self.check(driver, where=where)
         if not self.listing:
             missing = "install forewarn[libvirt] or forewarn[openstack], or declare it (forewarn fleet apply)"
-            raise Invalid(f"{where}: no driver here can list what there is: {missing}")
+            raise Invalid(f"{where}: no installed driver can list machines: {missing}")
         names = sorted(self.listing)
         expected = f"{where}: expected {either(names)}"
         if driver in self.names:
-            raise Invalid(f"{expected}: driver {shown(driver)} cannot list what there is")
+            raise Invalid(f"{expected}: driver {shown(driver)} cannot list machines")
         raise Invalid(f"{expected}, got {shown(driver)}{hint(driver, names)}")

@@ -106,13 +106,13 @@ class RecentRecords:
         """
         with self._lock:
             changes = self._disclosure_changes
-            mine = [
+            undisclosed = [
                 kept
                 for kept in self._kept
                 if kept.whole.project == project and kept.disclosed is None and kept.whole.number <= up_to
             ]
-        disclosure = disclosure_to(fleet, project, [kept.whole for kept in mine])
-        shown = [(kept, disclosure.shown(kept.whole)) for kept in mine]
+        disclosure = disclosure_to(fleet, project, [kept.whole for kept in undisclosed])
+        shown = [(kept, disclosure.shown(kept.whole)) for kept in undisclosed]
         with self._lock:
             if changes == self._disclosure_changes:
                 for kept, record in shown:

@@ -60,12 +60,10 @@ class IdempotentResponse:
 class IdempotentCalls(UseCase):
     """Executes each call once, and repeats its response to retries."""
 
-    def __init__(self, context: Context, *, real_now: Callable[[], datetime]) -> None:
-        """Take a real-time clock: service time may run faster, or jump."""
+    def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._real_now = real_now
-        # Owner of both values: the worker.
-        self._prune_at = real_now()
+        # In real time, because service time may run faster, or jump. Owner of both values: the worker.
+        self._prune_at = self._real_now()
         self._unpruned: dict[str, int] = {}  # responses saved since the last pruning, by caller
 
     def answer(

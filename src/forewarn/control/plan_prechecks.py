@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from forewarn.control.driver import DriverTask
 from forewarn.core.basic_types import HostName, MachineId, Work
-from forewarn.core.rollouts.emptying import MoveAnswer
+from forewarn.core.rollouts.evacuation import MoveAnswer
 
 KEPT_FOR = timedelta(minutes=1)
 
@@ -32,7 +32,7 @@ class PlanPrechecks:
     # Calls a driver. None: not possible in this process. Set before any thread starts.
     submit: Callable[[DriverTask], None] | None = None
     _news: threading.Condition = field(default_factory=threading.Condition)
-    _said: dict[Move, tuple[MoveAnswer, datetime]] = field(default_factory=dict)  # lock: self._news
+    _answers: dict[Move, tuple[MoveAnswer, datetime]] = field(default_factory=dict)  # lock: self._news
 
     def ask(self, tasks: Sequence[DriverTask], *, now: datetime, within: float) -> Mapping[Move, MoveAnswer]:
         """Return the answers to these moves that arrive within a time, in seconds. `now` is real time."""
@@ -40,13 +40,15 @@ class PlanPrechecks:
             return {}
         moves = {move: task for task in tasks if (move := move_of(task)) is not None}
         with self._news:
-            self._said = {move: said for move, said in self._said.items() if now - said[1] < KEPT_FOR}
-            new = [task for move, task in moves.items() if move not in self._said]
+            self._answers = {
+                move: answer for move, answer in self._answers.items() if now - answer[1] < KEPT_FOR
+            }
+            new = [task for move, task in moves.items() if move not in self._answers]
         for task in new:
             self.submit(task)
         with self._news:
-            self._news.wait_for(lambda: moves.keys() <= self._said.keys(), timeout=within)
-            return {move: self._said[move][0] for move in moves if move in self._said}
+            self._news.wait_for(lambda: moves.keys() <= self._answers.keys(), timeout=within)
+            return {move: self._answers[move][0] for move in moves if move in self._answers}
 
     def heard(self, task: DriverTask, answer: MoveAnswer) -> None:
         """Save the answer of a driver, and wake the plans that wait for it."""
@@ -55,5 +57,5 @@ class PlanPrechecks:
         # An unknown result counts as expired: the next plan asks again.
         at = task.now - (KEPT_FOR if answer.unknown else timedelta())
         with self._news:
-            self._said[move] = answer, at
+            self._answers[move] = answer, at
             self._news.notify_all()

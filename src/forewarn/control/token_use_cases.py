@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from forewarn.control.use_case import Context, Reading, UseCase
 from forewarn.control.webhook_use_cases import MOST_WEBHOOKS, named
@@ -142,13 +142,12 @@ class BrowserSessions(UseCase, SessionViews):
         context: Context,
         *,
         new_secret: Callable[[], str],
-        real_now: Callable[[], datetime],
         life: timedelta = rules.USUAL_LIFE,
     ) -> None:
-        """Take a generator of unguessable secrets, and a real-time clock."""
+        """Take a generator of unguessable secrets."""
         super().__init__(context)
         self._new_secret = new_secret
-        self.real_now = real_now
+        self.real_now = context.real_now
         self.life = life
 
     def sign_in(self, tx: Transaction, by: Identified, *, instead_of: str | None = None) -> BegunSession:
@@ -160,8 +159,8 @@ class BrowserSessions(UseCase, SessionViews):
         secret = f"{rules.SESSION_PREFIX}{self._new_secret()}"
         session = rules.begun(token, secret=secret, real_now=now, life=self.life)
         tx.sessions.remove_ended(now)
-        mine = [each for each in tx.sessions.of_token(token.digest) if each.digest != instead_of]
-        gone = [each.digest for each in rules.surplus(mine)]
+        others = [each for each in tx.sessions.of_token(token.digest) if each.digest != instead_of]
+        gone = [each.digest for each in rules.surplus(others)]
         if instead_of is not None:
             gone.append(instead_of)
         tx.sessions.remove(gone)

@@ -151,7 +151,7 @@ def check(caller: Caller, right: Right) -> None:
     if right is Right.SURVEY:
         raise Refused(f"{describe(caller)} sees project {caller.project} alone, not the whole fleet")
     needed = "an operator's token" if right is Right.RUN else "a user's or an operator's token"
-    raise Refused(f"{describe(caller)} may not do this: it takes {needed}")
+    raise Refused(f"{describe(caller)} may not do this: it needs {needed}")
 
 
 def check_change(order: Order | None, *, project: ProjectName | None) -> None:
@@ -163,7 +163,7 @@ def check_change(order: Order | None, *, project: ProjectName | None) -> None:
     if project is None or (order is not None and order.source is Source.USER):
         return
     which = "the order" if order is None else f"order {order.id} ({order.action})"
-    raise Refused(f"{which} is the platform's: it takes an operator's token")
+    raise Refused(f"{which} is the platform's: it needs an operator's token")
 
 
 def check_grant(wanted: Grant, known: Keyring, *, projects: Collection[ProjectName]) -> None:
@@ -228,7 +228,7 @@ def _expiry(life: timedelta | None, now: datetime) -> datetime | None:
     if life is None:
         return None
     if not timedelta() < life <= LONGEST_LIFE:
-        raise Invalid(f"expiry: expected more than nothing and at most {LONGEST_LIFE.days} d")
+        raise Invalid(f"expiry: expected a time greater than zero and at most {LONGEST_LIFE.days} d")
     return now + life
 
 

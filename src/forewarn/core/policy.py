@@ -23,34 +23,48 @@ SET_ELSEWHERE: Mapping[str, bool] = MappingProxyType({"set_elsewhere": True})
 class Policy:
     """The times and limits of a fleet."""
 
+    #: Minimum notice of a Freeze.
     freeze_notice: timedelta = timedelta(minutes=15)
+    #: Minimum notice of a Reboot.
     reboot_notice: timedelta = timedelta(minutes=15)
+    #: Minimum notice of a Redeploy.
     redeploy_notice: timedelta = timedelta(minutes=10)
+    #: Minimum notice of a Preempt.
     preempt_notice: timedelta = timedelta(seconds=30)
+    #: Minimum notice of a Terminate.
     terminate_notice: timedelta = timedelta(minutes=5)
-    # How long a recommendation is listed.
+    #: How long a recommendation to rebalance is listed.
     rebalance_recommendation: timedelta = timedelta(minutes=30)
     # Hardware that is predicted to fail still has days; guests can use them to move at leisure.
+    #: Notice before machines leave a degraded host.
     degrade_notice: timedelta = timedelta(days=7)
-    # The notice of platform work for groups that never polled; None: as for all others.
+    #: Notice of platform work for groups whose guests never polled, if shorter.
     unheard_notice: timedelta | None = None
+    #: Announced interruption by a freeze of a machine.
     freeze_duration: timedelta = timedelta(seconds=5)
+    #: Announced interruption by a freeze of a host.
     host_freeze_duration: timedelta = timedelta(seconds=9)
     # A started event stays listed this long, so that slow pollers see it.
+    #: Minimum time that a started event stays listed.
     linger: timedelta = timedelta(seconds=90)
     # This long after NotBefore, a guest no longer expects the event: forewarn announces it again.
+    #: An event that has not started this long after its NotBefore is withdrawn and announced again.
     stale_after: timedelta = timedelta(minutes=30)
-    # The expected time of maintenance of one stage, which must fit into a window.
+    #: Expected time of maintenance of one stage, which must fit into a window.
     expected_work: timedelta = timedelta(minutes=5)
+    #: How long the first poll of a group takes. Azure takes up to two minutes.
     enable_delay: timedelta = timedelta()
+    #: Without polls for this long, a group gets no notice of its users' own restarts.
     idle_after: timedelta = timedelta(hours=24)
+    #: Interval at which the times of polls are saved.
     save_activity_every: timedelta = timedelta(minutes=10)
-    # If an external driver sends no heartbeat for this long, its work has failed.
+    #: If an external driver sends no heartbeat for this long, its work has failed. Real time.
     external_silence: timedelta = timedelta(minutes=10)
+    #: Limit of scheduled user orders in a project.
     user_orders: int = 100
-    # If work on a host takes longer, the host is lost.
+    #: If work on a host takes longer, the host is lost.
     return_by: timedelta = timedelta(hours=1)
-    # How often a failed move is retried before the machine moves in another way, or its step fails.
+    #: Retries of a failed move before the machine moves in another way, or its step fails.
     move_retries: int = 1
     # The steps that hooks carry out, and the drivers that fence hosts, work on them, cordon them, or choose
     # where machines go.
@@ -67,7 +81,7 @@ class Policy:
     def __post_init__(self) -> None:
         for name in ("stale_after", "save_activity_every", "external_silence", "return_by"):
             if getattr(self, name) <= timedelta():
-                raise Invalid(f"{name.replace('_', '-')}: expected more than no time")
+                raise Invalid(f"{name.replace('_', '-')}: expected a time greater than zero")
 
     def notice(self, type_: EventType, *asked: timedelta | None) -> timedelta:
         """Return the longest notice that was asked for, but at least the minimum of the type."""

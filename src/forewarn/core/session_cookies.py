@@ -24,7 +24,7 @@ CSRF_HEADER = "X-Forewarn-CSRF"
 
 # One message for all cases, so that a guess reveals nothing. A cookie that is sent twice is not accepted.
 ENDED = (
-    "the session is not known or has ended, or its token is no longer good: sign in again; "
+    "the session is not known or has ended, or its token is no longer valid: sign in again; "
     "if that does not help, remove the cookies of this site"
 )
 _NO_TOKENS = "this server has no tokens yet, so every call is the operator's: there is nothing to sign in to"

@@ -65,7 +65,7 @@ def parse_span(written: object) -> timedelta:
     try:
         return timedelta(seconds=_seconds(written))
     except OverflowError:
-        raise ValueError("expected a time that is not so long") from None
+        raise ValueError("expected a shorter time") from None
 
 
 def _seconds(written: object) -> float:

@@ -40,7 +40,7 @@ def _check(parsed: dict[str, Any], name: str, *, finite: bool) -> None:
         if isinstance(value, int) and value not in _INTEGERS:
             raise Invalid(f"{name} cannot be read: a number in it has more than 64 bits")
         if finite and isinstance(value, float) and not isfinite(value):
-            raise Invalid(f"{name} cannot be read: a number in it is {value}, expected one that is finite")
+            raise Invalid(f"{name} cannot be read: a number in it is {value}, expected a finite number")
         if not isinstance(value, dict | list):
             continue
         if depth > DEEPEST:

@@ -56,10 +56,14 @@ REMEMBERED = 10_000
 class CommandOptions(CallOptions):
     """The options of a command driver."""
 
-    command: tuple[str, ...] = ()  # the program and its arguments
-    works_on_hosts: bool = False  # it also does the work on hosts themselves
-    fences: bool = False  # it isolates failed hosts from their machines
-    verifies_restarts: bool = False  # it verifies that machines run after work on their host
+    #: Program and arguments; an absolute path or a name in PATH.
+    command: tuple[str, ...] = ()
+    #: The program does the work on hosts themselves.
+    works_on_hosts: bool = False
+    #: The program fences failed hosts.
+    fences: bool = False
+    #: The program verifies that machines run after work on their host.
+    verifies_restarts: bool = False
 
 
 def make(setup: DriverSetup) -> "CommandDriver":

@@ -49,8 +49,10 @@ class NoOptions:
 class CallOptions:
     """Options that every driver with lanes has."""
 
-    timeout: timedelta = timedelta(seconds=60)  # real time, for each call
-    at_once: int = 4  # concurrent calls for each host, unless the host sets its own limit
+    #: Timeout of each call, in real time.
+    timeout: timedelta = timedelta(seconds=60)
+    #: Concurrent calls for each host, unless the host sets its own limit.
+    at_once: int = 4
 
     def __post_init__(self) -> None:
         if self.timeout <= timedelta():

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
 from forewarn.core.basic_types import MachineId, ProjectName
-from forewarn.core.guests.document import Document, resource_names
+from forewarn.core.guests.document import GroupDocument, resource_names
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal_ledger import GuestAccount, GuestLedger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
@@ -15,6 +15,7 @@ from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.board.rehearsal_state import RehearsalState
+from forewarn.guest.guest_requests import Approve, Defer, Poll
 from forewarn.guest.long_polls import GuestCaller, LongPolls, member_of
 from forewarn.guest.guest_requests import Approve, Defer, Poll
 from forewarn.wire import azure
@@ -150,7 +151,7 @@ class FaultyAnswers:
         self._judge(state, member.group.document, met)
         return answer
 
-    def _judge(self, state: RehearsalState, document: Document, met: Sequence[Fault]) -> None:
+    def _judge(self, state: RehearsalState, document: GroupDocument, met: Sequence[Fault]) -> None:
         """Record whether the document that was sent is correct."""
         now = self._now()
         for fault in met:
@@ -163,7 +164,7 @@ class FaultyAnswers:
                 return
         state.ledger.sound(state.machine, now=now)
 
-    def _altered(self, member: BoardMachine, poll: Poll, document: Document) -> GuestAnswer:
+    def _altered(self, member: BoardMachine, poll: Poll, document: GroupDocument) -> GuestAnswer:
         """Answer with an altered document; only its events count as sent."""
         etag = f"{document.incarnation}-rehearsal".encode()
         if poll.has(etag):

@@ -23,10 +23,12 @@ from forewarn.guest.guest_requests import (
     Request,
     RequestFault,
 )
+from forewarn.guest.long_polls import CallerGone, GuestCaller, LongPolls, TryAgain, member_of
+from forewarn.guest.rehearsal import FaultyAnswers
 from forewarn.guest.routes import refusal_of
 from forewarn.guest.settings import EndpointSettings, GuestCommands
 from forewarn.wire import azure, instance
-from forewarn.wire.instance import InstanceMetadata
+from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 log = logging.getLogger(__name__)
 
@@ -146,12 +148,11 @@ class RequestHandler:
         return await self._faulty.answer(caller, asked, state)
 
     def _describe(self, member: BoardMachine, asked: GetInstance) -> GuestAnswer:
-        subject = instance.Subject(
-            member.machine, member.group.document.kind, self.settings.instance_defaults
-        )
+        defaults = InstanceDefaults(location=self.settings.location, size=self.settings.size)
+        subject = instance.Subject(member.machine, member.group.document.kind, defaults)
         if asked.field is not None:
             return answers.text_or_json(instance.compute_field(subject, asked.field))
-        detail = self.settings.instance
+        detail = InstanceMetadata(self.settings.instance)
         compute = instance.compute(subject, detail=detail)
         if not asked.whole:
             return answers.text_or_json(compute)

@@ -68,7 +68,8 @@ def refusal_of(request: Request, settings: EndpointSettings) -> Refusal | Reques
     authority, _, _ = _split(request.target.decode("latin-1"))
     if authority is not None:
         hosts.append(authority)
-    if not all(is_expected(host, settings.names) for host in hosts):
+    names = tuple(name.lower() for name in settings.names)
+    if not all(is_expected(host, names) for host in hosts):
         return BAD_HOST if all(map(is_readable, hosts)) else UNREADABLE_HOST
     return PROXIED if request.all(b"x-forwarded-for") else None
 
@@ -115,7 +116,7 @@ def _route(path: str, settings: EndpointSettings) -> Mapping[bytes, Handler] | N
     if f"{path}/".startswith(("/metadata/identity/", "/metadata/attested/")):
         return NO_IDENTITY_ROUTE
     if _is_instance(path):
-        return _instance_route(path, settings.instance)
+        return _instance_route(path, InstanceMetadata(settings.instance))
     return None
 
 

@@ -11,6 +11,7 @@ from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.open_connections import OpenConnections
 from forewarn.guest.http.listeners import Listen, Listeners
+from forewarn.guest.http.open_connections import OpenConnections
 from forewarn.guest.rehearsal import GuestRehearsal
 from forewarn.guest.request_handler import RequestHandler
 from forewarn.guest.settings import EndpointSettings, GuestCommands

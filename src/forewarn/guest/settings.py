@@ -1,11 +1,11 @@
 """The settings, limits and commands that the guest endpoint needs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
+from forewarn.config import GuestSettings
 from forewarn.core.basic_types import EventId, GroupName, MachineId
-from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +30,18 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointSettings:
-    """The behaviour of the guest endpoint, from the section `[guest]` of the settings."""
+class EndpointSettings(GuestSettings):
+    """The section `[guest]` of the settings, with the limits that have no setting."""
 
-    rate: float = 5.0  # requests a second for each machine; 0: no limit
-    instance: InstanceMetadata = InstanceMetadata.FULL
-    instance_defaults: InstanceDefaults = field(default_factory=InstanceDefaults)
-    preview: bool = False  # offer api-versions that are not generally available
-    lenient_header_on_post: bool = False  # accept POST without `Metadata: true`, from old clients
-    names: tuple[str, ...] = ()  # accepted in a Host header, besides IP literals and localhost
-    check_mac: bool = True  # refuse a machine's address from another MAC than the declared one
     limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def of(cls, guest: GuestSettings) -> "EndpointSettings":
+        """Add the limits to the settings."""
+        given = {each.name: getattr(guest, each.name) for each in fields(guest)}
+        everyone = guest.connections or Limits().all_connections
+        limits = Limits(connections=guest.connections_per_address, all_connections=everyone)
+        return cls(**given, limits=limits)
 
 
 class GuestCommands(Protocol):

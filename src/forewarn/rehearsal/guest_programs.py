@@ -26,12 +26,12 @@ from forewarn.rehearsal.scenario import GuestCommand, Scenario
 Ended: TypeAlias = Callable[[str, int], None]  # the machine, and the exit code
 
 # A program reports its status twice in this time, according to sd_watchdog_enabled(3).
-TELL_WITHIN = 0.5
+STATUS_WITHIN = 0.5
 LONGEST_MESSAGE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StatusReport:
     """The last status report of a program, in the protocol of systemd."""
 
     events: int  # open events
@@ -45,7 +45,7 @@ class GuestProgram:
         self, guest: GuestCommand, endpoint: str, *, note: Note, ended: Ended, socket_: Path
     ) -> None:
         """Take the path of a socket for the status reports of the program."""
-        self.told: Told | None = None
+        self.status: StatusReport | None = None
         self._socket = socket_
         self._hearing: socket.socket | None = None
         self._guest = guest
@@ -62,11 +62,11 @@ class GuestProgram:
             word.replace("{endpoint}", endpoint).replace("{machine}", machine) for word in self._guest.command
         ]
         self._hear()
-        told = {"NOTIFY_SOCKET": str(self._socket), "WATCHDOG_USEC": str(int(TELL_WITHIN * 1e6))}
+        status = {"NOTIFY_SOCKET": str(self._socket), "WATCHDOG_USEC": str(int(STATUS_WITHIN * 1e6))}
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *words,
-                env={**os.environ, "FOREWARN_ENDPOINT": endpoint, "FOREWARN_MACHINE": machine, **told},
+                env={**os.environ, "FOREWARN_ENDPOINT": endpoint, "FOREWARN_MACHINE": machine, **status},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
@@ -114,7 +114,7 @@ class GuestProgram:
             for line in hearing.recv(LONGEST_MESSAGE).decode(errors="replace").splitlines():
                 key, _, value = line.partition("=")
                 if key == EVENTS_KEY and value.isdecimal():
-                    self.told = Told(int(value), monotonic())
+                    self.status = StatusReport(int(value), monotonic())
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         machine = self._guest.machine
@@ -146,9 +146,9 @@ class GuestRecovery:
         return self._account.machine
 
     @property
-    def tells(self) -> bool:
+    def reports_status(self) -> bool:
         """Whether the guest reports its open events."""
-        return self._program is not None and self._program.told is not None
+        return self._program is not None and self._program.status is not None
 
     def answered(self) -> bool:
         """Return whether the guest has received an answer without the events."""
@@ -166,9 +166,9 @@ class GuestRecovery:
             return True
         if not self.answered() or self._answered is None:
             return False
-        told = self._program.told
-        if told is not None:
-            return told.events == 0 and told.at > self._answered_at
+        status = self._program.status
+        if status is not None:
+            return status.events == 0 and status.at > self._answered_at
         return self._account.last_poll is not None and self._account.last_poll > self._answered
 
     def worth_waiting(self, scenario: Scenario, gone: Collection[str]) -> bool:
@@ -179,4 +179,4 @@ class GuestRecovery:
             lasts_to_the_end = step.lasts is None and step.fault.calls is None
             if lasts_to_the_end and (not step.fault.machines or self.machine in step.fault.machines):
                 return False
-        return self.tells or self.machine not in gone
+        return self.reports_status or self.machine not in gone

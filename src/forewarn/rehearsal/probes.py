@@ -121,7 +121,7 @@ async def _ran(command: tuple[str, ...], seconds: float) -> str:
     except OSError as error:
         return f"{command[0]!r} cannot be run: {error.strerror}"
     try:
-        _, said = await asyncio.wait_for(process.communicate(), seconds)
+        _, errors = await asyncio.wait_for(process.communicate(), seconds)
     except TimeoutError:
         return f"no result within {seconds:g} s"
     finally:
@@ -130,5 +130,5 @@ async def _ran(command: tuple[str, ...], seconds: float) -> str:
             await process.wait()
     if process.returncode == 0:
         return ""
-    last = last_line(said).decode(errors="replace").strip()
+    last = last_line(errors).decode(errors="replace").strip()
     return f"exit code {process.returncode}: {last}" if last else f"exit code {process.returncode}"

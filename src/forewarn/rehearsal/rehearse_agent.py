@@ -268,12 +268,12 @@ def _moments(
     for entry in entries:
         if isinstance(entry, Changed | ProgramRunning | Owed | RestartExpected):
             continue
-        told = moment(entry.at, _in_words(entry))
+        shown = moment(entry.at, _in_words(entry))
         if isinstance(entry, Approved) and sight.approved_seconds is not None:
-            told = replace(told, at=sight.approved_seconds)  # the time of the service
+            shown = replace(shown, at=sight.approved_seconds)  # the time of the service
         # Times of two clocks may come in the wrong order.
-        latest = max(latest, told.at)
-        yield replace(told, at=latest)
+        latest = max(latest, shown.at)
+        yield replace(shown, at=latest)
         if isinstance(entry, Approved) and started is not None:
             started = max(started, latest)
     if started is not None:  # after an approval at the same time

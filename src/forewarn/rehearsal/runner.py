@@ -219,14 +219,14 @@ class ScenarioRunner:
         first = self._first.setdefault(event.id, event)
         self._events[event.id] = event
         what = f"{event.type} of {', '.join(first.resources)}"
-        for key, said, rank in (
+        for key, suffix, rank in (
             ("announced_at", "is announced", Rank.ANNOUNCED),
             ("started_at", "is started", Rank.STARTED),
             ("ended_at", f"is over: {event.why}", Rank.ENDED),
         ):
             at = getattr(event, key)
             if at is not None and (known is None or getattr(known, key) is None):
-                self._note(SERVICE, f"{what} {said}", at=at, rank=rank)
+                self._note(SERVICE, f"{what} {suffix}", at=at, rank=rank)
 
     async def _recovery(self) -> None:
         """Wait until every polling guest has seen the end, and has recovered if it will be stopped."""
@@ -252,7 +252,7 @@ class ScenarioRunner:
             within=max(0.0, bound - AFTERWARDS),
         )
         for guest in awaited:
-            if not guest.over() and guest.tells:
+            if not guest.over() and guest.reports_status:
                 self.troubles.append(f"{guest.machine} did not recover within {bound:g} s after the end")
             elif not guest.over():
                 self._note(guest.machine, f"has not polled within {bound:g} s after the end, and is stopped")

@@ -39,8 +39,7 @@ def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario
     """Parse a scenario; Invalid names the first wrong field."""
     tables = fields.read({"steps": (), **parse_toml(text, name="the file")}, _SCENARIO_FILE, "")
     head = fields.read(tables.get("scenario", {}), _HEAD, "scenario.")
-    if "name" not in head:
-        raise Invalid("scenario.name: expected a name, but it is missing")
+    fields.require(head, {"name": "a name"}, "scenario.")
     fleet = _fleet(tables.get("fleet", default_fleet))
     steps = tuple(_step(value, f"steps[{index}]", fleet) for index, value in enumerate(tables["steps"]))
     guests = tuple(
@@ -239,8 +238,7 @@ def _check_spot(fleet: FleetSpec, name: str, where: str) -> None:
 
 def _fault(table: Mapping[str, object], where: str, fleet: FleetSpec) -> FaultStep:
     given = fields.read(table, _FAULT, f"{where}.")
-    if "kind" not in given:
-        raise Invalid(f"{where}.kind: expected {either(tuple(FaultKind))}, but it is missing")
+    fields.require(given, {"kind": either(tuple(FaultKind))}, f"{where}.")
     _known(fleet, given.get("machines", ()), f"{where}.machines")
     lasts = given.pop("for", None)
     return FaultStep(fault=Fault(**given), lasts=lasts)
@@ -248,9 +246,7 @@ def _fault(table: Mapping[str, object], where: str, fleet: FleetSpec) -> FaultSt
 
 def _guest(value: object, where: str, fleet: FleetSpec) -> GuestCommand:
     given = fields.read(fields.table(value, where), _GUEST, f"{where}: ")
-    for key in ("machine", "command"):
-        if key not in given:
-            raise Invalid(f"{where}: {key}: it is missing")
+    fields.require(given, {"machine": "a name", "command": "a list of words"}, f"{where}: ")
     _known(fleet, [given["machine"]], f"{where}: machine")
     return GuestCommand(**given)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from forewarn.sdk.documents import NEWEST_VERSION, Document, excerpt, parse_document
-from forewarn.sdk.guest_errors import Refused, Unavailable
+from forewarn.sdk.guest_errors import EndpointRefused, EndpointUnavailable
 from forewarn.sdk.transport.exchange import HttpAnswer
 
 # The first request of a group may take two minutes, and so may the first one after an idle day.
@@ -85,13 +85,13 @@ def check(answer: HttpAnswer) -> None:
     message = _error_message(answer.body)
     quoted = f". Its message: {message}" if message else ""
     if why := _PERMANENT.get(answer.status) or _permanent_404(answer, message):
-        raise Refused(f"{answer.status}: {why}{quoted}")
+        raise EndpointRefused(f"{answer.status}: {why}{quoted}")
     why = _TEMPORARY.get(answer.status, "the endpoint cannot answer now")
     # A number of seconds only: a date would depend on the clocks of both sides.
     header = answer.headers.get("retry-after", "")
     seconds = float(header) if header.isascii() and header.strip().isdigit() else None
     pause = "" if seconds is None else f". It asks for a pause of {seconds:g} s"
-    raise Unavailable(f"{answer.status}: {why}{quoted}{pause}", retry_after=seconds)
+    raise EndpointUnavailable(f"{answer.status}: {why}{quoted}{pause}", retry_after=seconds)
 
 
 def _permanent_404(answer: HttpAnswer, message: str) -> str | None:
@@ -130,7 +130,7 @@ def longest_pause(left: float | None) -> float:
     return max(SHORTEST_PAUSE_SECONDS, notice / NOTICE_SHARES)
 
 
-def patience(last_answered: float | None, *, now: float) -> float:
+def answer_timeout(last_answered: float | None, *, now: float) -> float:
     """Return the timeout of an answer, given when the endpoint last answered."""
     if last_answered is None or now - last_answered > DISABLED_AFTER_SECONDS:
         return FIRST_ANSWER_SECONDS

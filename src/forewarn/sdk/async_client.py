@@ -31,7 +31,7 @@ class AsyncGuestClient(EndpointClient):
         around: Surroundings | None = None,
         pause: Callable[[float], Awaitable[object]] | None = None,
         monotonic: Callable[[], float] = monotonic,
-    ) -> "Discovering":
+    ) -> "PendingDiscovery":
         """Find the endpoint of this machine, for `await` or `async with`; see `GuestClient.discover`."""
         connect = partial(cls, persistence=persistence, timeout=timeout, pause=pause, monotonic=monotonic)
 
@@ -41,7 +41,7 @@ class AsyncGuestClient(EndpointClient):
                 found = await scout.look(around)
             return connect(found.url)
 
-        return Discovering(discovered())
+        return PendingDiscovery(discovered())
 
     async def look(self, around: Surroundings | None = None) -> Discovery:
         """Look for an endpoint, and return what was found in each place."""
@@ -85,7 +85,7 @@ class AsyncGuestClient(EndpointClient):
         return await asyncio_driver.run(steps, pause=self._pause)
 
 
-class Discovering(Coroutine[Any, Any, AsyncGuestClient]):
+class PendingDiscovery(Coroutine[Any, Any, AsyncGuestClient]):
     """The result of `discover`: a coroutine, and an asynchronous context manager."""
 
     def __init__(self, discovered: Coroutine[Any, Any, AsyncGuestClient]) -> None:

@@ -22,8 +22,8 @@ class GuestClient(EndpointClient):
     """A client of the metadata endpoint of this machine.
 
     It retries temporary errors (404, 410, 429, 5xx, no answer, an unreadable answer) with growing pauses, and
-    raises `Unavailable` if they last too long. It raises `Refused` for permanent errors. Threads may share a
-    client.
+    raises `EndpointUnavailable` if they last too long. It raises `EndpointRefused` for permanent errors.
+    Threads may share a client.
     """
 
     @classmethod

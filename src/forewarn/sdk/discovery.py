@@ -11,7 +11,7 @@ from forewarn.platform import system
 from forewarn.platform.leases import LeaseSource, current
 from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.guest_calls import Call, GuestCalls
-from forewarn.sdk.guest_errors import GuestError, NoEndpoint, Unavailable
+from forewarn.sdk.guest_errors import EndpointUnavailable, GuestError, NoEndpoint
 from forewarn.sdk.transport.endpoint_urls import base_url
 
 DEFAULT_URL = "http://169.254.169.254"
@@ -91,7 +91,11 @@ def discover(
             return Discovery(findings=(*named, usual))
         looked = Discovery(findings=(*named, usual, *_leases(seen)))
         failures += 1
-        after = backoff(failures, named=trouble.retry_after) if isinstance(trouble, Unavailable) else math.inf
+        after = (
+            backoff(failures, named=trouble.retry_after)
+            if isinstance(trouble, EndpointUnavailable)
+            else math.inf
+        )
         if looked.found is not None or now + after > deadline:
             return looked
 

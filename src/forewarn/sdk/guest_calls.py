@@ -14,14 +14,14 @@ from forewarn.sdk.answer_reading import (
     ANSWER_SECONDS,
     NewDocument,
     Unchanged,
+    answer_timeout,
     backoff,
     check,
     longest_pause,
-    patience,
     read_poll,
 )
 from forewarn.sdk.documents import NEWEST_VERSION, Document
-from forewarn.sdk.guest_errors import Unavailable
+from forewarn.sdk.guest_errors import EndpointUnavailable
 from forewarn.sdk.instances import Instance, parse_instance
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
 from forewarn.sdk.transport.exchange import GuestRequest, HttpAnswer, NoAnswer, Reply, ServerTime
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 
 Call: TypeAlias = Generator[GuestRequest, Reply, Result]
-OnTrouble: TypeAlias = Callable[[Unavailable | None], None]
+OnTrouble: TypeAlias = Callable[[EndpointUnavailable | None], None]
 
 
 class GuestCalls:
@@ -86,13 +86,13 @@ class GuestCalls:
             path=EVENTS_PATH,
             query={"api-version": self.version},
             headers=headers,
-            seconds=(self._timeout or patience(self.last_answered, now=now)) + (wait or 0),
+            seconds=(self._timeout or answer_timeout(self.last_answered, now=now)) + (wait or 0),
         )
 
     def answer_of(self, reply: Reply) -> HttpAnswer:
-        """Note the time of the server, and return the answer; Unavailable if there is none."""
+        """Note the time of the server, and return the answer; EndpointUnavailable if there is none."""
         if isinstance(reply, NoAnswer):
-            raise Unavailable(reply.why)
+            raise EndpointUnavailable(reply.why)
         self.server_time = reply.server_time or self.server_time
         return reply
 
@@ -111,7 +111,7 @@ class GuestCalls:
         left = (event.seconds_left(server_now) for event in self._document.events if not event.started)
         return min((seconds for seconds in left if seconds), default=None)
 
-    def pause_after(self, failures: int, error: Unavailable, *, now: float) -> float:
+    def pause_after(self, failures: int, error: EndpointUnavailable, *, now: float) -> float:
         """Return the pause after a number of failures in a row."""
         return backoff(failures, named=error.retry_after, left=self.notice_left(now))
 
@@ -121,7 +121,7 @@ class GuestCalls:
         self.last_answered = answer.received
         if isinstance(read, NewDocument):
             return read.document
-        raise Unavailable("the endpoint answers that nothing has changed, to a request without an ETag")
+        raise EndpointUnavailable("the endpoint answers 304 to a request without an ETag")
 
     def _persist(
         self, request: GuestRequest, read: Callable[[HttpAnswer], Result], *, within: float
@@ -133,7 +133,7 @@ class GuestCalls:
             deadline = reply.sent + within if deadline is None else deadline
             try:
                 return read(self.answer_of(reply))
-            except Unavailable as error:
+            except EndpointUnavailable as error:
                 failures += 1
                 after = self.pause_after(failures, error, now=reply.received)
                 if reply.received + after > deadline:
@@ -165,35 +165,34 @@ class DocumentWatch:
         """Poll until the document differs."""
         after = self._rest(now)
         while True:
-            request = self._poll(now)
+            # After a failure the answer should come at once, to report the end of the outage.
+            holding = self._wait > 0 and self._holds and self._etag is not None and not self._failures
+            request = self._calls.poll(now=now, etag=self._etag, wait=self._wait if holding else None)
             reply = yield replace(request, after=after)
             now, self._begun = reply.received, reply.sent
             try:
                 answer = self._calls.answer_of(reply)
                 read = self._calls.read(answer)
-            except Unavailable as error:
+            except EndpointUnavailable as error:
                 after = self._failed(error, now)
                 continue
-            self._recovered(answer)
-            after = self._rest(now)
+            self._calls.last_answered = answer.received
+            if self._failures and self._trouble is not None:
+                self._trouble(None)
+            self._failures, after = 0, self._rest(now)
             if isinstance(read, NewDocument):
                 self._etag, self._holds = read.etag, True
                 if read.document != self._document:
                     self._document = read.document
                     return read.document
-            elif "Prefer" in request.headers:
+            elif holding:
                 self._holds = answer.waited
-
-    def _poll(self, now: float) -> GuestRequest:
-        # After a failure the answer should come at once, to report the end of the outage.
-        holding = self._wait > 0 and self._holds and self._etag is not None and not self._failures
-        return self._calls.poll(now=now, etag=self._etag, wait=self._wait if holding else None)
 
     def _rest(self, now: float) -> float:
         """Return the pause after which the next request begins a second after the last one."""
         return 0.0 if self._begun is None else max(0.0, self._begun + POLL_SECONDS - now)
 
-    def _failed(self, error: Unavailable, now: float) -> float:
+    def _failed(self, error: EndpointUnavailable, now: float) -> float:
         """Report the failure, and return the pause: at least a second, unless an event is about to start."""
         self._failures += 1
         if self._failures == 1 and self._trouble is not None:
@@ -201,15 +200,9 @@ class DocumentWatch:
         rest = min(self._rest(now), longest_pause(self._calls.notice_left(now)))
         return max(self._calls.pause_after(self._failures, error, now=now), rest)
 
-    def _recovered(self, answer: HttpAnswer) -> None:
-        self._calls.last_answered = answer.received
-        if self._failures and self._trouble is not None:
-            self._trouble(None)
-        self._failures = 0
-
 
 def _read_instance(answer: HttpAnswer) -> Instance:
     if answer.status == HTTPStatus.NOT_FOUND:
-        raise Unavailable("404: the endpoint has no instance metadata for this machine (yet). Set its name.")
+        raise EndpointUnavailable("404: the endpoint has no metadata of this machine (yet). Set its name.")
     check(answer)
     return parse_instance(answer.body)

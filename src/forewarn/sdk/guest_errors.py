@@ -9,7 +9,7 @@ class GuestError(ForewarnError):
     """Base of the errors of the endpoint and its clients."""
 
 
-class Unavailable(GuestError):
+class EndpointUnavailable(GuestError):
     """A temporary error, or no answer. The client retries by itself."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
@@ -17,11 +17,11 @@ class Unavailable(GuestError):
         self.retry_after = retry_after  # seconds that the endpoint asks for; the client may wait less
 
 
-class Unreadable(Unavailable):
+class Unreadable(EndpointUnavailable):
     """The answer is not a document. Nothing is known to have changed."""
 
 
-class Refused(GuestError):
+class EndpointRefused(GuestError):
     """A permanent error; the message names what to change."""
 
 

@@ -10,8 +10,7 @@ from forewarn.control.engine.driver_calls import DriverCalls
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.incoming_changes import ExternalTimeout, GuestActivitySaver
 from forewarn.control.engine.order_work import OrderWork
-from forewarn.control.fleet.declarations import FleetCommands
-from forewarn.control.fleet.fleet_items import FleetItems
+from forewarn.control.fleet.declarations import FleetCommands, FleetItems
 from forewarn.control.followed_records import RecentRecords
 from forewarn.control.idempotent_calls import IdempotentCalls
 from forewarn.control.interfaces import ExternalReports, GuestActivity
@@ -67,7 +66,7 @@ def wire_control(context: Context, *, store: Store, around: ControlInputs) -> Co
         context, store=store, transact=batches.transact, keep_history=around.keep_history
     )
     rehearsals = OpenRehearsals(context, endpoint=around.endpoint, monotonic=around.monotonic)
-    answering = IdempotentCalls(context, real_now=context.real_now)
+    answering = IdempotentCalls(context)
     declarations = FleetCommands(context, webhooks_changed=around.webhooks.changed)
     rollout_engine = RolloutEngine(context, polls=polls)
     order_work = OrderWork(engine_context, drivers=around.drivers, calls=around.calls)
@@ -80,9 +79,7 @@ def wire_control(context: Context, *, store: Store, around: ControlInputs) -> Co
         orders=OrderUseCases(context, external=around.external),
         webhooks=Webhooks(context, terms=around.webhooks),
         rehearsals=Rehearsals(context, open_ones=rehearsals),
-        sessions=BrowserSessions(
-            context, new_secret=around.new_secret, real_now=context.real_now, life=around.session_life
-        ),
+        sessions=BrowserSessions(context, new_secret=around.new_secret, life=around.session_life),
         answering=answering,
         declarations=declarations,
         puts=FleetItems(context, declarations),

@@ -9,7 +9,16 @@ from datetime import datetime, timedelta
 from forewarn.clock import SystemClock, monotonic
 from forewarn.config import Settings
 from forewarn.control.driver import Cancelled, Done, DriverTask, Failed, NotBegun, Running, TooLate, Unknown
-from forewarn.control.engine.driver_calls import Answer, DriverCall, Possible, Reached, Refused, Verb, perform
+from forewarn.control.engine.driver_calls import (
+    Answer,
+    DriverCall,
+    HostRefused,
+    Possible,
+    Reached,
+    Verb,
+    label_of,
+    perform,
+)
 from forewarn.core.basic_types import STANDALONE, Action, GroupName, HostName, MachineId, OrderId, Work
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
@@ -160,13 +169,13 @@ def _written(answer: Answer) -> tuple[str, str]:
         case Running(progress=progress, mark=mark):
             far = "" if progress is None else f"{progress:.0%}"
             return "running", ", ".join(filter(None, (far, f"mark {mark}" if mark else "")))
-        case Failed(why=why) | Unknown(why=why) | Refused(why=why):
-            return type(answer).__name__.lower(), why
+        case Failed(why=why) | Unknown(why=why) | HostRefused(why=why):
+            return label_of(answer), why
         case NotBegun():
             return "not-begun", ""
         case TooLate():
             return "too-late", ""
         case Cancelled() | Possible():
-            return type(answer).__name__.lower(), ""
+            return label_of(answer), ""
         case Reached(why=why):
             return ("reached", "") if why is None else ("unreachable", why)

@@ -40,7 +40,8 @@ def apply_file(fleet: FleetCommands, transact: Transact, path: str, *, say: Call
         while not application.over:
             application.apply_next(transact)
     except (Invalid, Conflict) as error:
-        raise type(error)(f"{path}: {error}") from None
+        kind = Invalid if isinstance(error, Invalid) else Conflict
+        raise kind(f"{path}: {error}") from None
 
 
 def read_file(path: str) -> str:

@@ -33,7 +33,7 @@ from forewarn.server.preparation import PreparedServer, drivers_of, new_id, prep
 from forewarn.server.threads.operator_server import OperatorServer, tls_of
 from forewarn.server.wiring import WiredServer, wire
 from forewarn.store.opening import copying, lock
-from forewarn.store.opening.copying import Copied, Progress
+from forewarn.store.opening.copying import CopySummary, Progress
 from forewarn.store.opening.database import without_password
 from forewarn.store.opening.lock import Lock
 from forewarn.store.opening.schema import any_token, is_store
@@ -99,7 +99,7 @@ def _begin_restored(prepared: PreparedServer, listen: "_Listen", *, hold: bool) 
             say(line)
 
 
-def copy(source: str, target: str, *, progress: Progress) -> Copied:
+def copy(source: str, target: str, *, progress: Progress) -> CopySummary:
     """Copy a store to another database; each is a URL or a file name."""
     return copying.copy(_url(source), _url(target), new_lineage=new_id(), progress=progress)
 
@@ -228,7 +228,7 @@ async def _start_operator_port(start: Callable[[], None], stopping: asyncio.Even
 async def _stop(server: WiredServer, operator: OperatorServer) -> None:
     server.health.stopping = True
     server.supervisor.stop()
-    server.recent.close()
+    server.services.fleet.recent.close()
     # On threads, because the worker needs this loop for its last changes to the board.
     stops: tuple[Callable[[], Awaitable[None]], ...] = (
         partial(asyncio.to_thread, operator.stop),

@@ -13,11 +13,10 @@ from forewarn.api.app import create_app
 from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiDependencies, ApiSettings, Services
 from forewarn.clock import SystemClock, monotonic
-from forewarn.config import OperatorSettings, Settings
+from forewarn.config import OperatorSettings
 from forewarn.control.board_feed import BoardFeed
 from forewarn.control.engine.driver_calls import CallAnswer, move_answer, precheck_call
 from forewarn.control.engine.incoming_changes import ReachabilitySaver
-from forewarn.control.followed_records import RecentRecords
 from forewarn.control.rollouts.host_listings import HostListings, MachineSightings
 from forewarn.control.use_case import Alone, Context
 from forewarn.control.webhook_use_cases import SECRET_PREFIX, WebhookTerms
@@ -27,7 +26,7 @@ from forewarn.guest.board.board import Board
 from forewarn.guest.http.refusals import Refusals
 from forewarn.guest.rehearsal import RehearsalRegistry
 from forewarn.guest.server import GuestServer
-from forewarn.guest.settings import EndpointSettings, Limits
+from forewarn.guest.settings import EndpointSettings
 from forewarn.server.addresses import public_origin
 from forewarn.server.control_wiring import ControlInputs, wire_control
 from forewarn.server.preparation import PreparedServer, new_id, new_secret
@@ -45,7 +44,6 @@ from forewarn.server.threads.worker import Health, Worker
 from forewarn.signals import Signal
 from forewarn.store.saved import records_of
 from forewarn.supervision import Supervisor
-from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 if TYPE_CHECKING:
     from forewarn.server.threads.webhook_delivery import Delivery
@@ -63,7 +61,6 @@ class WiredServer:
     services: Services
     app: ASGIApp
     health: Health
-    recent: RecentRecords
     pusher: Pusher
     host_probes: HostProbes
     machine_watch: MachineWatch
@@ -120,11 +117,11 @@ def wire(prepared: PreparedServer) -> WiredServer:
         board,
         WorkerCommands(use_cases.guests, jobs, members=board.members),
         clock=clock,
-        settings=_endpoint_settings(settings),
+        settings=EndpointSettings.of(settings.guest),
         new_id=new_id,
     )
-    recent, holds = use_cases.recent, use_cases.unsaved_holds
-    feed = BoardFeed(store, partial(loop.publish, guest), recent=recent, number=everything.number)
+    holds = use_cases.unsaved_holds
+    feed = BoardFeed(store, partial(loop.publish, guest), recent=use_cases.recent, number=everything.number)
     worker = Worker(
         jobs,
         batches=control.batches,
@@ -192,29 +189,11 @@ def wire(prepared: PreparedServer) -> WiredServer:
         services=services,
         app=operator_app(create_app(services, api), names=api.names, origins=api.origins),
         health=health,
-        recent=recent,
         pusher=pusher,
         host_probes=host_probes,
         machine_watch=machine_watch,
         operator_counts=operator_counts,
         supervisor=supervisor,
-    )
-
-
-def _endpoint_settings(settings: Settings) -> EndpointSettings:
-    guest = settings.guest
-    return EndpointSettings(
-        rate=guest.rate,
-        instance=InstanceMetadata(guest.instance),
-        instance_defaults=InstanceDefaults(location=guest.location, size=guest.size),
-        preview=guest.preview,
-        lenient_header_on_post=guest.lenient_header_on_post,
-        names=tuple(name.lower() for name in guest.names),
-        check_mac=guest.check_mac,
-        limits=Limits(
-            connections=guest.connections_per_address,
-            all_connections=guest.connections or Limits().all_connections,
-        ),
     )
 
 

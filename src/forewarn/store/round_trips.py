@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, CursorResult, Executable, Row
 
 # The execution option that names the round trip of a statement.
-TRIP = "forewarn.trip"
+ROUND_TRIP = "forewarn.trip"
 
 Statement = tuple[Executable, Any]  # with its values, or a list of values
 
@@ -52,5 +52,5 @@ def _execute(
         results = []
         for statement, values in statements:
             trip.left -= 1
-            results.append(connection.execute(statement, values, execution_options={TRIP: trip}))
+            results.append(connection.execute(statement, values, execution_options={ROUND_TRIP: trip}))
     return results, trip

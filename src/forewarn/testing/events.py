@@ -158,10 +158,10 @@ class Order:
 def _not_approved(view: EventView, patience: float, service: FleetService) -> str:
     event = view.event
     whole = f"event {event.id} ({event.type}) was not approved within {patience:g} s"
-    return "; ".join([whole, *(_did(named.name, event.id, service) for named in event.resources)])
+    return "; ".join([whole, *(_poll_summary(named.name, event.id, service) for named in event.resources)])
 
 
-def _did(machine: str, event: str, service: FleetService) -> str:
+def _poll_summary(machine: str, event: str, service: FleetService) -> str:
     account = service.account(machine)
     if not account.polls:
         return f"{machine} has never polled: does your application use its endpoint?"

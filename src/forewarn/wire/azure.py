@@ -4,6 +4,7 @@ Each version is declared as its differences from the one before. Only this modul
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -11,7 +12,7 @@ from typing import Any
 
 from forewarn.core.basic_types import EventId, EventStatus, EventType, GroupKind
 from forewarn.core.errors import Invalid
-from forewarn.core.guests.document import Document, resource_names
+from forewarn.core.guests.document import GroupDocument, resource_names
 from forewarn.core.model.event import Event
 from forewarn.wire.texts import is_guid
 
@@ -74,12 +75,12 @@ def compact(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _error(text: str) -> bytes:
+def error(text: str) -> bytes:
     """Write an error with the spacing of most Azure metadata errors."""
     return f'{{ "error": {json.dumps(text)} }}'.encode()
 
 
-NO_HEADER = _error("Bad request: . Required metadata header not specified")
+NO_HEADER = error("Bad request: . Required metadata header not specified")
 
 
 def version_invalid(newest: Sequence[str]) -> bytes:
@@ -91,8 +92,8 @@ def version_invalid(newest: Sequence[str]) -> bytes:
     return compact({"error": text, "newest-versions": list(newest)})
 
 
-VERSION_UNKNOWN = _error("Not found. Invalid version requested")
-NOT_FOUND = _error("Not found")
+VERSION_UNKNOWN = error("Not found. Invalid version requested")
+NOT_FOUND = error("Not found")
 
 
 def offered(*, preview: bool) -> tuple[Version, ...]:
@@ -111,12 +112,7 @@ VERSION_LIST = {
 }
 
 
-def error(text: str) -> bytes:
-    """Write an error that Azure does not have, in the same form."""
-    return _error(text)
-
-
-def write_document(document: Document, version: Version) -> bytes:
+def write_document(document: GroupDocument, version: Version) -> bytes:
     """Write a document in one api-version. Equal documents give equal bytes."""
     prefix = "" if document.kind is GroupKind.CLOUD_SERVICE else version.iaas_prefix
     events = [
@@ -152,15 +148,15 @@ def http_date(moment: datetime) -> str:
     )
 
 
+_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
 def is_version_date(text: str) -> bool:
     """Return whether an api-version is a date, offered or not."""
-    if len(text) != len("2017-03-01") or text[4] != "-" or text[7] != "-":
-        return False
-    digits = text[:4] + text[5:7] + text[8:]
-    if not (digits.isascii() and digits.isdigit()):
+    if not _DATE.fullmatch(text):
         return False
     try:
-        date(int(text[:4]), int(text[5:7]), int(text[8:]))
+        date.fromisoformat(text)
     except ValueError:
         return False
     return True

@@ -147,16 +147,19 @@ def part(fields: Fields, make: Callable[..., T], *, required: Mapping[str, str] 
     return Field(read=reader, schema=schema, write=lambda value: write(value, fields))
 
 
-def several(each: Field[T], *, most: int) -> Field[tuple[T, ...]]:
+def several(each: Field[T], *, least: int = 0, most: int | None = None) -> Field[tuple[T, ...]]:
     """Declare a list."""
 
     def reader(value: object) -> tuple[T, ...]:
         values = sequence(value)
-        if len(values) > most:
-            raise Invalid(f"expected at most {most}")
+        if len(values) < least:
+            raise Invalid("expected at least one item, got an empty list")
+        if most is not None and len(values) > most:
+            raise Invalid(f"expected at most {most} items, got {len(values)}")
         return tuple(numbered(each, index, one) for index, one in enumerate(values))
 
-    schema = {"type": "array", "items": each.schema}
+    bounds = ({"minItems": least} if least else {}) | ({} if most is None else {"maxItems": most})
+    schema = {"type": "array", "items": each.schema, **bounds}
     return Field(read=reader, schema=schema, write=lambda values: [each.write(one) for one in values])
 
 
@@ -185,7 +188,7 @@ def by_name(
     example: str,
     required: Mapping[str, str] | None = None,
 ) -> Field[dict[str, T]]:
-    """Declare named tables such as `[groups.web]`. `make` takes the name and the fields."""
+    """Declare named tables such as `[groups.web]`. `make` builds one from its name and fields."""
 
     def reader(value: object) -> dict[str, T]:
         tables = table(value, written=f"[{key}.{example}]")
@@ -195,7 +198,7 @@ def by_name(
         with within_field(f".{name_}"):
             given = read(table(value, written=f"[{key}.{name(name_)}]"), fields, ": ")
             require(given, required or {}, ": ")
-            return make(name_, **given)
+            return make(name=name_, **given)
 
     return Field(read=reader, schema=_named_schema(object_schema(fields, required or ())))
 

@@ -198,17 +198,11 @@ FLEET: Fields = {
     "projects": fields.by_name("projects", PROJECT, make_project, example="default").about(
         "Projects, by name."
     ),
-    "groups": fields.by_name(
-        "groups",
-        GROUP,
-        lambda name, **given: GroupSpec(name=name, **given),
-        example="web",
-        required=GROUP_REQUIRED,
-    ).about("Groups, by name."),
+    "groups": fields.by_name("groups", GROUP, GroupSpec, example="web", required=GROUP_REQUIRED).about(
+        "Groups, by name."
+    ),
     "defaults": fields.part(DEFAULTS, FleetDefaults).about("Defaults for hosts."),
-    "hosts": fields.by_name(
-        "hosts", HOST, lambda name, **given: HostSpec(name=name, **given), example="host-1"
-    ).about("Hosts, by name."),
+    "hosts": fields.by_name("hosts", HOST, HostSpec, example="host-1").about("Hosts, by name."),
     "machines": Field(
         read=_machine_tables,
         schema={"type": "array", "items": fields.object_schema(MACHINE, _MACHINE_REQUIRED)},
@@ -218,7 +212,7 @@ FLEET: Fields = {
 
 def unreadable_fleet_file(name: str, error: OSError | UnicodeDecodeError) -> Invalid:
     """Return the error for a fleet file that cannot be read."""
-    why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
     return Invalid(f"fleet file {name} cannot be read: {why}")
 
 

@@ -55,15 +55,12 @@ def read_text(value: object) -> str:
 
 def read_address(value: object) -> str:
     """Read an IPv4 or IPv6 address."""
+    written = value if isinstance(value, str) and "%" not in value else ""
     try:
-        parsed = ip_address(value) if isinstance(value, str) else None
+        ip_address(written)
     except ValueError:
-        parsed = None
-    if parsed is None or (isinstance(parsed, IPv6Address) and parsed.scope_id is not None):
-        raise Invalid(f"expected an IPv4 or IPv6 address, got {shown(value)}")
-    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
-        return parsed.ipv4_mapped.compressed
-    return parsed.compressed
+        raise Invalid(f"expected an IPv4 or IPv6 address, got {shown(value)}") from None
+    return canonical(written)
 
 
 def canonical(address: str) -> str:
@@ -131,7 +128,7 @@ def read_time(text: str) -> datetime:
     except (ValueError, OverflowError):
         utc = None
     if utc is None:
-        raise Invalid(f"{EXPECTED_TIME}, got {text!r}")
+        raise Invalid(f"{EXPECTED_TIME}, got {shown(text)}")
     return utc
 
 

@@ -8,7 +8,7 @@ import pytest
 from forewarn.agent.care import current_endpoint
 from forewarn.agent.care.current_endpoint import CurrentEndpoint
 from forewarn.sdk.documents import Document
-from forewarn.sdk.guest_errors import Refused
+from forewarn.sdk.guest_errors import EndpointRefused
 from tests.helpers.programs.process import PATIENCE
 from tests.helpers.service.scripted import answer, scripted
 
@@ -28,7 +28,7 @@ def test_the_agent_leaves_an_endpoint_that_refuses() -> None:
     async def main() -> None:
         with scripted(told(1), answer(403)) as one, scripted(AWAY, told(2)) as other:
             known = CurrentEndpoint([one.url, other.url])
-            with pytest.raises(Refused):
+            with pytest.raises(EndpointRefused):
                 await first(known.watch())
             assert await first(known.watch()) == 2
             assert known.url == other.url
@@ -59,7 +59,7 @@ def test_the_agent_keeps_its_only_endpoint() -> None:
     async def main() -> None:
         with scripted(answer(403), told(3)) as only:
             known = CurrentEndpoint([only.url])
-            with pytest.raises(Refused):
+            with pytest.raises(EndpointRefused):
                 await first(known.watch())
             assert await first(known.watch()) == 3
             await known.close()

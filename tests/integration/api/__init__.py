@@ -1,1 +1,1 @@
-"""The operator API: what it answers, refuses and streams."""
+"""Tests of the operator API over HTTP."""

@@ -1,4 +1,4 @@
-"""Roles and projects over the operator API: every endpoint for every role, and no way past one."""
+"""Every endpoint with every role, and the authentication of callers."""
 
 import asyncio
 import re
@@ -69,7 +69,7 @@ def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]
 
 @pytest.fixture
 def tokens() -> None:
-    """Ask for a service that lets in only those of `tests/helpers/service/tenants.py`."""
+    """Return an API with the tokens of `tests/helpers/service/tenants.py`."""
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def error_of(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
-# Every endpoint, every role. What each row calls is of project a; b's user must not know of it.
+# Every endpoint, every role. Each row calls a resource of project a. The user of b must not learn of it.
 
 ALL_MAY_READ = (200, 200, 200, 200, 404)
 ONLY_OF_THE_FLEET = (200, 200, 403, 403, 403)
@@ -119,14 +119,14 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", "/v1/machines/{stopped}/start", USED),
     ("POST", "/v1/machines/a-0/freeze", RUN),
     ("POST", "/v1/machines/spot/evict?project=a", RUN),
-    # No preview is offered.
+    # Previews are not offered.
     ("POST", "/v1/machines/spot/recommend-rebalance?project=a", (409, 403, 403, 403, 403)),
     ("GET", "/v1/groups", LISTED),
     ("GET", "/v1/groups?project=a", ALL_MAY_READ),
     ("GET", "/v1/groups/a-web", ALL_MAY_READ),
     ("GET", "/v1/projects", LISTED),
     ("GET", "/v1/projects/a", ALL_MAY_READ),
-    # Nothing is played, and a is not marked for it.
+    # No rehearsal runs, and project a does not allow one.
     ("GET", "/v1/projects/a/rehearsal", (404, 404, 404, 404, 404)),
     ("PUT", "/v1/projects/a/rehearsal", (409, 403, 403, 409, 404)),
     ("DELETE", "/v1/projects/a/rehearsal", (404, 403, 403, 404, 404)),
@@ -146,7 +146,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/orders?machine=a-0", ALL_MAY_READ),
     ("GET", "/v1/orders?host=host-1", ONLY_OF_THE_FLEET),
     ("GET", "/v1/orders/{order}", ALL_MAY_READ),
-    # It touches machines of both.
+    # It affects machines of both projects.
     ("GET", "/v1/orders/{host_order}", LISTED),
     ("POST", "/v1/orders/{order}/cancel", SETTLED),
     ("POST", "/v1/orders/{host_order}/cancel", RUN_200),
@@ -167,7 +167,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", f"/v1/rollouts/{UNKNOWN_ID}/abort", (404, 403, 403, 403, 403)),
     ("GET", "/v1/calendar.ics", LISTED),
     ("GET", "/v1/calendar.ics?project=a", ALL_MAY_READ),
-    # A number that has not come yet: an open stream would not end.
+    # A future number, because an open stream would not end.
     ("GET", "/v1/stream?since=99999999", (409, 409, 409, 409, 409)),
     ("GET", "/v1/stream?since=99999999&project=a", (409, 409, 409, 409, 404)),
     ("GET", "/v1/stream?since=99999999&machine=a-0", (409, 409, 409, 409, 404)),
@@ -177,7 +177,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/webhooks/{webhook}", SETTLED),
     ("DELETE", "/v1/webhooks/{webhook}", SETTLED),
     ("POST", "/v1/webhooks/{webhook}/test", SETTLED),
-    # Made by an operator: a project's people need not know where.
+    # Added by an operator. Users of the project must not see its URL.
     ("GET", "/v1/webhooks/{operators}", (200, 403, 403, 404, 404)),
     ("DELETE", "/v1/webhooks/{operators}", (200, 403, 403, 404, 404)),
     ("POST", "/v1/webhooks/{operators}/test", (200, 403, 403, 404, 404)),
@@ -214,7 +214,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("DELETE", "/v1/groups/a-web", NOT_NOW),
     ("PUT", "/v1/projects/a", RUN_200),
     ("DELETE", "/v1/projects/a", NOT_NOW),
-    # No driver of this fleet lists what there is.
+    # No driver of this fleet can list machines.
     ("POST", "/v1/fleet/import", (400, 403, 403, 403, 403)),
     ("GET", "/v1/clock", LISTED),
     ("GET", "/v1/clock/offset", LISTED),
@@ -223,10 +223,10 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/caller", LISTED),
     ("POST", "/v1/tokens", (201, 403, 403, 403, 403)),
     ("POST", "/v1/tokens/bert/revoke", RUN_200),
-    # Everybody's own.
+    # Every caller may read its own.
     ("GET", "/v1/session", LISTED),
     ("POST", "/v1/session", (201, 201, 201, 201, 201)),
-    # A call with a token has none that could be ended.
+    # A request with a token has no session to end.
     ("DELETE", "/v1/session", (404, 404, 404, 404, 404)),
     ("GET", "/metrics", ONLY_OF_THE_FLEET),
     ("GET", "/healthz", LISTED),
@@ -251,13 +251,13 @@ BODIES: dict[str, Any] = {
 
 
 def added(service: Service, keeper: ProjectName | None) -> Webhook:
-    """Have a's records pushed, by its own people or by an operator."""
+    """Add a webhook for records of a, as its user or as an operator."""
     webhooks = service.within(keeper).webhooks
     return webhooks.add("https://hooks.example/a", project=A, kinds=(), secret=None, by="test")
 
 
 def prepared(service: Service, path: str) -> str:
-    """Place what a path names, and put its id there."""
+    """Create the resource that a path names, and fill in its id."""
     if "{order}" in path or "{event}" in path:
         placed = service.order("a-0", Action.RESTART)
         return path.format(order=placed.order.id, event=placed.events[0].id)
@@ -282,7 +282,7 @@ def prepared(service: Service, path: str) -> str:
 
 
 def gone_wrong(service: Service) -> OrderId:
-    """Let a step fail, and a host not come back."""
+    """Let a step fail, and a host not return from its work."""
     service.driver.failing.add("a-1")
     placed = service.order("a-1", Action.RESTART)
     service.driver.slow.add("work of host-3")
@@ -292,7 +292,7 @@ def gone_wrong(service: Service) -> OrderId:
 
 
 class Prepared:
-    """Services for calls, each with what its path names; a service that a call does not change is kept."""
+    """Services with the resources that calls need. Unchanged services are reused."""
 
     def __init__(self, folders: pytest.TempPathFactory) -> None:
         self._folders = folders
@@ -300,7 +300,7 @@ class Prepared:
 
     @contextmanager
     def for_call(self, path: str, *, changes: bool) -> Iterator[tuple[Api, str]]:
-        """Give an API, and the path with the ids of what it names."""
+        """Return an API, and the path with the ids of its resources."""
         if changes:
             service = self._opened()
             yield Api(app_of(service)), prepared(service, path)
@@ -527,7 +527,7 @@ def test_an_invalid_token_request_is_refused(api: Api, body: dict[str, Any], mes
     assert message in answer.json()["error"]["message"]
 
 
-# Owner
+# Resources of projects
 
 
 @pytest.mark.usefixtures("tokens")
@@ -599,7 +599,7 @@ def test_every_change_records_its_caller(service: Service, api: Api) -> None:
 
 
 class Store:
-    """A worker whose store comes and goes."""
+    """A worker whose store can be unavailable."""
 
     away = False
     jobs = 0
@@ -659,7 +659,7 @@ def test_callers_share_one_deadline_while_a_worker_hangs(service: Service) -> No
         first = asyncio.create_task(who(authenticator, A_USER))
         await asyncio.sleep(0)
         seconds += authentication.LONGEST_WAIT
-        # It would be held for a second, in which nothing else comes.
+        # The request would wait for a second, in which no other request arrives.
         assert await asyncio.wait_for(who(authenticator, A_USER), authentication.LONGEST_WAIT / 2) == "anna"
         assert not first.done()
         first.cancel()

@@ -1,4 +1,4 @@
-"""The audit: who asked for which change, from where, and what came of it."""
+"""The audit log: caller, address, request and result of each change."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Behind a proxy that ends TLS, where browsers come from is set; what a request says of itself is ignored."""
+"""The server behind a proxy that ends TLS: origins are configured, and forwarded headers are ignored."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ NAMES = ("ops.example",)
 ORIGINS = ("https://forewarn.example", "https://other.example:8443", "https://[2001:db8::1]")
 
 
-# One for all: a session more or less changes nothing here.
+# One service for all tests, because additional sessions do not matter here.
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     service = opened(tmp_path_factory.mktemp("proxy"), tokens=True)
@@ -37,7 +37,7 @@ def ask(app: ASGIApp) -> Api:
 
 @pytest.fixture(params=["/healthz", "/console/"])
 def path(request: pytest.FixtureRequest) -> str:
-    """Something of the API, and something of the console."""
+    """Return a path of the API and a path of the console."""
     path: str = request.param
     return path
 
@@ -66,7 +66,7 @@ def test_a_page_through_the_proxy_has_the_servers_origin(ask: Api, path: str, ho
         ("forewarn.example", "https://forewarn.example:8443"),
         # A page that an attacker serves in place of the proxy's redirect to https.
         ("forewarn.example", "http://forewarn.example"),
-        # Two places of the service are two origins all the same.
+        # Two addresses of the service are two origins.
         ("forewarn.example", "https://other.example:8443"),
         ("127.0.0.1:8170", "https://forewarn.example"),
         ("other.example", "https://other.example"),
@@ -102,7 +102,7 @@ def test_other_names_are_refused(ask: Api, path: str, host: str) -> None:
 
 
 def cookie_of(ask: Api, host: str, **headers: str) -> tuple[str, bool]:
-    """Sign in, and return the cookie's name and whether it is for TLS alone."""
+    """Sign in, and return the cookie's name and whether it is only for TLS."""
     answer = ask("POST", "/v1/session", headers={**bearer(OPERATOR), "Host": host, **headers})
     assert answer.status_code == 201, answer.text
     cookie, *attributes = answer.headers["set-cookie"].split("; ")

@@ -29,7 +29,7 @@ from tests.helpers.service.harness import SIMULATION, Service, machine
 from tests.helpers.service.served import Api, app_of, serving
 from tests.helpers.service.tenants import bearer
 
-# Every name that the people of project a must not read has this in it.
+# Every name that users of project a must not read contains this text.
 SECRET = "zeppelin"
 A, B = ProjectName("a"), ProjectName(f"{SECRET}-b")
 HOSTS = [HostName(f"{SECRET}-host-{number}") for number in (1, 2, 3, 4)]
@@ -41,7 +41,7 @@ GRANTS = (
     Grant(name="anna-reads", role=Role.VIEWER, project=A),
     Grant(name=f"{SECRET}-bert", role=Role.USER, project=B),
 )
-# As people write the names of hosts, of operators and of other projects' machines.
+# Spellings of the names of hosts, operators and machines of other projects.
 SPELLINGS = (
     f"{HOSTS[0].upper()} {HOSTS[0]}-bmc bmc-{HOSTS[0]} rack.{HOSTS[0]}.lan {B}-0 {SECRET.title()}-Oskar's"
 )
@@ -87,7 +87,7 @@ class World:
         self.api = Api(app_of(self.service))
 
     def ask(self, who: dict[str, str], call: str, body: Any = None, status: int | None = None) -> Any:
-        """Call, and return what is answered; anything but an error unless a status is named."""
+        """Send a request, and return the answer. Without a status, it must succeed."""
         method, path = call.split()
         answer = self.api(method, path, json=body, headers=who)
         assert (answer.status_code == status) if status else answer.is_success, answer.text
@@ -102,7 +102,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def read_by(world: World, who: dict[str, str]) -> list[httpx.Response]:
-    """Ask for all that the people of a project can read."""
+    """Read all lists that users of a project can read."""
     lists = ("machines", "groups", "projects", "orders", "events", "history?limit=1000", "webhooks")
     paths = [f"/v1/{name}" for name in lists]
     paths += ["/v1/machines/a-0", "/v1/machines/a-1", "/v1/calendar.ics", "/v1/clock", "/v1/projects/a"]
@@ -240,7 +240,7 @@ def test_no_answer_names_hosts_operators_or_others(world: World, story: Callable
 
 
 class Sent:
-    """Keeps what webhooks are sent."""
+    """Records what webhooks receive."""
 
     def __init__(self, last: int) -> None:
         self.bodies: list[bytes] = []
@@ -255,7 +255,7 @@ class Sent:
 
 
 def pushed(world: World, webhook: Webhook) -> list[bytes]:
-    """Return what a webhook is sent of all that has happened."""
+    """Return the deliveries of a webhook for all records."""
     service = world.service
     wanted = service.records.page(0, record_filter(webhook), limit=1000)
     sent = Sent(wanted.records[-1].number)

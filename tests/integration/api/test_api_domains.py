@@ -1,4 +1,4 @@
-"""Update domains follow the hosts on demand: shown first, then applied, and not while events are open."""
+"""Alignment of update domains with hosts: dry run, change, and refusal while events are open."""
 
 from collections.abc import Iterator
 from pathlib import Path

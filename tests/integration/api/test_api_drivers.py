@@ -70,7 +70,7 @@ def test_a_fleet_without_a_driver_gets_a_note_that_work_waits(api: Api) -> None:
         "hosts without a driver now use `external`: their work waits for a report"
     ]
     declare(api, default="external")
-    assert declare(api) == ["~ defaults: driver external to none"]  # it waits as before
+    assert declare(api) == ["~ defaults: driver external to none"]  # it still waits
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,10 @@ def test_a_tenants_order_takes_the_driver_of_its_host_and_no_other(service: Serv
         refused = api("POST", "/v1/machines/a-0/redeploy", headers=bearer(A_USER), json={"driver": driver})
         assert refused.status_code == 403
         assert "driver: only an operator may choose the driver" in refused.json()["error"]["message"]
-    for machine, driver in (("a-0", "simulated"), ("a-1", "platform")):  # no other driver's name
+    for machine, driver in (
+        ("a-0", "simulated"),
+        ("a-1", "platform"),
+    ):  # the names of other drivers are hidden
         placed = api("POST", f"/v1/machines/{machine}/redeploy", headers=bearer(A_USER)).json()
         assert placed["order"]["driver"] == driver
         assert "forewarn order complete" not in str(placed)
@@ -159,7 +162,7 @@ def test_a_start_takes_the_driver_of_the_host_where_the_machine_goes(
     assert api("POST", "/v1/machines/spot/evict", params={"project": "a"}).status_code == 202
     service.advance(minutes=5)
     declare(api, **own)
-    placed = api("POST", "/v1/machines/spot/start", params={"project": "a"})  # host-3 is the emptiest
+    placed = api("POST", "/v1/machines/spot/start", params={"project": "a"})  # host-3 has the fewest machines
     order = placed.json()["order"]
     assert order["driver"] == driver
     service.advance(minutes=5)

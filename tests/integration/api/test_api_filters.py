@@ -108,7 +108,7 @@ def test_orders_and_events_are_listed_by_machine_and_host(service: Service, api:
     assert found(api, "orders?host=host-1", "id") == [theirs.order.id, mine.order.id]
     assert found(api, "events?host=host-2", "order") == [hosts.order.id] * 2
     assert found(api, "events?machine=a-1", "group", A_USER) == ["a-web"]
-    # Of the host's own order a project has its event alone.
+    # Of a host order, a project sees only its event.
     assert found(api, "orders?machine=a-1", "id", A_USER) == []
     for path in ("orders", "events"):
         unknown = api("GET", f"/v1/{path}?machine=unknown", headers=bearer(OPERATOR))
@@ -143,7 +143,7 @@ def test_machines_are_listed_by_group_and_host(api: Api) -> None:
     assert found(api, "machines?group=a-web", "name") == ["a-0", "a-1"]
     assert found(api, "machines?host=host-1", "name") == ["a-0", "b-0"]
     assert found(api, "machines?host=host-1&project=b", "name") == ["b-0"]
-    # Both are there, though not together.
+    # Both exist, but not together.
     assert found(api, "machines?group=a-web&host=host-3", "name") == []
 
 
@@ -232,7 +232,7 @@ def test_what_was_meant_is_looked_for_among_ones_own(api: Api) -> None:
     answer = api("GET", "/v1/history?machine=b-1", headers=bearer(A_USER))
     assert answer.json()["error"]["message"] == 'machine "b-1" does not exist; did you mean a-1?'
     hosts = [api("GET", f"/v1/machines?host={name}", headers=bearer(A_USER)) for name in ("host-9", "zzz")]
-    # Whether there is such a host is not told.
+    # The answer does not reveal whether the host exists.
     assert [answer.status_code for answer in hosts] == [403, 403]
 
 
@@ -240,7 +240,7 @@ def test_a_machine_that_is_gone_is_found_in_the_history(service: Service, api: A
     service.fleet.declarations.delete_machine("a-0", project=None, by="test")
     kinds = found(api, "history?machine=a-0", "kind")
     assert kinds[0] == "machine-removed"
-    # It has no such records, but it was there.
+    # The machine has no such records, but it existed.
     assert found(api, "history?machine=A-0&since=2030-01-01T00:00:00Z", "kind") == []
     assert found(api, "history?machine=spot&since=2030-01-01T00:00:00Z", "kind") == []
 
@@ -271,5 +271,5 @@ def test_past_events_are_listed_on_demand_within_their_project_and_by_the_beginn
 def test_a_hold_that_is_being_saved_is_listed_once(service: Service, api: Api) -> None:
     unsaved = service.use_cases.unsaved_holds
     held = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=None)
-    service.fleet.hosts.keep(held)  # and memory has not forgotten it yet
+    service.fleet.hosts.keep(held)  # and it is still in memory
     assert found(api, "holds", "id") == [held.id]

@@ -1,4 +1,4 @@
-"""Whatever is sent, the operator API answers in one form; no web page can drive it."""
+"""Invalid requests and foreign web pages are refused with errors in one form."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from tests.helpers.service.harness import Service
 from tests.helpers.service.served import Api, Health, app_of, sample, serving
 
 
-# One for all: what is refused leaves no trace.
+# One service for all tests, because refused requests leave no trace.
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     service = Service(sqlite_url(tmp_path_factory.mktemp("guards")))
@@ -86,7 +86,7 @@ OUTSIDE = '{"action": "freeze", "driver": "external", "heartbeat_seconds": 86401
         ("GET", "/v1/machines?after=%00", "", "after: expected one line"),
         ("GET", "/v1/orders?state=lost", "", "state: expected queued, announced"),
         ("PUT", "/v1/fleet?dry-run=true", "{}", "dry-run: there is no such query parameter"),
-        ("POST", "/v1/machines/web-0/freeze", "{", "the body is not JSON"),
+        ("POST", "/v1/machines/web-0/freeze", "{", "the body is not JSON: error at character 1"),
         ("POST", "/v1/machines/web-0/freeze", b"\xff", "body"),
         ("POST", "/v1/machines/web-0/freeze", "[" * 100_000, "body"),
         ("POST", "/v1/machines/web-0/freeze", "[]", "body"),

@@ -1,4 +1,4 @@
-"""Calls with an Idempotency-Key: carried out once, and answered as often as they are sent."""
+"""Requests with an Idempotency-Key are carried out once and answered each time."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,7 +118,9 @@ def test_a_call_that_fails_to_commit_can_be_repeated(
 def test_a_rolled_back_call_does_not_lose_the_notice_of_guests(service: Service, api: Api) -> None:
     event = post(api, RESTART).json()["event"]["id"]
     service.fetch("web-0")
-    assert post(api, "/v1/machines/web-0/restart", key="key-2").status_code == 409  # it was saved, and undone
+    assert (
+        post(api, "/v1/machines/web-0/restart", key="key-2").status_code == 409
+    )  # it was saved and rolled back
     shown = api("GET", f"/v1/events/{event}").json()["event"]["notices"]
     assert [(each["machine"], each["late"]) for each in shown] == [("web-0", False)]
     service.fleet.guests.enable(service.machine("db").group)  # the next transaction
@@ -136,7 +138,7 @@ def test_a_key_is_its_callers(tmp_path: Path) -> None:
     assert first.status_code == 202
     others = post(api, path, Authorization=f"Bearer {OPERATOR}")
     assert (others.status_code, first.json()["order"]["id"] in others.text) == (409, True)
-    assert "Idempotency" not in others.text  # refused because of the order, not of the key
+    assert "Idempotency" not in others.text  # refused because of the order, not the key
     assert post(api, path, Authorization=f"Bearer {A_USER}").content == first.content
     service.close()
 
@@ -217,7 +219,7 @@ def test_a_repeated_advance_completes_an_interrupted_one(
     with monkeypatch.context() as patched:
         patched.setattr(service.time, "run_to", lambda _: None)
         first = post(api, "/v1/clock/advance", {"seconds": 900})
-    service.advance(seconds=300)  # so far it came
+    service.advance(seconds=300)  # it was interrupted here
     assert post(api, "/v1/clock/advance", {"seconds": 900}).content == first.content
     assert api("GET", "/v1/clock").json() == first.json()
 
@@ -229,7 +231,7 @@ def test_a_repeated_call_shows_a_secret_again_without_storing_it(
     first = post(api, "/v1/tokens", body, key="a-key-of-mine")
     secret = first.json()["secret"]
     again = post(api, "/v1/tokens", body, key="a-key-of-mine", Authorization=f"Bearer {secret}")
-    assert error_of(again)[0] == 409  # another caller: there was no token when it was made
+    assert error_of(again)[0] == 409  # another caller, because no token existed at the first request
     second = {"name": "vera", "role": "viewer"}
     made = post(api, "/v1/tokens", second, key="b-key", Authorization=f"Bearer {secret}")
     assert (

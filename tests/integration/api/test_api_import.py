@@ -1,4 +1,4 @@
-"""A fleet is imported from a driver: shown first, then applied, and never more than was shown."""
+"""Imports of machines from a driver: dry run, import, and protection against surprises."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -96,7 +96,7 @@ def test_an_import_with_the_digest_of_another_difference_is_refused(api: Api, hy
 
 
 def test_an_import_that_changes_nothing_is_not_audited(api: Api, caplog: pytest.LogCaptureFixture) -> None:
-    """A watcher imports once a minute."""
+    """Importing once a minute must not fill the audit log."""
     caplog.set_level("INFO", logger="forewarn.audit")
     imported(api, hosts=HOSTS)
     assert len(caplog.records) == 1
@@ -228,7 +228,7 @@ def test_an_unavailable_source_imports_nothing_and_is_listed_once(api: Api, hype
 
 
 def test_a_hanging_host_does_not_block_other_requests(api: Api, hypervisor: Hypervisor) -> None:
-    # The other hosts answer at once, but on a busy computer that takes a while.
+    # The other hosts answer at once, but a busy computer takes a while.
     hypervisor.limits = DriverLimits(timeout=timedelta(seconds=1), at_once=1)
     answer = imported(api, hosts={**HOSTS, "stuck": "test://stuck"})
     assert answer["notes"] == ["host stuck cannot be reached: no answer within 1 s"]
@@ -238,7 +238,7 @@ def test_a_hanging_host_does_not_block_other_requests(api: Api, hypervisor: Hype
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"from": "simulated"}, 'from: expected libvirt: driver "simulated" cannot list what there is'),
+        ({"from": "simulated"}, 'from: expected libvirt: driver "simulated" cannot list machines'),
         ({"from": "vmware"}, 'from: expected libvirt, got "vmware"'),
         ({"from": "libvrit"}, 'from: expected libvirt, got "libvrit"; did you mean'),
         ({"from": "libvirt"}, "from: no host has driver libvirt yet: name one (--host NAME=URI)"),

@@ -1,4 +1,4 @@
-"""The limits of each caller, as callers meet them."""
+"""The limits of callers over HTTP."""
 
 import asyncio
 from collections.abc import Iterator
@@ -133,7 +133,7 @@ def test_a_call_counts_until_it_is_answered(service: Service) -> None:
         ("POST /v1/machines/a-0/restart", A_USER, 413),
         ("POST /v1/clock/advance", OPERATOR, 413),
         ("PUT /v1/fleet", A_USER, 403),
-        ("PUT /v1/fleet", OPERATOR, 400),  # it is read, and found wanting
+        ("PUT /v1/fleet", OPERATOR, 400),  # it is read and refused
     ],
 )
 def test_only_an_operators_fleet_may_be_large(service: Service, call: str, secret: str, status: int) -> None:

@@ -1,4 +1,4 @@
-"""Metrics: what each tells, and that all of them are documented."""
+"""Metrics: their values, and that all of them are documented."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ def api(service: Service) -> Api:
 
 
 def measured(api: Api) -> dict[str, float]:
-    """Return all values, by their names with labels."""
+    """Return all values by name and labels."""
     lines = (line for line in api("GET", "/metrics").text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
@@ -50,7 +50,7 @@ def test_the_documented_metrics_are_those_of_the_server(service: Service, api: A
 
 
 async def guest_counters(service: Service) -> dict[str, float]:
-    """Return what the guest endpoint of a server counts."""
+    """Return the counters of the guest endpoint."""
     nobody: Any = None
     board, settings = Board(lineage="x"), EndpointSettings()
     return GuestServer(board, nobody, clock=service.clock, settings=settings, new_id=service.ids).counters()
@@ -131,7 +131,7 @@ def test_the_queries_of_a_scrape_do_not_depend_on_the_size_of_the_fleet(service:
     event.listen(service.store.engines.reading, "before_cursor_execute", _noting(asked))
 
     def statements() -> int:
-        """Count those of a scrape alone: threads of the service read in between, now and then."""
+        """Count only the statements of a scrape, because other threads of the service read too."""
         counts = []
         for _ in range(3):
             asked.clear()

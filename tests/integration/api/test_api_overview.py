@@ -1,4 +1,4 @@
-"""All that is current in one answer, as each list's own call shows it."""
+"""The overview equals the answers of the single endpoints."""
 
 from collections.abc import Iterator
 from pathlib import Path

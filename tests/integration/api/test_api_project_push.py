@@ -1,4 +1,4 @@
-"""Stream, webhooks and calendar of a project's own people: all that is theirs, and nothing else."""
+"""Stream, webhooks and calendar for users of a project: only its own records and events."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def served(service: Service) -> AbstractContextManager[str]:
 
 
 def as_(api: Api, secret: str, method: str, path: str, **more: Any) -> Any:
-    """Make a call that must be answered."""
+    """Send a request that must succeed."""
     answer = api(method, path, headers=bearer(secret), **more)
     assert answer.is_success, answer.text
     return answer.json() if "json" in answer.headers["content-type"] else answer.text
@@ -197,7 +197,7 @@ def test_a_webhook_of_another_project_cannot_be_had(api: Api) -> None:
     )
     assert (there.status_code, nowhere.status_code) == (404, 404)
     assert there.text.replace('\\"b\\"', "") == nowhere.text.replace('\\"z\\"', "")
-    # Nor all there are, by naming none.
+    # Without a name, it does not list all webhooks either.
     assert as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]["project"] == "a"
 
 
@@ -247,7 +247,7 @@ def test_an_address_inside_is_refused_at_once(api: Api, url: str) -> None:
     as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": url, "project": "a"})
 
 
-# What ends
+# Revoked tokens and removed projects
 
 
 def test_revoking_a_token_warns_about_its_webhooks(service: Service, api: Api) -> None:

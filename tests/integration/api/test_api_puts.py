@@ -1,4 +1,4 @@
-"""Hosts, groups and projects are put and removed one at a time, and refused as a file would be."""
+"""PUT and DELETE of single hosts, groups and projects."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -145,7 +145,7 @@ def test_a_project_with_a_group_is_not_removed(api: Api) -> None:
 
 
 NEW = {"If-None-Match": "*"}
-# An existing thing, the body of a form that adds something, and the name in the refusal.
+# An existing resource, the body of a form that creates one, and the name in the error.
 EXISTING = (
     ("hosts/host-1", {"uri": "qemu+ssh://other/system"}, 'host "host-1" exists already'),
     (
@@ -180,7 +180,7 @@ def test_if_none_match_creates_a_new_resource(api: Api) -> None:
         ("hosts/kvm", {}),
         ("projects/lab", {}),
         ("groups/db", {"kind": "scale-set", "project": "lab"}),
-        ("machines/web-0", {"group": "db", "host": "kvm"}),  # a name that project default has, too
+        ("machines/web-0", {"group": "db", "host": "kvm"}),  # project default has the same name
     ):
         assert api("PUT", f"/v1/{path}", json=body, headers=NEW).status_code == 201
     assert api("GET", "/v1/machines/web-0?project=lab").json()["machine"]["group"] == "db"

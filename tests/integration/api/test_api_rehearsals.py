@@ -1,4 +1,4 @@
-"""Projects as the API shows them, and orders of a rehearsal, which only projects marked for it may meet."""
+"""Projects, and rehearsals in projects that allow them."""
 
 import re
 from collections.abc import Iterator
@@ -132,7 +132,7 @@ def test_a_rehearsal_elsewhere_is_refused_and_changes_nothing(
     assert service.history() == before
 
 
-# Whose guests have a part, and what they meet
+# Guests and faults of a rehearsal
 
 
 PATH = "/v1/projects/lab/rehearsal"
@@ -361,7 +361,7 @@ LAB, SHOP = ProjectName("lab"), ProjectName("shop")
 
 
 def test_ending_a_rehearsal_leaves_the_orders_of_another_project_alone(service: Service, api: Api) -> None:
-    """The operator plays the same scenario in both."""
+    """The operator runs the same scenario in both."""
     service.apply(read_fleet(BOTH))
     api("PUT", PATH, json=PLAYED)
     api("PUT", PATH.replace("lab", "shop"), json={**PLAYED, "machines": ["shop-0", "shop-1"], "faults": []})

@@ -47,6 +47,8 @@ CHECKS = [
     checks.response_headers_conformance,
     checks.response_schema_conformance,
 ]
+# Texts of Python and its libraries, which an error must not contain.
+LIBRARY_TEXT = re.compile(r"Value error|Traceback|Errno|Expecting |codec can't")
 OPERATIONS = sorted((route.path, route.method) for route in ENDPOINTS if route.method != "HEAD")
 # A probe takes no parameters and no token, so it has no invalid requests.
 TRIED = [
@@ -199,6 +201,7 @@ def written(case: Case) -> requests.PreparedRequest:
 
 def check(case: Case, answer: httpx.Response, by: CallerWithHeaders) -> None:
     case.validate_response(answer, checks=CHECKS)
+    assert not LIBRARY_TEXT.search(answer.text)
     # The `default` of the document is for errors of middleware. No endpoint may rely on it.
     assert str(answer.status_code) in case.operation.definition.raw["responses"]
     if not by.may(case):

@@ -1,4 +1,4 @@
-"""Searching the history: by text, person, host, group and time, in what the caller is shown and no more."""
+"""Searches of the history see only the texts that the caller may read."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,7 +39,7 @@ def api(service: Service) -> Api:
 
 
 def asked(api: Api, secret: str, **wanted: Any) -> list[dict[str, Any]]:
-    """Ask for all pages."""
+    """Read all pages."""
     found: list[dict[str, Any]] = []
     after = None
     while True:
@@ -61,7 +61,7 @@ def having(records: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
     ]
 
 
-# Names that disclosure hides, what it puts in their place, and parts of what is shown to everybody.
+# Hidden names, their replacements, and parts of visible texts.
 WORDS = (
     "host-1",
     "HOST-2",

@@ -1,4 +1,4 @@
-"""Sessions of browsers over the operator API: signing in and out, and what a cookie alone is good for."""
+"""Browser sessions: sign-in, sign-out, cookies and CSRF tokens."""
 
 import asyncio
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ COOKIE = "forewarn-session-8170"
 
 
 class Browser:
-    """A browser of one person: it keeps cookies, and sends what the session's pages know."""
+    """A browser: it keeps cookies and sends the CSRF token of its session."""
 
     def __init__(self, app: ASGIApp, base: str = HERE) -> None:
         self._app = app
@@ -48,7 +48,7 @@ class Browser:
         return session
 
     def change(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """Do something as a page of the service would."""
+        """Send a request like a page of the console."""
         return self(method, path, headers={CSRF_HEADER: self.csrf or ""}, **more)
 
     @property
@@ -75,7 +75,7 @@ def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]
 
 @pytest.fixture
 def no_tokens() -> None:
-    """Ask for a service that has no tokens yet."""
+    """Return an API without tokens."""
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def browser(app: ASGIApp) -> Browser:
 
 
 def with_cookie(app: ASGIApp, value: str, name: str = COOKIE, **headers: str) -> httpx.Response:
-    """Ask who is signed in, with this cookie alone."""
+    """Return the session of this cookie."""
     return Browser(app)("GET", "/v1/session", headers={"Cookie": f"{name}={value}", **headers})
 
 
@@ -164,7 +164,7 @@ def test_two_servers_on_one_address_do_not_sign_each_other_out(app: ASGIApp, ser
     here = Browser(app)
     there = Browser(app_of(service), "http://127.0.0.1:8180")
     here.sign_in(OPERATOR)
-    there.cookies = here.cookies  # a browser has one jar for all ports of an address
+    there.cookies = here.cookies  # browsers share cookies between the ports of an address
     there.sign_in(VIEWER)
     assert {each.name for each in there.cookies.jar} == {COOKIE, "forewarn-session-8180"}
     here.cookies = there.cookies
@@ -256,7 +256,7 @@ def test_a_session_ends_with_its_token(service: Service, app: ASGIApp, browser: 
     operator.sign_in(OPERATOR)
     assert operator.change("POST", "/v1/tokens/anna/revoke").status_code == 200
     assert error_of(browser("GET", "/v1/session")) == (401, "Unauthorized")
-    # Another token of the name is another one.
+    # A new token with the same name is another token.
     service.tokens.create(Grant(name="anna", role=Role.OPERATOR), by="test")
     assert error_of(with_cookie(app_of(service), browser.secret)) == (401, "Unauthorized")
 
@@ -293,7 +293,7 @@ def test_a_session_survives_a_restart(service: Service, browser: Browser) -> Non
 
 
 def cookie_at(url: str, browser: Browser) -> str:
-    """Return a browser's cookie as it would have it from the server at this port."""
+    """Return the cookie that the server at this port would set."""
     return f"forewarn-session-{url.rpartition(':')[2]}={browser.secret}"
 
 
@@ -324,7 +324,7 @@ def test_a_stream_ends_when_its_session_is_over(service: Service) -> None:
         assert follower.whole
 
 
-# Elsewhere
+# Other processes
 
 
 def test_a_session_begun_or_ended_elsewhere_counts_within_a_second(service: Service) -> None:
@@ -365,7 +365,7 @@ def test_forged_cookies_do_not_load_the_worker(service: Service) -> None:
     assert store.jobs == 0
 
 
-# What changes something
+# Changes with a session
 
 
 @pytest.mark.parametrize("given", [[], [""], ["0" * 64], ["the right one", "the right one"], [b"\xff"]])
@@ -452,7 +452,7 @@ def test_the_digest_that_is_kept_opens_nothing(service: Service, app: ASGIApp, b
 def test_a_cookie_of_another_server_is_refused(app: ASGIApp, browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = opened(tmp_path / "other", tokens=True)
-    other.secrets()  # its next one is not the same as here
+    other.secrets()  # the next number of its generator differs from this one
     elsewhere = Browser(app_of(other))
     elsewhere.sign_in(OPERATOR)
     browser.sign_in(OPERATOR)

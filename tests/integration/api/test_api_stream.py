@@ -15,7 +15,7 @@ from tests.helpers.programs.process import operator_client, until
 from tests.helpers.service.harness import Service
 from tests.helpers.service.served import app_of, sample, serving
 
-# More than any socket between two ends of this machine holds.
+# More than the socket buffers of a local connection hold.
 MANY = 40_000
 
 

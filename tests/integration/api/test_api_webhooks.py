@@ -99,7 +99,7 @@ def test_webhooks_are_listed_by_project_and_removed(service: Service, api: Api) 
     assert api("DELETE", f"/v1/webhooks/{mine['id']}").status_code == 200
     assert [each["id"] for each in api("GET", "/v1/webhooks").json()["webhooks"]] == [all_["id"]]
     record = service.history()[-1]
-    # An operator's webhook: the project whose records it was sent does not read of it.
+    # The project does not learn of an operator's webhook that received its records.
     assert (record.kind, record.by, record.project) == ("webhook-removed", "operator", None)
 
 

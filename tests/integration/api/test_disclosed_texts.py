@@ -1,4 +1,4 @@
-"""Whatever happens in a fleet: a project's people read no name of others, and no word of an operator's."""
+"""Random histories: users of a project read no foreign names and no texts of operators."""
 
 import json
 import re
@@ -27,13 +27,13 @@ from tests.helpers.service.served import Api, app_of
 from tests.helpers.service.tenants import bearer
 
 MINE, THEIRS = ProjectName("shop"), ProjectName("narwhal")
-# Plain words, as machines are often called, that no sentence of forewarn's has.
+# Plain words as names of machines. No message of forewarn contains them.
 HOSTS = [HostName(name) for name in ("walrus", "ocelot", "pangolin", "kvm-9")]
-OTHERS = ("quagga", "zorilla", "okapi", "db-7")  # machines, then a group's
+OTHERS = ("quagga", "zorilla", "okapi", "db-7")  # machines, then a group
 PEOPLE = ("olaf", "bert")
 SENTINEL = "marmalade"
 ACME = "acme-libvirt"
-# Open apart: what is on a host of both is outside one or the other, or both.
+# The windows do not overlap: a host of both projects is always outside one of them.
 OPEN = {MINE: 14, THEIRS: 16}
 OPERATOR, USER, OTHER_USER = (bearer(f"fw_secret-{number}") for number in (1, 2, 3))
 
@@ -46,7 +46,7 @@ def calendar(project: ProjectName, *, length: int) -> Calendar:
 
 
 def fleet_of(places: list[int], *, sees_hosts: bool, driven: bool = False, hours: int = 0) -> FleetSpec:
-    """Declare a fleet; if it is driven, by a driver, and outside the hours of its projects."""
+    """Declare a fleet. If it is driven, its windows are closed."""
     names = [("web-0", "web", MINE), ("web-1", "web", MINE), ("cart", None, MINE)]
     names += [("quagga", "okapi", THEIRS), ("zorilla", "okapi", THEIRS), ("db-7", None, THEIRS)]
     kind = GroupKind.AVAILABILITY_SET
@@ -80,7 +80,7 @@ def fleet_of(places: list[int], *, sees_hosts: bool, driven: bool = False, hours
 
 
 class World:
-    """A service with two tenants, and what can happen in it."""
+    """A service with two projects, and the actions of the test."""
 
     def __init__(
         self, folder: Path, places: list[int], *, sees_hosts: bool, driven: bool = False, hours: int = 0
@@ -118,7 +118,7 @@ class World:
         assert not found, f"{found} in {text}"
 
     def read(self) -> None:
-        """Read all that the people of the project can."""
+        """Read all texts that users of the project can read."""
         for path in ("machines", "groups", "projects", "orders", "events?all=true", "history?limit=1000"):
             self.ask(USER, f"GET /v1/{path}")
         for path in ("calendar.ics", "summary", "promises"):
@@ -217,7 +217,7 @@ def move(world: World, number: int) -> None:
 
 
 def rename(world: World, number: int) -> None:
-    """Remove a machine of the other project: its name stays in old texts."""
+    """Remove a machine of the other project. Its name stays in old texts."""
     world.ask(OPERATOR, "DELETE /v1/machines/db-7?project=narwhal")
 
 
@@ -226,7 +226,7 @@ def wait(world: World, number: int) -> None:
 
 
 def drive(world: World, number: int) -> None:
-    """Let the driver answer the calls that were made; it may break, hang, refuse or fail."""
+    """Let the driver answer its calls. It may break, hang, refuse or fail."""
     driver, word = world.driver, words(number)
     driver.begins = [(Running(None), Done(), Failed(word), Unknown(word), OSError(word))[number % 5]]
     driver.checks = [(Done(), Running(None), Failed(word), Unknown(word))[number // 5 % 4]]
@@ -240,7 +240,7 @@ def drive(world: World, number: int) -> None:
 
 
 def hang(world: World) -> None:
-    """Give up what the driver was asked, as lanes do."""
+    """Let the calls of the driver time out."""
     queues = LaneQueues(lambda _: ScriptedDriver.limits)
     for call in world.service.calls.waiting:
         queues.add(call, now=0.0)
@@ -266,11 +266,11 @@ ACTS: list[Act] = [
     driven=st.booleans(),
     hours=st.sampled_from([0, 2, 4]),
 )
-# A tenant's own redeploy, of which the driver has not said whether it can be; then it hangs, and breaks.
+# A tenant's own redeploy without an answer to its precheck. Then it hangs, and breaks.
 @example([0] * 6, [(order_own, 1), (drive, 6), (drive, 4), (drive, 20)], False, True, 0)
 # Work on a host whose driver does not cordon it.
 @example([0] * 6, [(work_on_host, 0), (drive, 7), (drive, 2), (wait, 1)], True, True, 0)
-# Windows that open apart, and such that overlap.
+# Windows that do not overlap, and windows that do.
 @example([0] * 6, [(maintain, 1), (wait, 1), (roll, 0)], False, False, 2)
 @example([0] * 6, [(maintain, 1), (wait, 1), (roll, 0)], True, False, 4)
 @example([0] * 6, [(order_own, 0), (interfere, 1), (interfere, 4)], False, True, 0)

@@ -1,4 +1,4 @@
-"""A name of another project costs the statements and rows that a name costs which nothing has."""
+"""A name of another project costs as many statements and rows as an unknown name."""
 
 import re
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ class World:
         return found
 
     def asked(self, call: str, name: str) -> Any:
-        """Return what a call of project a's people is answered, and all that the store did for it."""
+        """Return the answer to a user of project a, and the statements of the store."""
         method, path = call.format(name).split()
         body = {"why": "x"} if path.endswith("/fail") else {}
         rows = 0
@@ -95,7 +95,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 def check(world: World, call: str, theirs: str, nobodys: str) -> None:
-    world.asked(call, nobodys)  # who calls is known from now on
+    world.asked(call, nobodys)  # the token is loaded before the count
     asked = world.asked(call, theirs)
     assert asked == world.asked(call, nobodys)
     assert asked[0] in (403, 404), asked[1]

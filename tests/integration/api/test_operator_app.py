@@ -1,4 +1,4 @@
-"""The console and the operator API at one address: files for anybody, from the service's own page alone."""
+"""The console and the operator API at one address."""
 
 import re
 from collections.abc import Iterator
@@ -125,7 +125,7 @@ def test_other_files_are_not_served(ask: Api, script: str, path: str) -> None:
     answer = ask("GET", path.replace("{assets}", script.rpartition("/")[0]))
     assert answer.headers["content-type"] in ("application/json", "text/html; charset=utf-8")
     assert "import" not in answer.text
-    if path != "{assets}/../../console_app.py":  # the client takes the dots away before it asks
+    if path != "{assets}/../../console_app.py":  # httpx would remove the dots
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NotFound")
         assert answer.headers["cache-control"] == "no-store"
 

@@ -19,7 +19,7 @@ from forewarn.core.errors import NotFound, Refused
 from forewarn.core.scope import EVERYTHING, Scope
 from forewarn.server.threads.inventories import DriverInventories
 from forewarn.store.batch import ScopedTransaction, Transaction
-from forewarn.store.snapshots import Part, ScopedSnapshot, Snapshot
+from forewarn.store.snapshots import ScopedSnapshot, Snapshot, SnapshotPart
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service
 from tests.helpers.service.served import Health, Nobody, Worker
@@ -31,7 +31,7 @@ NO_PROJECTS_OWN = {
     *("rules.around", "records.newest", "records.pruning", "work.absences"),
     *("webhooks.count", "work.scheduled_user_orders"),
 }
-# Of things that were found by the others.
+# Queries about resources that other queries have found.
 OF_WHAT_WAS_FOUND = {
     *("work.projects_of_events", "work.simulated_events"),
     *("work.notices", "work.deferrals"),
@@ -109,7 +109,7 @@ def test_endpoints_for_users_of_projects_have_no_transaction_on_everything() -> 
         if isinstance(each, TransactionInput)
     }
     wider = {name for name, scope in scopes.items() if scope is not TransactionScope.CALLER}
-    assert wider == {"begin_session"}
+    assert wider == {"begin_session", "end_session"}
     assert {"restart_machine", "approve_event", "cancel_order", "add_webhook"} <= scopes.keys()
 
 
@@ -137,7 +137,7 @@ def test_reads_of_the_fleet_need_access_to_everything(service: Service) -> None:
     with pytest.raises(Refused, match="limited to project a"):
         _ = services(service, Scope(caller=A)).reads.fleet
     reached = services(service, EVERYTHING).reads.fleet
-    for name in FleetReads.__dataclass_fields__.keys() - {"unsaved_holds"}:  # those are no store's
+    for name in FleetReads.__dataclass_fields__.keys() - {"unsaved_holds"}:  # they are not in the store
         each = getattr(reached, name)
         assert isinstance(each, Reading)
         assert not isinstance(each, UseCase)
@@ -163,7 +163,7 @@ def test_a_scope_is_never_widened(service: Service) -> None:
 
 def parts_of(opened: type) -> list[str]:
     """Name the parts of a snapshot or a transaction."""
-    return [name for name in dir(opened) if isinstance(getattr_static(opened, name), Part)]
+    return [name for name in dir(opened) if isinstance(getattr_static(opened, name), SnapshotPart)]
 
 
 def make(service: Service, opened: type) -> Any:

@@ -116,7 +116,7 @@ def test_a_restart_says_what_was_done_and_what_to_do_next(service: Service, serv
 
 
 def test_a_restart_without_an_event_says_why(server: str) -> None:
-    assert "No event: the feature is not enabled" in run("machine", "restart", "web-0").stdout
+    assert "No event: its group is not enabled" in run("machine", "restart", "web-0").stdout
 
 
 def test_an_event_counts_down_in_service_time(service: Service, server: str) -> None:
@@ -169,7 +169,7 @@ def test_a_failed_order_says_how_to_go_on(service: Service, server: str) -> None
     assert f"order retry {order}" in run("order", "show", order).stdout
     run("order", "retry", order)
     run("order", "abandon", order)
-    assert "only one that failed" in run("order", "retry", order, code=1).stderr
+    assert "only a failed order can be retried" in run("order", "retry", order, code=1).stderr
 
 
 @pytest.mark.parametrize(

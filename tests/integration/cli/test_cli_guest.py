@@ -17,7 +17,7 @@ from forewarn.cli.main import app
 from forewarn.core.basic_types import EventStatus, EventType
 from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.connected_processes import connected_processes, connections_to
-from forewarn.sdk.guest_errors import Unavailable
+from forewarn.sdk.guest_errors import EndpointUnavailable
 from tests.helpers.programs.process import FOREWARN, PATIENCE, Output, ending, started
 from tests.helpers.service.scripted import answer as written
 from tests.helpers.service.scripted import scripted
@@ -38,7 +38,7 @@ def face(monkeypatch: pytest.MonkeyPatch) -> Iterator[Face]:
 
 
 def url_of(face: Face) -> str:
-    host, port = face.server.addresses[0]
+    host, port = face.server.listeners.addresses[0]
     return f"http://{host}:{port}"
 
 
@@ -242,7 +242,7 @@ def drawing_of(face: Face, *, trouble: str | None = None) -> str:
     with GuestClient(url_of(face)) as client:
         drawing = guest_view._Drawing(client)
         drawing.document = client.events()
-        drawing.note(None if trouble is None else Unavailable(trouble))
+        drawing.note(None if trouble is None else EndpointUnavailable(trouble))
         screen = Console(width=200)
         with screen.capture() as captured:
             screen.print(drawing.drawn())
@@ -269,7 +269,7 @@ def test_a_watch_whose_endpoint_is_away_says_when_it_last_knew(face: Face) -> No
 @pytest.mark.usefixtures("started_anew")  # it is known by its command line
 def test_a_process_that_is_connected_is_named(face: Face, tmp_path: Path) -> None:
     command = [FOREWARN, "guest", "watch", "--endpoint", url_of(face)]
-    host, port = face.server.addresses[0]
+    host, port = face.server.listeners.addresses[0]
     with ending(started(command, tmp_path)) as process:
         assert process.stdout is not None
         assert process.stderr is not None

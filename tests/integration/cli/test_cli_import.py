@@ -184,6 +184,10 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
     for noun, name in (("group", "db"), ("project", "shop"), ("host", "kvm09")):
         assert run(noun, "delete", name).stdout == f"{noun.capitalize()} {name} removed from the fleet.\n"
     assert "expected [DAYS] START LENGTH" in run("project", "put", "x", "--window", "late", code=2).output
+    late = run("project", "put", "x", "--window", "sat,sun 25:00 4h", code=2).output
+    assert "'sat,sun 25:00 4h': expected a time of day such as 22:00, got \"25:00\"" in late
+    assert "--window" in late
+    assert "windows[0]" not in late
 
 
 def test_days_in_a_row_are_shown_as_they_are_given() -> None:

@@ -140,7 +140,7 @@ def test_without_a_token_an_address_that_others_reach_is_refused_with_what_to_do
 def test_with_a_token_others_are_answered_and_a_warning_is_printed(tmp_path: Path) -> None:
     secret = operator_of(tmp_path)
     with Program(tmp_path, operator="0.0.0.0:0") as program:
-        assert "in the clear" in program.out.wait_for("Warning: ")
+        assert "without encryption" in program.out.wait_for("Warning: ")
         url = program.operators.replace("0.0.0.0", "127.0.0.1")
         answers = [
             httpx.get(f"{url}/v1/clock", headers=headers, trust_env=False).status_code
@@ -178,7 +178,7 @@ def test_with_a_certificate_the_operator_api_speaks_tls(tmp_path: Path, certific
         trusted = run(tmp_path, "clock", "show", environment=environment | {"FOREWARN_CA": "cert.pem"})
         assert trusted.returncode == 0, trusted.stderr
         plain = httpx.get(url.replace("https:", "http:"), trust_env=False, timeout=PATIENCE)
-        assert (plain.status_code, "speaks TLS" in plain.text) == (400, True)
+        assert (plain.status_code, "requires TLS" in plain.text) == (400, True)
 
 
 def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path, certificate: dict[str, str]) -> None:

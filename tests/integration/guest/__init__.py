@@ -1,1 +1,1 @@
-"""The guest endpoint: documents, approvals, connections and who is who."""
+"""Tests of the guest endpoint over real sockets."""

@@ -1,4 +1,4 @@
-"""A guest endpoint on real sockets, with a desk that keeps its groups in memory, and a raw HTTP client."""
+"""A guest endpoint on real sockets, with commands that keep groups in memory, and a raw HTTP client."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 START_DATE = "Mon, 05 Jan 2026 12:00:00 GMT"
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
-FREE = EndpointSettings(rate=0)  # for tests that are not about the rate
+FREE = EndpointSettings(rate=0)  # for tests without a rate limit
 
 
 def machine(name: str = "web-0", *, group: str = "web", **more: Any) -> Machine:
@@ -58,7 +58,7 @@ def group(name: str = "web", *, enabled: bool = True, **more: Any) -> Group:
 
 @dataclass
 class Answer:
-    """What a client read."""
+    """An answer as a client has read it."""
 
     status: int
     headers: dict[str, str]
@@ -66,7 +66,7 @@ class Answer:
 
 
 class Client:
-    """A client that sends bytes as they are, and reads answers one by one."""
+    """A client that sends raw bytes and reads answers one by one."""
 
     def __init__(self, address: tuple[str, int], source: str | None = None) -> None:
         self.socket = socket.create_connection(
@@ -106,7 +106,7 @@ class Client:
         return Answer(int(first.split()[1]), headers, body)
 
     def is_closed(self) -> bool:
-        """Wait for the server to close; anything else it sends is not that."""
+        """Wait until the server closes the connection; fail if it sends anything else."""
         try:
             return self._received == b"" and self.socket.recv(4096) == b""
         except ConnectionResetError:
@@ -120,7 +120,7 @@ class Client:
 
 
 def request(method: str, target: str, *headers: str, body: bytes = b"", host: str = "127.0.0.1") -> bytes:
-    """Write a request."""
+    """Return the bytes of a request."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *headers]
     if body:
         lines.append(f"Content-Length: {len(body)}")
@@ -128,7 +128,7 @@ def request(method: str, target: str, *headers: str, body: bytes = b"", host: st
 
 
 class MemoryDesk:
-    """Keeps groups and events, and shows every change on the board before it answers."""
+    """Keeps groups and events in memory, and updates the board before each answer."""
 
     def __init__(self, groups: Sequence[Group], clock: Clock) -> None:
         self.groups = {each.name: each for each in groups}
@@ -172,7 +172,7 @@ class MemoryDesk:
 
 
 class Face:
-    """The endpoint, on a loop of its own, as tests use it from outside."""
+    """The endpoint on its own loop, for tests on other threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, groups: Sequence[Group], clock: Clock | None) -> None:
         self.loop = loop
@@ -213,7 +213,7 @@ class Face:
         return self.run(acted())
 
     def take(self) -> tuple[dict[GroupName, datetime], dict[MachineId, datetime]]:
-        """Take the polls that are new, as the worker does."""
+        """Take the new polls, like the worker."""
         return self.do(lambda: self.board.take(self._clock.now()))
 
     def connect(self, source: str | None = None, *, place: int = 0, port: int | None = None) -> Client:
@@ -228,24 +228,24 @@ class Face:
         self.run(self.server.apply([Delta(number=1, events=changes.pop("events", {}), **changes)]))
 
     def show(self, *events: Event, name: str = "web") -> None:
-        """List other events of a group."""
+        """Replace the events of a group."""
         before = self.desk.groups[GroupName(name)]
         self.desk.groups[before.name] = replace(before, incarnation=before.incarnation + 1)
         self.desk.events[before.name] = events
         self.run(self.server.apply([self.desk.delta(before.name)]))
 
     def waiting(self, count: int) -> None:
-        """Return once so many requests are held."""
+        """Wait until so many requests wait."""
         self._until(lambda: len(self.board.waiting) == count)
 
     def connections(self, count: int) -> None:
-        """Return once so many connections are open."""
+        """Wait until so many connections are open."""
         self._until(lambda: len(self.server.connections.connections) == count)
 
     def _until(self, true: Callable[[], bool]) -> None:
         async def watch() -> None:
             async with asyncio.timeout(5):
-                while not true():  # noqa: ASYNC110  # any thing may make it true
+                while not true():  # noqa: ASYNC110  # no event signals it
                     await asyncio.sleep(0)
 
         self.run(watch())
@@ -268,7 +268,7 @@ def serving(
     hosts: Sequence[str] = ("127.0.0.1",),
     clock: Clock | None = None,
 ) -> Iterator[Face]:
-    """Serve a fleet; whatever goes wrong unseen is a failure of the test."""
+    """Serve a fleet; fail the test if an error was logged."""
     loop = uvloop.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -279,7 +279,7 @@ def serving(
         face.run(face.start(machines or (machine(),), settings, hosts))
         yield face
     finally:
-        face.run(face.server.stop())  # a loop with open sockets cannot be closed
+        face.run(face.server.stop())  # the loop cannot close with open sockets
         logging.getLogger().removeHandler(errors)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

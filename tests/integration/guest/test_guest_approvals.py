@@ -1,4 +1,4 @@
-"""Approvals: what guests POST, and how the group is enabled by the first of their requests."""
+"""Approvals, and how the first request of a guest enables its group."""
 
 import json
 import socket
@@ -31,10 +31,10 @@ def body(*ids: str) -> bytes:
     return json.dumps({"StartRequests": [{"EventId": each} for each in ids]}).encode()
 
 
-# Approving.
+# Approving
 
 
-def test_an_approval_is_answered_with_nothing_once_it_is_saved() -> None:
+def test_an_approval_has_an_empty_answer_after_it_is_saved() -> None:
     with serving() as face, face.connect() as client:
         face.show(FREEZE)
         answer = client.request(*POST, body=body(FREEZE.id.lower()))
@@ -46,7 +46,7 @@ def test_an_approval_is_answered_with_nothing_once_it_is_saved() -> None:
     "header", ["Content-Type: application/json", "Content-Type: text/plain", "If-None-Match: *", "X: y",
                "Content-Type: application/x-www-form-urlencoded"]
 )  # fmt: skip
-def test_an_approval_is_read_as_json_whatever_it_says_it_is(header: str) -> None:
+def test_an_approval_is_parsed_as_json_whatever_its_content_type(header: str) -> None:
     with serving() as face, face.connect() as client:
         face.show(FREEZE)
         assert client.request(*POST, header, body=body(FREEZE.id)).status == 200
@@ -60,7 +60,7 @@ def test_a_client_may_poll_with_one_version_and_approve_with_another() -> None:
         assert client.request("POST", old, body=body(FREEZE.id)).status == 200
 
 
-def test_several_may_be_approved_at_once_and_again() -> None:
+def test_several_events_may_be_approved_at_once_and_repeatedly() -> None:
     reboot = event(EventType.REBOOT, number=2)
     with serving() as face, face.connect() as client:
         face.show(FREEZE, reboot)
@@ -69,7 +69,7 @@ def test_several_may_be_approved_at_once_and_again() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"{}", b"[" * 65536, b'{"StartRequests":[{"EventId":true}]}'])
-def test_a_faulty_approval_names_its_fault_and_changes_nothing(content: bytes) -> None:
+def test_an_invalid_approval_names_its_error_and_changes_nothing(content: bytes) -> None:
     with serving() as face, face.connect() as client:
         answer = client.request(*POST, body=content)
         assert answer.status == 400
@@ -77,7 +77,7 @@ def test_a_faulty_approval_names_its_fault_and_changes_nothing(content: bytes) -
         assert face.desk.approved == []
 
 
-def test_an_id_that_never_was_is_refused() -> None:
+def test_an_unknown_event_id_is_refused() -> None:
     with serving() as face, face.connect() as client:
         face.show(FREEZE)
         answer = client.request(*POST, body=body(FREEZE.id, FREEZE.id.replace("0001", "0009")))
@@ -85,7 +85,7 @@ def test_an_id_that_never_was_is_refused() -> None:
         assert face.desk.approved == []
 
 
-def test_what_the_desk_calls_invalid_is_refused() -> None:
+def test_an_invalid_command_is_refused() -> None:
     with serving() as face, face.connect() as client:
         face.desk.failure = Invalid("that is wrong")
         answer = client.request(*POST, body=body(FREEZE.id))
@@ -95,7 +95,7 @@ def test_what_the_desk_calls_invalid_is_refused() -> None:
 @pytest.mark.parametrize(
     "failure", [Unavailable("/srv/fleet.db is full"), Conflict("/srv/fleet.db is locked")]
 )
-def test_an_approval_that_cannot_be_saved_is_to_be_sent_again(failure: Exception) -> None:
+def test_an_approval_that_cannot_be_saved_is_answered_with_a_retry(failure: Exception) -> None:
     with serving() as face, face.connect() as client:
         face.desk.failure = failure
         answer = client.request(*POST, body=body(FREEZE.id))
@@ -104,7 +104,7 @@ def test_an_approval_that_cannot_be_saved_is_to_be_sent_again(failure: Exception
         assert client.get().status == 200
 
 
-def test_a_failure_of_our_own_is_logged_and_answered() -> None:
+def test_an_internal_error_is_logged_and_answered() -> None:
     with serving() as face, face.connect() as client:
         face.desk.failure = RuntimeError("a bug")
         answer = client.request(*POST, body=body(FREEZE.id))
@@ -114,7 +114,7 @@ def test_a_failure_of_our_own_is_logged_and_answered() -> None:
         face.faults.clear()
 
 
-def test_answers_behind_an_approval_wait_for_it() -> None:
+def test_later_answers_on_a_connection_wait_for_an_approval() -> None:
     with serving() as face, face.connect() as client:
         face.show(FREEZE)
         post = request(*POST, body=body(FREEZE.id))
@@ -129,19 +129,19 @@ def test_an_unknown_caller_approves_nothing() -> None:
         assert face.desk.approved == []
 
 
-# Enabling.
+# Enabling
 
 
 OFF = group(enabled=False)
 
 
-def test_the_first_poll_enables_the_group_and_the_next_do_not() -> None:
+def test_only_the_first_poll_enables_the_group() -> None:
     with serving(groups=(OFF,)) as face, face.connect() as client:
         assert [client.get().status for _ in range(3)] == [200] * 3
         assert face.desk.enabled == ["web"]
 
 
-def test_the_first_approval_enables_the_group_even_if_it_is_faulty() -> None:
+def test_the_first_approval_enables_the_group_even_if_it_is_invalid() -> None:
     with serving(groups=(OFF,)) as face, face.connect() as client:
         assert client.request(*POST, body=b"{}").status == 400
         assert face.desk.enabled == ["web"]
@@ -150,14 +150,14 @@ def test_the_first_approval_enables_the_group_even_if_it_is_faulty() -> None:
 @pytest.mark.parametrize(
     "target", ["/metadata/instance?api-version=2021-02-01", "/metadata/versions", "/nowhere"]
 )
-def test_nothing_else_enables_the_group(target: str) -> None:
+def test_no_other_request_enables_the_group(target: str) -> None:
     with serving(groups=(OFF,)) as face:
         face.get(target)
         face.get("/metadata/scheduledevents?api-version=latest")
         assert face.desk.enabled == []
 
 
-def test_polls_that_come_together_enable_the_group_once() -> None:
+def test_concurrent_polls_enable_the_group_once() -> None:
     machines = [machine(f"web-{n}", address=f"127.0.0.{n + 1}") for n in range(5)]
     with serving(*machines, groups=(OFF,)) as face:
         clients = [face.connect(f"127.0.0.{n + 1}") for n in range(5)]
@@ -169,7 +169,7 @@ def test_polls_that_come_together_enable_the_group_once() -> None:
             client.socket.close()
 
 
-def test_a_poll_that_cannot_be_saved_is_to_be_sent_again() -> None:
+def test_a_poll_whose_group_cannot_be_enabled_is_answered_with_a_retry() -> None:
     with serving(groups=(OFF,)) as face, face.connect() as client:
         face.desk.failure = Unavailable("/srv/fleet.db is full")
         answer = client.get()
@@ -179,7 +179,7 @@ def test_a_poll_that_cannot_be_saved_is_to_be_sent_again() -> None:
         assert client.get().status == 200
 
 
-def test_a_group_that_is_disabled_again_is_enabled_by_the_next_poll() -> None:
+def test_the_next_poll_enables_a_disabled_group_again() -> None:
     with serving() as face, face.connect() as client:
         assert client.get().status == 200
         face.desk.groups[OFF.name] = OFF
@@ -217,7 +217,7 @@ def test_the_first_approval_is_answered_when_the_group_is_ready() -> None:
         assert len(face.desk.approved) == 1
 
 
-def test_other_polls_wait_as_well_until_the_group_is_ready() -> None:
+def test_other_polls_also_wait_until_the_group_is_ready() -> None:
     with serving(groups=(OFF,)) as face, face.connect() as client, face.connect() as other:
         first(face, client)
         other.send(request("GET", EVENTS, "Metadata: true"))
@@ -227,7 +227,7 @@ def test_other_polls_wait_as_well_until_the_group_is_ready() -> None:
         assert (client.read().status, other.read().status) == (200, 200)
 
 
-def test_a_clock_that_runs_by_itself_makes_the_group_ready() -> None:
+def test_a_running_clock_makes_the_group_ready() -> None:
     clock = ScaledClock(2400)
     clock.allow(clock.now() + timedelta(days=1))
     with serving(groups=(OFF,), clock=clock) as face:
@@ -236,7 +236,7 @@ def test_a_clock_that_runs_by_itself_makes_the_group_ready() -> None:
         assert face.desk.enabled == ["web"]
 
 
-def test_stopping_sends_those_away_whose_group_is_not_ready() -> None:
+def test_a_stop_answers_callers_whose_group_is_not_ready() -> None:
     with serving(groups=(OFF,)) as face, face.connect() as client:
         first(face, client)
         face.run(face.server.stop())
@@ -244,7 +244,7 @@ def test_stopping_sends_those_away_whose_group_is_not_ready() -> None:
         assert client.is_closed()
 
 
-def test_a_client_that_goes_away_before_its_group_is_ready_is_let_go() -> None:
+def test_a_client_that_disconnects_before_its_group_is_ready_is_released() -> None:
     with serving(groups=(OFF,)) as face, face.connect() as client:
         first(face, client)
         client.socket.shutdown(socket.SHUT_WR)
@@ -252,10 +252,10 @@ def test_a_client_that_goes_away_before_its_group_is_ready_is_let_go() -> None:
         face.waiting(0)
 
 
-# Activity.
+# Activity
 
 
-def test_polls_and_approvals_are_activity_and_nothing_else_is() -> None:
+def test_only_polls_and_approvals_count_as_activity() -> None:
     with serving(groups=(OFF,)) as face, face.connect() as client:
         client.get("/metadata/instance?api-version=2021-02-01")
         assert face.take() == ({}, {})
@@ -268,7 +268,7 @@ def test_polls_and_approvals_are_activity_and_nothing_else_is() -> None:
         assert face.take() == ({}, {})
 
 
-def test_a_held_request_is_activity_until_it_ends() -> None:
+def test_a_long_poll_counts_as_activity_until_it_ends() -> None:
     with serving() as face, face.connect() as client:
         etag = client.get().headers["etag"]
         client.send(request("GET", EVENTS, "Metadata: true", f"If-None-Match: {etag}", "Prefer: wait=60"))

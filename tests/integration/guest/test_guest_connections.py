@@ -1,4 +1,4 @@
-"""Framing: how requests arrive, how answers are kept in order, and how connections end."""
+"""Framing of requests, order of answers, and the end of connections."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ GET = request("GET", EVENTS, "Metadata: true")
 POST = ("POST", "/metadata/scheduledevents?api-version=2020-07-01", "Metadata: true")
 FAULTY = b'{ "error": "Bad request. StartRequests is empty" }'
 EMPTY_LIST = b'{"StartRequests":[]}'
-# Longer than a busy computer keeps a client from sending, in seconds.
+# Longer than a busy computer delays a client, in seconds.
 A_WHILE = 0.5
 
 
@@ -39,13 +39,13 @@ def test_a_connection_serves_many_requests(face: Face) -> None:
         assert [client.get().status for _ in range(5)] == [200] * 5
 
 
-def test_requests_may_be_pipelined_and_are_answered_in_their_order(face: Face) -> None:
+def test_pipelined_requests_are_answered_in_order(face: Face) -> None:
     with face.connect() as client:
         client.send(GET + request("GET", "/nowhere") + request(*POST, body=EMPTY_LIST) + GET)
         assert [client.read().status for _ in range(4)] == [200, 404, 400, 200]
 
 
-def test_sixteen_may_be_pipelined_and_the_next_is_refused(face: Face) -> None:
+def test_sixteen_requests_may_be_pipelined_and_the_next_is_refused(face: Face) -> None:
     with face.connect() as client:
         client.send(GET * 16)
         assert [client.read().status for _ in range(16)] == [200] * 16
@@ -54,7 +54,7 @@ def test_sixteen_may_be_pipelined_and_the_next_is_refused(face: Face) -> None:
         assert client.is_closed()
 
 
-def test_requests_behind_a_held_one_wait_for_their_turn_and_are_counted(face: Face) -> None:
+def test_requests_after_a_long_poll_wait_and_count_towards_the_limit(face: Face) -> None:
     with face.connect() as client:
         etag = client.get().headers["etag"]
         held = request("GET", EVENTS, "Metadata: true", f"If-None-Match: {etag}", "Prefer: wait=1")
@@ -67,7 +67,7 @@ def test_requests_behind_a_held_one_wait_for_their_turn_and_are_counted(face: Fa
         assert client.is_closed()
 
 
-def test_a_request_may_be_split_at_every_byte(face: Face) -> None:
+def test_a_request_may_arrive_byte_by_byte(face: Face) -> None:
     data = request(*POST, body=EMPTY_LIST) + GET
     with face.connect() as client:
         client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -78,7 +78,7 @@ def test_a_request_may_be_split_at_every_byte(face: Face) -> None:
 
 
 @pytest.mark.parametrize("at", range(1, len(GET), 7))
-def test_a_request_may_be_split_in_two_anywhere(face: Face, at: int) -> None:
+def test_a_request_may_be_split_anywhere(face: Face, at: int) -> None:
     with face.connect() as client:
         client.send(GET[:at])
         client.send(GET[at:] + GET[:at])
@@ -92,7 +92,7 @@ def test_empty_lines_before_a_request_are_skipped(face: Face) -> None:
         assert [client.read().status for _ in range(2)] == [200, 200]
 
 
-def test_connection_close_is_answered_in_kind_and_closed(face: Face) -> None:
+def test_connection_close_is_confirmed_and_closed(face: Face) -> None:
     with face.connect() as client:
         client.send(request("GET", EVENTS, "Metadata: true", "Connection: close") + GET)
         answer = client.read()
@@ -104,7 +104,7 @@ def test_connection_close_is_answered_in_kind_and_closed(face: Face) -> None:
         assert client.is_closed()
 
 
-def test_http_1_0_is_closed_unless_it_asks_otherwise(face: Face) -> None:
+def test_http_1_0_connections_close_unless_the_client_keeps_them_alive(face: Face) -> None:
     line = f"GET {EVENTS} HTTP/1.0\r\nMetadata: true\r\n".encode()
     with face.connect() as client:
         client.send(line + b"Connection: keep-alive\r\n\r\n")
@@ -114,7 +114,7 @@ def test_http_1_0_is_closed_unless_it_asks_otherwise(face: Face) -> None:
         assert client.is_closed()
 
 
-def test_http_1_0_keeps_its_word_for_requests_it_has_seen(face: Face) -> None:
+def test_cached_http_1_0_requests_are_answered_the_same(face: Face) -> None:
     for _ in range(2):
         with face.connect() as client:
             client.send(f"GET {EVENTS} HTTP/1.0\r\nMetadata: true\r\n\r\n".encode())
@@ -122,7 +122,7 @@ def test_http_1_0_keeps_its_word_for_requests_it_has_seen(face: Face) -> None:
             assert client.is_closed()
 
 
-def test_a_client_that_expects_to_be_told_to_go_on_is_told(face: Face) -> None:
+def test_a_client_that_expects_100_continue_gets_it(face: Face) -> None:
     data = request(*POST, "Expect: 100-continue", body=EMPTY_LIST)
     head, body = data[: -len(EMPTY_LIST)], data[-len(EMPTY_LIST) :]
     with face.connect() as client:
@@ -135,7 +135,7 @@ def test_a_client_that_expects_to_be_told_to_go_on_is_told(face: Face) -> None:
         assert client.read().body == FAULTY
 
 
-def test_a_client_is_told_to_go_on_after_the_answers_before(face: Face) -> None:
+def test_100_continue_follows_earlier_answers(face: Face) -> None:
     data = request(*POST, "Expect: 100-continue", body=EMPTY_LIST)
     with face.connect() as client:
         etag = client.get().headers["etag"]
@@ -160,7 +160,7 @@ def test_an_upgrade_to_http_2_is_ignored_and_the_body_is_served(face: Face) -> N
         assert [client.read().status for _ in range(4)] == [400, 200, 200, 200]
 
 
-def test_an_upgrade_whose_body_comes_in_pieces_is_served(face: Face) -> None:
+def test_an_upgrade_whose_body_arrives_in_pieces_is_served(face: Face) -> None:
     data = request(*POST, *H2C, body=EMPTY_LIST)
     with face.connect() as client:
         for at in range(len(data) - len(EMPTY_LIST) - 3, len(data)):
@@ -192,7 +192,7 @@ def test_a_head_that_is_too_large_is_refused_and_closed(face: Face, ending: byte
         assert client.is_closed()
 
 
-def test_a_head_may_have_eight_kibibytes_and_not_one_more(face: Face) -> None:
+def test_a_head_may_have_exactly_eight_kibibytes(face: Face) -> None:
     room = 8192 - len(GET) - len("X: \r\n")
     with face.connect() as client:
         assert client.get(EVENTS, "X: " + "x" * room).status == 200
@@ -209,7 +209,7 @@ def test_trailers_that_are_too_large_are_refused(face: Face) -> None:
         assert client.read().status == 431
 
 
-def test_a_body_may_have_sixty_four_kibibytes_and_not_one_more(face: Face) -> None:
+def test_a_body_may_have_exactly_sixty_four_kibibytes(face: Face) -> None:
     with face.connect() as client:
         assert client.request(*POST, body=b" " * 65536).status == 400
         client.send(request(*POST, "Content-Length: 65537"))
@@ -224,13 +224,13 @@ def test_a_chunked_body_that_is_too_large_is_refused(face: Face) -> None:
         assert client.read().status == 413
 
 
-def test_a_body_of_tiny_chunks_is_read(face: Face) -> None:
+def test_a_body_of_tiny_chunks_is_accepted(face: Face) -> None:
     with face.connect() as client:
         client.send(request(*POST, "Transfer-Encoding: chunked") + chunked(*[b" "] * 20000, EMPTY_LIST))
         assert client.read().body == FAULTY
 
 
-def test_a_client_that_wants_to_send_too_much_is_not_told_to_go_on(face: Face) -> None:
+def test_a_client_with_too_large_a_body_gets_no_100_continue(face: Face) -> None:
     with face.connect() as client:
         client.send(request(*POST, "Expect: 100-continue", "Content-Length: 100000"))
         assert client.read().status == 413
@@ -245,7 +245,7 @@ def test_a_client_that_wants_to_send_too_much_is_not_told_to_go_on(face: Face) -
      b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
      b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
 )  # fmt: skip
-def test_what_is_not_http_is_refused_and_closed(face: Face, data: bytes) -> None:
+def test_data_that_is_not_http_is_refused_and_closed(face: Face, data: bytes) -> None:
     with face.connect() as client:
         client.send(GET + data)
         assert client.read().status == 200
@@ -261,7 +261,7 @@ def test_connect_is_not_served(face: Face) -> None:
         assert client.is_closed()
 
 
-def test_a_client_that_has_sent_all_it_will_is_still_answered(face: Face) -> None:
+def test_a_half_closed_connection_is_still_answered(face: Face) -> None:
     with face.connect() as client:
         client.send(GET + request(*POST, body=EMPTY_LIST) + GET)
         client.socket.shutdown(socket.SHUT_WR)
@@ -269,24 +269,24 @@ def test_a_client_that_has_sent_all_it_will_is_still_answered(face: Face) -> Non
         assert client.is_closed()
 
 
-def test_half_a_request_and_then_nothing_is_closed(face: Face) -> None:
+def test_a_half_closed_connection_with_an_incomplete_request_is_closed(face: Face) -> None:
     with face.connect() as client:
         client.send(GET[:20])
         client.socket.shutdown(socket.SHUT_WR)
         assert client.is_closed()
 
 
-# Time.
+# Timeouts
 
 
-def test_a_request_that_does_not_arrive_whole_in_time_is_closed() -> None:
+def test_an_incomplete_request_is_closed_after_the_timeout() -> None:
     with serving(settings=with_limits(request_seconds=0.05)) as face, face.connect() as client:
         assert client.get().status == 200
         client.send(GET[:20])
         assert client.is_closed()
 
 
-def test_a_request_that_trickles_in_gets_no_more_time() -> None:
+def test_a_slow_request_gets_no_more_time() -> None:
     with serving(settings=with_limits(request_seconds=0.05)) as face, face.connect() as client:
         client.socket.settimeout(0.01)
         with pytest.raises((ConnectionError, EOFError)):  # noqa: PT012
@@ -296,14 +296,14 @@ def test_a_request_that_trickles_in_gets_no_more_time() -> None:
 
 
 def trickle(client: Client) -> None:
-    """Let a moment pass; the server may close in it."""
+    """Wait a moment, in which the server may close the connection."""
     try:
         client.fill()
     except TimeoutError:
         return
 
 
-def test_a_connection_on_which_nothing_comes_is_closed() -> None:
+def test_an_idle_connection_is_closed() -> None:
     with serving(settings=with_limits(idle_seconds=A_WHILE)) as face:
         with face.connect() as client:
             assert client.is_closed()
@@ -313,13 +313,13 @@ def test_a_connection_on_which_nothing_comes_is_closed() -> None:
             assert client.is_closed()
 
 
-def test_a_held_request_is_not_idle() -> None:
+def test_a_connection_with_a_long_poll_is_not_idle() -> None:
     with serving(settings=with_limits(idle_seconds=A_WHILE)) as face, face.connect() as client:
         etag = client.get().headers["etag"]
         assert client.get(EVENTS, f"If-None-Match: {etag}", "Prefer: wait=1").status == 304
 
 
-def test_a_client_that_does_not_read_is_not_read_from_and_closed_in_the_end() -> None:
+def test_a_client_that_does_not_read_is_paused_and_finally_closed() -> None:
     with serving(settings=with_limits(idle_seconds=0.3)) as face, face.connect() as client:
         client.socket.settimeout(0.1)
         with pytest.raises((TimeoutError, ConnectionError)):  # noqa: PT012
@@ -328,37 +328,37 @@ def test_a_client_that_does_not_read_is_not_read_from_and_closed_in_the_end() ->
         face.connections(0)
 
 
-def test_a_client_that_reads_late_gets_all_its_answers() -> None:
+def test_a_client_that_reads_late_gets_all_answers() -> None:
     with serving() as face, face.connect() as client:
         face.show(*(event(EventType.FREEZE, number=number) for number in range(3000)))
-        client.send(GET * 16)  # some fourteen megabytes of answers: more than the sockets take
+        client.send(GET * 16)  # about 14 MB of answers: more than the buffers of the sockets
         face.get()
         answers = [client.read() for _ in range(16)]
         assert {len(answer.body) for answer in answers} == {len(answers[0].body)}
         assert client.get().status == 200
 
 
-# The end of the service.
+# Stopping
 
 
 HELD = request("GET", EVENTS, "Metadata: true", "If-None-Match: *", "Prefer: wait=60")
 
 
-PATIENCE = 30.0  # far longer than it takes; idle connections alone would use it up
+PATIENCE = 30.0  # far longer than needed; idle connections would take all of it
 
 
 def stopped_while(face: Face, send: Callable[[], list[Client]]) -> list[Client]:
-    """Let clients send something that the service has not seen when it is told to stop."""
+    """Let clients send requests that the server has not read when the stop begins."""
 
     async def stop() -> list[Client]:
-        clients = send()  # on the loop's own thread: what is sent now is read after `stop` has begun
+        clients = send()  # on the loop's thread, so that the loop reads this after `stop` has begun
         await face.server.stop(drain=PATIENCE)
         return clients
 
     return face.run(stop())
 
 
-def test_each_held_request_is_answered_when_the_service_stops() -> None:
+def test_a_stop_answers_each_long_poll() -> None:
     with serving() as face:
         clients = [face.connect() for _ in range(8)]
         for client in clients:
@@ -368,7 +368,7 @@ def test_each_held_request_is_answered_when_the_service_stops() -> None:
         assert_told_and_closed(clients)
 
 
-def test_a_request_that_is_on_its_way_when_the_service_stops_is_answered() -> None:
+def test_a_stop_answers_requests_in_transit() -> None:
     with serving() as face:
         clients = [face.connect() for _ in range(8)]
         face.connections(8)
@@ -381,7 +381,7 @@ def test_a_request_that_is_on_its_way_when_the_service_stops_is_answered() -> No
         assert_told_and_closed(stopped_while(face, send))
 
 
-def test_a_caller_that_connects_when_the_service_stops_is_answered() -> None:
+def test_a_stop_answers_callers_that_connect_during_it() -> None:
     with serving() as face:
 
         def send() -> list[Client]:
@@ -401,10 +401,10 @@ def assert_told_and_closed(clients: list[Client]) -> None:
             assert client.is_closed()
 
 
-# Limits.
+# Limits
 
 
-def test_a_machine_has_so_many_connections_and_no_more() -> None:
+def test_a_machine_has_a_limit_on_connections() -> None:
     with serving(settings=with_limits(connections=3)) as face:
         clients = [face.connect() for _ in range(3)]
         assert [client.get().status for client in clients] == [200] * 3
@@ -429,7 +429,7 @@ def test_the_default_limit_is_sixty_four_connections() -> None:
             client.socket.close()
 
 
-def test_a_machine_that_floods_is_not_even_told() -> None:
+def test_a_flood_of_connections_is_aborted_without_an_answer() -> None:
     with serving(settings=with_limits(connections=1)) as face:
         clients = [face.connect() for _ in range(3)]
         assert clients[2].is_closed()
@@ -448,7 +448,7 @@ def crowd(face: Face, *sources: str) -> list[Client]:
 
 
 def with_room(connections: int) -> EndpointSettings:
-    return with_limits(all_connections=connections + 1)  # and one socket that listens
+    return with_limits(all_connections=connections + 1)  # plus one listening socket
 
 
 MACHINES = tuple(machine(f"web-{number}", address=address) for number, address in enumerate((A, B, C)))
@@ -458,7 +458,7 @@ def refused(face: Face) -> dict[Limit, int]:
     return face.server.connections.refusals.counts
 
 
-def test_where_there_is_no_room_a_machine_takes_the_place_of_others_spare_connections() -> None:
+def test_without_room_a_machine_replaces_spare_connections_of_others() -> None:
     with serving(*MACHINES, settings=with_room(4)) as face:
         first, oldest, older, young = crowd(face, A, A, A, A)
         with face.connect(B) as client:
@@ -471,7 +471,7 @@ def test_where_there_is_no_room_a_machine_takes_the_place_of_others_spare_connec
         assert refused(face) == {**dict.fromkeys(Limit, 0), Limit.WHOLE: 1}
 
 
-def test_strangers_connections_are_all_spare() -> None:
+def test_all_connections_of_unknown_callers_are_spare() -> None:
     with serving(*MACHINES, settings=with_room(2)) as face:
         strangers = crowd(face, "127.0.0.98", "127.0.0.99")
         with face.connect(A) as one, face.connect(B) as two:
@@ -483,7 +483,7 @@ def test_strangers_connections_are_all_spare() -> None:
             each.socket.close()
 
 
-def test_no_machine_takes_another_ones_only_connection() -> None:
+def test_no_machine_replaces_the_only_connection_of_another() -> None:
     with serving(*MACHINES, settings=with_room(2)) as face:
         clients = crowd(face, A, B)
         for source in (C, A):
@@ -495,7 +495,7 @@ def test_no_machine_takes_another_ones_only_connection() -> None:
         assert refused(face)[Limit.WHOLE] == 2
 
 
-def test_what_was_a_machines_second_connection_and_is_now_its_only_one_stays() -> None:
+def test_a_second_connection_that_became_the_only_one_is_not_spare() -> None:
     with serving(*MACHINES, settings=with_room(2)) as face:
         first, second = crowd(face, A, A)
         first.socket.close()
@@ -508,7 +508,7 @@ def test_what_was_a_machines_second_connection_and_is_now_its_only_one_stays() -
         second.socket.close()
 
 
-def test_a_fleet_that_has_more_machines_than_there_is_room_for_is_warned_of_once(
+def test_a_fleet_with_more_machines_than_connections_causes_one_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with serving(*MACHINES[:2], settings=with_room(2)) as face:
@@ -522,7 +522,7 @@ def test_a_fleet_that_has_more_machines_than_there_is_room_for_is_warned_of_once
     ]
 
 
-def test_unknown_callers_share_one_number_of_connections_and_take_none_from_machines() -> None:
+def test_unknown_callers_share_one_limit_on_connections() -> None:
     with serving(settings=with_limits(connections=2)) as face:
         strangers = [face.connect(f"127.0.0.{last}") for last in (97, 98)]
         assert {stranger.get().status for stranger in strangers} == {404}
@@ -532,7 +532,7 @@ def test_unknown_callers_share_one_number_of_connections_and_take_none_from_mach
             client.socket.close()
 
 
-def test_a_connection_counts_to_whoever_the_caller_has_become() -> None:
+def test_a_connection_counts_towards_the_callers_current_machine() -> None:
     with serving(groups=(group(),), settings=with_limits(connections=1)) as face, face.connect() as client:
         assert client.get().status == 200
         face.apply(removed_machines=("id-of-web-0",), machines=(machine("web-9"),))

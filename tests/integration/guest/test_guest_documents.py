@@ -1,4 +1,4 @@
-"""What a poll is told, when nothing has changed for it, and how it waits."""
+"""Polls: documents, entity tags and long polls."""
 
 import json
 import socket
@@ -22,7 +22,7 @@ from tests.unit.documents import GOLDEN
 FREEZE = event(EventType.FREEZE)
 
 
-def test_a_poll_is_told_the_golden_document_of_its_version() -> None:
+def test_a_poll_gets_the_golden_document_of_its_version() -> None:
     with serving(groups=(group(incarnation=6),)) as face:
         face.show(event(EventType.REBOOT))
         for version in ("2017-03-01", "2019-04-01", "2020-07-01"):
@@ -30,7 +30,7 @@ def test_a_poll_is_told_the_golden_document_of_its_version() -> None:
             assert answer.body == (GOLDEN / f"{version}-reboot-scheduled.json").read_bytes()
 
 
-def test_a_change_is_told_at_once_also_to_a_known_request() -> None:
+def test_a_cached_request_sees_a_change_at_once() -> None:
     with serving() as face, face.connect() as client:
         bodies = [client.get().body, client.get().body]
         face.show(FREEZE)
@@ -50,43 +50,43 @@ def test_the_date_is_service_time() -> None:
             assert client.get().headers["date"].endswith(f":{seconds % 60:02} GMT")
 
 
-def test_two_groups_have_different_tags_at_the_same_incarnation() -> None:
+def test_two_groups_with_the_same_incarnation_have_different_tags() -> None:
     machines = (machine("web-0", address="127.0.0.1"), machine("db-0", group="db", address="127.0.0.2"))
     with serving(*machines, groups=(group("web"), group("db"))) as face:
         tags = {face.get(source=source).headers["etag"] for source in ("127.0.0.1", "127.0.0.2")}
     assert len(tags) == 2
 
 
-# If-None-Match.
+# If-None-Match
 
 
 @pytest.mark.parametrize(
     "form", ["{}", "W/{}", '"0", {}', '{} , "x"', "*", "0,*", "bare", "W/bare"], ids=lambda form: form
 )
-def test_a_caller_that_has_the_document_is_not_sent_it_again(form: str) -> None:
+def test_a_caller_that_has_the_document_gets_304(form: str) -> None:
     with serving() as face, face.connect() as client:
         etag = client.get().headers["etag"]
         value = form.replace("bare", etag.strip('"')).format(etag)
-        for _ in range(2):  # read, and then known
+        for _ in range(2):  # parsed, then cached
             answer = client.get(EVENTS, f"If-None-Match: {value}")
             assert (answer.status, answer.body, answer.headers["etag"]) == (304, b"", etag)
             assert "content-length" not in answer.headers
 
 
 @pytest.mark.parametrize("value", ["0", '"1"', "", '""', '"1-000000000000"', "x" * 3000])
-def test_any_other_tag_is_sent_the_document(value: str) -> None:
+def test_a_caller_with_another_tag_gets_the_document(value: str) -> None:
     with serving() as face, face.connect() as client:
         for _ in range(2):
             assert client.get(EVENTS, f"If-None-Match: {value}").status == 200
 
 
-def test_tags_on_several_lines_count_together() -> None:
+def test_tags_on_several_header_lines_are_combined() -> None:
     with serving() as face, face.connect() as client:
         etag = client.get().headers["etag"]
         assert client.get(EVENTS, "If-None-Match: 0", f"If-None-Match: {etag}").status == 304
 
 
-def test_a_tag_is_out_of_date_after_a_change() -> None:
+def test_a_tag_is_stale_after_a_change() -> None:
     with serving() as face, face.connect() as client:
         etag = client.get().headers["etag"]
         assert client.get(EVENTS, f"If-None-Match: {etag}").status == 304
@@ -94,7 +94,7 @@ def test_a_tag_is_out_of_date_after_a_change() -> None:
         assert client.get(EVENTS, f"If-None-Match: {etag}").status == 200
 
 
-# Prefer: wait.
+# Held requests (`Prefer: wait`)
 
 
 def hold(face: Face, *headers: str, source: str | None = None, match: str | None = None) -> "Held":
@@ -102,7 +102,7 @@ def hold(face: Face, *headers: str, source: str | None = None, match: str | None
 
 
 class Held:
-    """A request that waits on a connection of its own."""
+    """A long poll on its own connection."""
 
     def __init__(self, face: Face, headers: tuple[str, ...], source: str | None, match: str | None) -> None:
         self.client = face.connect(source)
@@ -121,7 +121,7 @@ class Held:
 
 
 @pytest.mark.parametrize("match", [None, "*"])
-def test_a_held_poll_is_answered_when_the_document_differs(match: str | None) -> None:
+def test_a_long_poll_is_answered_when_the_document_changes(match: str | None) -> None:
     with serving() as face, hold(face, match=match) as held:
         face.waiting(1)
         face.show(FREEZE)
@@ -131,14 +131,14 @@ def test_a_held_poll_is_answered_when_the_document_differs(match: str | None) ->
         assert len(face.board.waiting) == 0
 
 
-def test_a_held_poll_ends_with_its_time() -> None:
+def test_a_long_poll_ends_after_its_wait() -> None:
     with serving() as face, hold(face, "Prefer: wait=1") as held:
         answer = held.client.read()
         assert (answer.status, answer.headers["preference-applied"]) == (304, "wait=1")
         assert held.client.get().status == 200
 
 
-def test_a_change_that_guests_do_not_see_does_not_end_a_held_poll() -> None:
+def test_a_change_that_guests_cannot_see_does_not_end_a_long_poll() -> None:
     with serving() as face, hold(face) as held:
         face.waiting(1)
         face.apply(groups=(face.desk.groups["web"],), events={"web": ()})  # type: ignore[index]
@@ -161,34 +161,34 @@ def test_a_change_that_guests_do_not_see_does_not_end_a_held_poll() -> None:
         ("return=minimal", None),
     ],
 )
-def test_preferences_are_taken_as_they_are_written(prefer: str, applied: str | None) -> None:
+def test_preferences_are_parsed_in_all_forms(prefer: str, applied: str | None) -> None:
     with serving() as face, face.connect() as client:
         answer = client.get(EVENTS, "If-None-Match: *", f"Prefer: {prefer}")
         assert (answer.status, answer.headers.get("preference-applied")) == (304, applied)
 
 
 @pytest.mark.parametrize("seconds", ["301", "9" * 5000])
-def test_a_poll_is_held_for_five_minutes_at_most(seconds: str) -> None:
+def test_a_long_poll_waits_at_most_five_minutes(seconds: str) -> None:
     with serving() as face, hold(face, f"Prefer: wait={seconds}") as held:
         face.waiting(1)
         face.show(FREEZE)
         assert held.client.read().headers["preference-applied"] == "wait=300"
 
 
-def test_without_a_tag_nothing_is_held() -> None:
+def test_a_poll_without_a_tag_does_not_wait() -> None:
     with serving() as face, face.connect() as client:
         answer = client.get(EVENTS, "Prefer: wait=60")
         assert answer.status == 200
         assert "preference-applied" not in answer.headers
 
 
-def test_a_tag_that_is_out_of_date_is_answered_at_once() -> None:
+def test_a_poll_with_a_stale_tag_does_not_wait() -> None:
     with serving() as face, face.connect() as client:
         answer = client.get(EVENTS, "If-None-Match: 0", "Prefer: wait=60")
         assert (answer.status, answer.headers["preference-applied"]) == (200, "wait=60")
 
 
-def test_eight_requests_of_a_machine_may_be_held() -> None:
+def test_a_machine_may_have_eight_long_polls() -> None:
     with serving() as face:
         held = [hold(face) for _ in range(8)]
         face.waiting(8)
@@ -202,7 +202,7 @@ def test_eight_requests_of_a_machine_may_be_held() -> None:
             each.client.socket.close()
 
 
-def test_a_held_request_whose_client_goes_away_is_let_go() -> None:
+def test_a_long_poll_ends_when_its_client_disconnects() -> None:
     with serving(settings=with_limits(held=1)) as face:
         for _ in range(3):
             with hold(face):
@@ -210,7 +210,7 @@ def test_a_held_request_whose_client_goes_away_is_let_go() -> None:
             face.waiting(0)
 
 
-def test_a_held_request_whose_client_sends_no_more_is_answered_now() -> None:
+def test_a_long_poll_on_a_half_closed_connection_is_answered_at_once() -> None:
     with serving() as face, hold(face) as held:
         face.waiting(1)
         held.client.socket.shutdown(socket.SHUT_WR)
@@ -218,28 +218,28 @@ def test_a_held_request_whose_client_sends_no_more_is_answered_now() -> None:
         assert held.client.is_closed()
 
 
-def test_a_machine_that_is_removed_while_it_waits_is_not_found() -> None:
+def test_a_long_poll_of_a_removed_machine_is_not_found() -> None:
     with serving() as face, hold(face) as held:
         face.waiting(1)
         face.apply(removed_machines=("id-of-web-0",))
         assert held.client.read().status == 404
 
 
-def test_a_machine_that_is_regrouped_while_it_waits_hears_of_its_new_group() -> None:
+def test_a_long_poll_of_a_regrouped_machine_gets_the_new_groups_document() -> None:
     with serving(groups=(group("web"), group("db", incarnation=9))) as face, hold(face) as held:
         face.waiting(1)
         face.apply(machines=(machine("web-0", group="db"),))
         assert json.loads(held.client.read().body)["DocumentIncarnation"] == 9
 
 
-def test_a_machine_that_gets_another_address_while_it_waits_is_not_found_at_the_old() -> None:
+def test_a_long_poll_from_an_address_that_the_machine_no_longer_has_is_not_found() -> None:
     with serving() as face, hold(face) as held:
         face.waiting(1)
         face.apply(machines=(machine("web-0", address="127.0.0.7"),))
         assert held.client.read().status == 404
 
 
-def test_stopping_answers_what_is_held_and_closes() -> None:
+def test_a_stop_answers_long_polls_and_closes() -> None:
     with serving() as face, hold(face) as held, face.connect() as idle:
         face.waiting(1)
         face.connections(2)
@@ -250,6 +250,6 @@ def test_stopping_answers_what_is_held_and_closes() -> None:
         assert idle.is_closed()
 
 
-def test_the_rate_counts_also_for_known_requests() -> None:
+def test_the_rate_limit_applies_to_cached_requests() -> None:
     with serving(settings=EndpointSettings(rate=2)) as face, face.connect() as client:
         assert [client.get().status for _ in range(5)] == [200] * 4 + [429]

@@ -1,4 +1,4 @@
-"""Whatever a client sends: nothing breaks, nobody else waits, and no answer says that it is our fault."""
+"""Random data from clients: no error, no delay of other callers, and no answer 500."""
 
 import socket
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ valid = st.sampled_from(VALID)
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A valid request with something put in, taken out or written over."""
+    """A valid request with inserted, removed or replaced bytes."""
     data = draw(valid)
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(data)))
@@ -52,7 +52,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def conversation(draw: st.DrawFn) -> list[bytes]:
-    """Some requests in a row, cut into pieces at random places."""
+    """Several requests, split at random positions."""
     data = b"".join(draw(st.lists(valid | mutated() | anything, min_size=1, max_size=4)))
     data = data[: draw(st.integers(1, max(1, len(data))))] if draw(st.booleans()) else data
     cuts = sorted(draw(st.lists(st.integers(0, len(data)), max_size=4)))
@@ -78,7 +78,7 @@ def neighbour(face: Face) -> Iterator[Client]:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(pieces=conversation(), half_close=st.booleans())
-def test_nothing_a_client_sends_breaks_anything(
+def test_random_data_causes_no_error(
     face: Face, neighbour: Client, pieces: list[bytes], half_close: bool
 ) -> None:
     with face.connect() as client:
@@ -90,13 +90,13 @@ def test_nothing_a_client_sends_breaks_anything(
                 client.socket.shutdown(socket.SHUT_WR)
                 assert_no_fault(client)
         except OSError:
-            pass  # it was cut off, as it should be
+            pass  # the server has closed the connection, as it should
     assert neighbour.get().status == 200
     assert face.faults == []
 
 
 def assert_no_fault(client: Client) -> None:
-    """Read all that was answered; the server closes after its last answer."""
+    """Read all answers until the server closes the connection."""
     received = b""
     while data := client.socket.recv(65536):
         received += data
@@ -105,11 +105,11 @@ def assert_no_fault(client: Client) -> None:
 
 @settings(max_examples=tries(150, long=5000), deadline=None)
 @given(pieces=conversation())
-def test_a_request_is_read_the_same_however_it_is_cut(pieces: list[bytes]) -> None:
+def test_the_answers_do_not_depend_on_how_requests_are_split(pieces: list[bytes]) -> None:
     cut, whole = RequestParser(Limits()), RequestParser(Limits())
     in_pieces = [item for piece in pieces for item in cut.feed(piece)]
     at_once = whole.feed(b"".join(pieces))
-    # How much of a head has come is only known for certain where it begins a piece.
+    # The size of a partial head is exact only if the head begins a piece.
     assume(HEAD_TOO_LARGE not in in_pieces)
     assert in_pieces == at_once
     assert cut.partial == whole.partial

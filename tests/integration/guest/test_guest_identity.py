@@ -1,4 +1,4 @@
-"""Who is told what: callers by address and by port, instance metadata, listeners, known requests."""
+"""Identification of callers, instance metadata, listeners, and cached requests."""
 
 import json
 import socket
@@ -11,7 +11,6 @@ from forewarn.guest.http.open_connections import OVERHEAD, RequestCache
 from forewarn.guest.http.listeners import Listen
 from forewarn.guest.guest_requests import Poll
 from forewarn.guest.settings import EndpointSettings
-from forewarn.wire.instance import InstanceMetadata
 from forewarn.wire.texts import canonical
 from tests.integration.guest.guest_face import EVENTS, Face, event, group, machine, serving
 
@@ -31,17 +30,17 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-# Callers.
+# Callers
 
 
-def test_a_caller_is_known_by_its_address() -> None:
+def test_a_caller_is_identified_by_its_address() -> None:
     machines = [machine(f"web-{n}", address=f"127.0.0.{n}") for n in (11, 12)]
     with serving(*machines) as face:
         assert name_told(face, "127.0.0.11") == "web-11"
         assert name_told(face, "127.0.0.12") == "web-12"
 
 
-def test_a_caller_is_known_by_an_address_in_any_spelling() -> None:
+def test_a_caller_is_identified_by_any_form_of_its_address() -> None:
     with serving(machine("six", address="0:0:0:0:0:0:0:1"), hosts=("::1",)) as face:
         assert name_told(face) == "six"
 
@@ -50,7 +49,7 @@ def test_a_caller_is_known_by_an_address_in_any_spelling() -> None:
     ("address", "spelt"),
     [("::ffff:10.0.0.1", "10.0.0.1"), ("fe80::1%eth0", "fe80::1"), ("FE80::0:1", "fe80::1"), ("x", "x")],
 )
-def test_an_address_is_spelt_one_way(address: str, spelt: str) -> None:
+def test_an_address_has_one_canonical_form(address: str, spelt: str) -> None:
     assert canonical(address) == spelt
 
 
@@ -61,7 +60,7 @@ def test_the_same_address_is_another_machine_in_another_network() -> None:
         assert (name_told(face), name_told(face, place=1)) == ("red", "blue")
 
 
-def test_a_caller_is_known_by_the_port_it_comes_to() -> None:
+def test_a_caller_is_identified_by_the_port_that_it_calls() -> None:
     ports = {"web-0": free_port(), "web-1": free_port()}
     with serving(*(machine(name, port=port) for name, port in ports.items())) as face:
         for name, port in ports.items():
@@ -69,7 +68,7 @@ def test_a_caller_is_known_by_the_port_it_comes_to() -> None:
         assert face.get().status == 404
 
 
-def test_ports_come_and_go_with_their_machines() -> None:
+def test_ports_open_and_close_with_their_machines() -> None:
     first, second = free_port(), free_port()
     with serving(machine("web-0", port=first)) as face, face.connect(port=first) as client:
         assert client.get().status == 200
@@ -83,7 +82,7 @@ def test_ports_come_and_go_with_their_machines() -> None:
             face.connect(port=second)
 
 
-def test_a_port_may_be_handed_from_one_machine_to_another() -> None:
+def test_a_port_may_change_its_machine() -> None:
     port = free_port()
     with serving(machine("web-0", port=port)) as face, face.connect(port=port) as client:
         assert client.get(NAME).body == b"web-0"
@@ -92,7 +91,7 @@ def test_a_port_may_be_handed_from_one_machine_to_another() -> None:
         assert name_told(face, port=port) == "web-1"
 
 
-def test_a_machine_that_is_not_in_all_there_is_was_removed() -> None:
+def test_a_machine_that_a_whole_delta_lacks_is_removed() -> None:
     machines = [machine(f"web-{n}", address=f"127.0.0.{n}") for n in (1, 2)]
     with serving(*machines, groups=(group("web"), group("db"))) as face:
         face.apply(groups=(group("web"),), machines=(machines[1],), whole=True)
@@ -100,7 +99,7 @@ def test_a_machine_that_is_not_in_all_there_is_was_removed() -> None:
         assert face.board.groups.get(GroupName("db")) is None
 
 
-def test_machines_may_exchange_their_addresses() -> None:
+def test_machines_may_swap_addresses() -> None:
     machines = [machine(f"web-{n}", address=f"127.0.0.{n}") for n in (1, 2)]
     with serving(*machines) as face:
         face.apply(machines=(machine("web-1", address="127.0.0.2"), machine("web-2", address="127.0.0.1")))
@@ -126,7 +125,7 @@ def test_a_machines_port_in_use_at_the_start_is_named(caplog: pytest.LogCaptureF
                 pass
 
 
-def test_a_machines_port_in_use_later_is_logged_once_and_tried_again(
+def test_a_machines_port_in_use_later_is_logged_once_and_retried(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with serving() as face, socket.socket() as taken:
@@ -144,10 +143,10 @@ def test_a_machines_port_in_use_later_is_logged_once_and_tried_again(
         assert name_told(face, port=port) == "web-1"
 
 
-# Known requests.
+# Cached requests
 
 
-def test_a_known_request_of_another_machine_is_answered_for_that_machine() -> None:
+def test_a_cached_request_from_another_machine_is_answered_for_that_machine() -> None:
     machines = (machine("web-0", address="127.0.0.1"), machine("db-0", group="db", address="127.0.0.2"))
     with serving(*machines, groups=(group("web"), group("db"))) as face:
         face.show(event(EventType.FREEZE), name="db")
@@ -157,7 +156,7 @@ def test_a_known_request_of_another_machine_is_answered_for_that_machine() -> No
             assert face.get(source="127.0.0.3").status == 404
 
 
-def test_a_known_request_of_a_machine_that_was_removed_is_not_found() -> None:
+def test_a_cached_request_of_a_removed_machine_is_not_found() -> None:
     with serving() as face, face.connect() as client:
         assert [client.get().status for _ in range(2)] == [200, 200]
         face.apply(removed_machines=("id-of-web-0",))
@@ -166,14 +165,14 @@ def test_a_known_request_of_a_machine_that_was_removed_is_not_found() -> None:
         assert client.get().status == 200
 
 
-def test_a_known_request_of_a_machine_that_was_regrouped_is_answered_for_its_new_group() -> None:
+def test_a_cached_request_of_a_regrouped_machine_is_answered_for_its_new_group() -> None:
     with serving(groups=(group("web"), group("db", incarnation=5))) as face, face.connect() as client:
         assert [client.get().status for _ in range(2)] == [200, 200]
         face.apply(machines=(machine("web-0", group="db"),))
         assert json.loads(client.get().body)["DocumentIncarnation"] == 5
 
 
-def test_a_known_request_and_the_same_in_pieces_have_the_same_answer() -> None:
+def test_a_cached_request_and_the_same_in_pieces_have_the_same_answer() -> None:
     with serving() as face, face.connect() as client:
         client.get()
         known = client.get()
@@ -191,7 +190,7 @@ def known_of(cache: RequestCache, *requests: bytes) -> list[bytes]:
     return [data for data in requests if cache.get(data) is not None]
 
 
-def test_the_table_of_known_requests_is_bounded_in_bytes() -> None:
+def test_the_request_cache_has_a_limit_in_bytes() -> None:
     cache = RequestCache(capacity=2 * (OVERHEAD + 1), longest=10, share=100)
     for data in (b"a", b"b", b"c", b"x" * 11):
         cache.add(data, PLAIN, by=ONE)
@@ -201,7 +200,7 @@ def test_the_table_of_known_requests_is_bounded_in_bytes() -> None:
     assert cache.size <= 2 * (OVERHEAD + 1)
 
 
-def test_a_machine_has_a_share_of_the_known_requests_and_pushes_out_its_own() -> None:
+def test_a_machine_has_a_share_of_the_request_cache_and_replaces_its_own_entries() -> None:
     cache = RequestCache(capacity=1 << 20, longest=10, share=2)
     cache.add(b"honest", PLAIN, by=ONE)
     for data in (b"a", b"b", b"honest", b"c"):
@@ -212,13 +211,13 @@ def test_a_machine_has_a_share_of_the_known_requests_and_pushes_out_its_own() ->
 @pytest.mark.parametrize(
     "poll", [Poll(version=0, wait=60), Poll(version=0, match=frozenset((b"1", b"2", b"3")))]
 )
-def test_only_plain_requests_are_remembered(poll: Poll) -> None:
+def test_only_plain_requests_are_cached(poll: Poll) -> None:
     cache = RequestCache(capacity=1 << 20, longest=10, share=2)
     cache.add(b"a", poll, by=ONE)
     assert len(cache) == 0
 
 
-def test_only_admitted_requests_of_machines_are_remembered() -> None:
+def test_only_admitted_requests_of_machines_are_cached() -> None:
     with serving(settings=EndpointSettings(rate=0.001)) as face:
         known = face.server.connections.known
         for _ in range(2):
@@ -229,7 +228,7 @@ def test_only_admitted_requests_of_machines_are_remembered() -> None:
         assert len(known) == 1
 
 
-# Instance metadata.
+# Instance metadata
 
 
 VM = machine(
@@ -243,7 +242,7 @@ VM = machine(
 )
 
 
-def test_a_machine_is_told_of_itself() -> None:
+def test_instance_metadata_describes_the_calling_machine() -> None:
     with serving(VM, groups=(group(kind=GroupKind.SCALE_SET),)) as face:
         compute = json.loads(face.get(COMPUTE).body)
         whole = json.loads(face.get("/metadata/instance?api-version=2017-03-01&format=json").body)
@@ -274,7 +273,7 @@ def test_a_leaf_of_the_network_is_plain_text() -> None:
 @pytest.mark.parametrize(
     "query", ["", "?api-version=latest", "?api-version=2021-02-01&api-version=2021-02-01"]
 )
-def test_the_newest_versions_of_a_refusal_are_the_categorys_own(query: str) -> None:
+def test_the_newest_versions_in_an_error_are_those_of_the_category(query: str) -> None:
     with serving(VM) as face:
         instance = json.loads(face.get(f"/metadata/instance{query}").body)
         events = json.loads(face.get(f"/metadata/scheduledevents{query}").body)
@@ -307,7 +306,7 @@ def test_the_list_of_tags_is_json() -> None:
         ("/metadata/attested/document?api-version=2018-10-01", 400),
     ],
 )
-def test_what_is_not_offered_is_refused(target: str, status: int) -> None:
+def test_unknown_instance_metadata_is_refused(target: str, status: int) -> None:
     with serving(VM) as face:
         assert face.get(target).status == status
 
@@ -320,7 +319,7 @@ def test_instance_metadata_needs_the_header_and_a_get() -> None:
 
 
 def test_instance_metadata_can_be_only_the_name() -> None:
-    with serving(VM, settings=EndpointSettings(rate=0, instance=InstanceMetadata.NAME)) as face:
+    with serving(VM, settings=EndpointSettings(rate=0, instance="name")) as face:
         assert face.get(COMPUTE).body == b'{"name":"web_3"}'
         assert face.get(NAME).body == b"web_3"
         assert face.get(NAME.replace("name", "vmId")).status == 404
@@ -331,13 +330,13 @@ def test_instance_metadata_can_be_only_the_name() -> None:
 
 
 def test_instance_metadata_can_be_off() -> None:
-    with serving(VM, settings=EndpointSettings(rate=0, instance=InstanceMetadata.OFF)) as face:
+    with serving(VM, settings=EndpointSettings(rate=0, instance="off")) as face:
         assert face.get(COMPUTE).status == 404
         assert face.get(NAME).status == 404
         assert face.get(IDENTITY).status == 400
 
 
-def test_a_group_that_leaves_with_its_machine_leaves_nothing_behind() -> None:
+def test_a_group_that_is_removed_with_its_machine_leaves_nothing_behind() -> None:
     with serving() as face:
         assert face.get().status == 200
         face.apply(removed_machines=("id-of-web-0",), removed_groups=("web",))

@@ -1,4 +1,4 @@
-"""What a machine has been sent, and when first, over real sockets."""
+"""The record of which events a machine was sent, and when first."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ GET = request("GET", EVENTS, "Metadata: true")
 
 
 def naming(*names: str, type_: EventType = EventType.FREEZE, number: int = 1) -> Event:
-    """Make an event that names machines as the endpoint knows them."""
+    """Make an event with the endpoint's ids of machines."""
     named = tuple(Resource(machine=MachineId(f"id-of-{name}"), name=MachineName(name)) for name in names)
     return replace(event(type_, number=number), resources=named)
 
@@ -48,7 +48,7 @@ def pass_(face: Face, span: timedelta = SECOND) -> None:
     face.clock.set(face.clock.now() + span)
 
 
-def test_a_machine_is_told_when_it_is_first_sent_an_event_that_names_it() -> None:
+def test_an_event_counts_as_sent_when_a_machine_that_it_names_first_gets_it() -> None:
     with serving() as face, face.connect() as client:
         ask(client)
         assert sent(face) == {}
@@ -61,21 +61,21 @@ def test_a_machine_is_told_when_it_is_first_sent_an_event_that_names_it() -> Non
         assert sent(face) == {}
 
 
-def test_it_is_the_same_for_a_request_that_was_never_seen_before() -> None:
+def test_an_event_counts_as_sent_for_a_request_that_is_not_cached() -> None:
     with serving() as face:
         face.show(FREEZE)
         face.get()
         assert sent(face) == {FREEZE.id: {WEB: START}}
 
 
-def test_whoever_an_event_does_not_name_is_not_told_by_it() -> None:
+def test_an_event_does_not_count_as_sent_to_a_machine_that_it_does_not_name() -> None:
     with serving() as face, face.connect() as client:
         face.show(naming("web-1"))
         ask(client)
         assert sent(face) == {}
 
 
-def test_each_machine_of_a_group_is_told_when_it_asks_itself() -> None:
+def test_each_machine_of_a_group_counts_by_its_own_request() -> None:
     members = (machine("web-0", address="127.0.0.1"), machine("web-1", address="127.0.0.2"))
     with serving(*members) as face:
         face.show(naming("web-0", "web-1"))
@@ -83,7 +83,7 @@ def test_each_machine_of_a_group_is_told_when_it_asks_itself() -> None:
         assert sent(face) == {FREEZE.id: {MachineId("id-of-web-1"): START}}
 
 
-def test_a_version_that_does_not_know_the_type_tells_nothing() -> None:
+def test_an_event_does_not_count_as_sent_in_a_version_without_its_type() -> None:
     with serving() as face, face.connect() as client:
         face.show(FREEZE, PREEMPT)
         for _ in range(2):
@@ -95,7 +95,7 @@ def test_a_version_that_does_not_know_the_type_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize("tag", ["*", None])
-def test_whoever_is_answered_304_is_told_nothing_new(tag: str | None) -> None:
+def test_a_304_does_not_count_as_sending(tag: str | None) -> None:
     with serving() as face, face.connect() as client:
         face.show(FREEZE)
         etag = face.do(lambda: face.board.etag(face.board.groups["web"]))  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def test_whoever_is_answered_304_is_told_nothing_new(tag: str | None) -> None:
         assert sent(face) == {FREEZE.id: {WEB: START}}
 
 
-def test_an_answer_that_was_held_tells_when_it_is_given() -> None:
+def test_a_long_poll_counts_when_it_is_answered() -> None:
     with serving() as face, face.connect() as client:
         etag = client.get().headers["etag"]
         client.send(request("GET", EVENTS, "Metadata: true", f"If-None-Match: {etag}", "Prefer: wait=60"))
@@ -118,14 +118,14 @@ def test_an_answer_that_was_held_tells_when_it_is_given() -> None:
         assert sent(face) == {FREEZE.id: {WEB: START + timedelta(hours=1)}}
 
 
-def test_a_request_that_is_refused_tells_nothing() -> None:
+def test_a_refused_request_does_not_count_as_sending() -> None:
     with serving() as face, face.connect() as client:
         face.show(FREEZE)
         assert client.request("GET", EVENTS).status == 400
         assert sent(face) == {}
 
 
-def test_a_second_event_is_told_by_itself() -> None:
+def test_a_second_event_counts_separately() -> None:
     with serving() as face, face.connect() as client:
         face.show(FREEZE)
         ask(client)
@@ -136,7 +136,7 @@ def test_a_second_event_is_told_by_itself() -> None:
         assert sent(face)[PREEMPT.id] == {WEB: START + SECOND}  # type: ignore[index]
 
 
-def test_one_that_never_asked_before_the_start_is_told_of_the_start() -> None:
+def test_an_event_first_seen_as_started_counts_as_sent_then() -> None:
     with serving() as face, face.connect() as client:
         face.show(FREEZE)
         face.show(replace(FREEZE, status=EventStatus.STARTED))
@@ -145,7 +145,7 @@ def test_one_that_never_asked_before_the_start_is_told_of_the_start() -> None:
         assert sent(face) == {FREEZE.id: {WEB: START + SECOND}}
 
 
-def test_a_machine_that_changes_its_group_is_told_of_the_new_ones_events() -> None:
+def test_a_regrouped_machine_counts_for_the_events_of_its_new_group() -> None:
     with serving(groups=(group("web"), group("db"))) as face, face.connect() as client:
         face.show(FREEZE)
         face.show(PREEMPT, name="db")

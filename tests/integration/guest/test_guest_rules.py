@@ -19,7 +19,7 @@ def face() -> Iterator[Face]:
         yield face
 
 
-# Headers of answers.
+# Headers of answers
 
 
 def test_a_document_has_the_headers_of_the_contract(face: Face) -> None:
@@ -41,11 +41,11 @@ def test_an_error_has_an_id(face: Face) -> None:
     assert answer.headers["x-ms-request-id"].startswith("abcdef00-0000-4000-8000-")
 
 
-# The Metadata header.
+# The Metadata header
 
 
 @pytest.mark.parametrize("header", ["Metadata: true", "metadata: True", "METADATA:TRUE", "Metadata:  true "])
-def test_the_metadata_header_is_taken_in_any_case(face: Face, header: str) -> None:
+def test_the_metadata_header_is_case_insensitive(face: Face, header: str) -> None:
     with face.connect() as client:
         assert client.request("GET", EVENTS, header).status == 200
 
@@ -60,7 +60,7 @@ def test_without_the_metadata_header_a_request_is_refused(
     assert (answer.status, answer.body) == (400, azure.NO_HEADER)
 
 
-def test_the_first_version_does_not_ask_for_the_metadata_header(face: Face) -> None:
+def test_the_first_version_does_not_need_the_metadata_header(face: Face) -> None:
     with face.connect() as client:
         assert client.request("GET", OLD).status == 200
         assert (
@@ -78,7 +78,7 @@ def test_posts_without_the_metadata_header_can_be_allowed() -> None:
         assert client.request("GET", EVENTS).body == azure.NO_HEADER
 
 
-# The version.
+# The version
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_every_version_is_answered(face: Face, version: str) -> None:
 @pytest.mark.parametrize(
     "query", ["api-version=2020-07-01&format=json", "API-VERSION=2020-07-01", "x&api-version=2020%2D07-01&"]
 )
-def test_other_keys_are_ignored_and_keys_are_taken_in_any_case(face: Face, query: str) -> None:
+def test_unknown_query_keys_are_ignored_and_keys_are_case_insensitive(face: Face, query: str) -> None:
     assert face.get(f"/metadata/scheduledevents?{query}").status == 200
 
 
@@ -124,7 +124,7 @@ def test_a_query_has_at_most_thirty_two_keys(face: Face) -> None:
 
 
 def test_a_request_has_at_most_sixty_four_headers(face: Face) -> None:
-    more = [f"X{number}: y" for number in range(62)]  # beside Host and Metadata
+    more = [f"X{number}: y" for number in range(62)]  # in addition to Host and Metadata
     with face.connect() as client:
         assert client.get(EVENTS, *more).status == 200
         answer = client.get(EVENTS, *more, "One: more")
@@ -132,7 +132,7 @@ def test_a_request_has_at_most_sixty_four_headers(face: Face) -> None:
         assert client.is_closed()
 
 
-def test_of_a_list_of_tags_the_first_thirty_two_are_looked_at(face: Face) -> None:
+def test_only_the_first_thirty_two_tags_of_a_list_count(face: Face) -> None:
     etag = face.get().headers["etag"]
     others = ", ".join(f'"{number}"' for number in range(31))
     assert face.get(EVENTS, f"If-None-Match: {others}, {etag}").status == 304
@@ -144,20 +144,20 @@ def test_of_a_list_of_tags_the_first_thirty_two_are_looked_at(face: Face) -> Non
 
 
 @pytest.mark.parametrize("host", ["[::1%25x.evil]", "[::1", "127.0.0.1:x"])
-def test_a_host_that_cannot_be_read_is_refused_and_closed(face: Face, host: str) -> None:
+def test_a_malformed_host_is_refused_and_closed(face: Face, host: str) -> None:
     with face.connect() as client:
         answer = client.request("GET", EVENTS, "Metadata: true", host=host)
         assert (answer.status, answer.headers["connection"]) == (400, "close")
         assert client.is_closed()
 
 
-def test_after_a_host_of_another_a_connection_goes_on(face: Face) -> None:
+def test_a_connection_stays_open_after_a_foreign_host(face: Face) -> None:
     with face.connect() as client:
         assert client.request("GET", EVENTS, "Metadata: true", host="evil.example").status == 400
         assert client.request("GET", EVENTS, "Metadata: true", host="[fe80::a9fe:a9fe%25eth0]").status == 200
 
 
-def test_a_preview_is_answered_where_it_is_offered() -> None:
+def test_a_preview_version_is_answered_if_it_is_offered() -> None:
     preview, newest = (
         f"/metadata/scheduledevents?api-version={each}" for each in ("2024-07-09", "2020-07-01")
     )
@@ -180,13 +180,13 @@ def test_the_versions_are_listed_without_a_version(face: Face) -> None:
         assert client.request("GET", "/metadata/versions").body == azure.NO_HEADER
 
 
-# The path and the method.
+# The path and the method
 
 
 @pytest.mark.parametrize(
     "path", ["/metadata/scheduledEvents", "/METADATA/SCHEDULEDEVENTS", "/metadata/scheduledevents/"]
 )
-def test_the_path_is_taken_in_any_case_and_with_one_slash_more(face: Face, path: str) -> None:
+def test_the_path_is_case_insensitive_and_may_end_with_a_slash(face: Face, path: str) -> None:
     assert face.get(f"{path}?api-version=2020-07-01").status == 200
 
 
@@ -194,7 +194,7 @@ def test_the_path_is_taken_in_any_case_and_with_one_slash_more(face: Face, path:
     "path", ["/", "/metadata", "/metadata/scheduledevents//", "//metadata/scheduledevents", "*",
              "/metadata/scheduled", "/metadata/scheduledevents/x", "/metadata/versions/x"]
 )  # fmt: skip
-def test_any_other_path_is_not_found(face: Face, path: str) -> None:
+def test_an_unknown_path_is_not_found(face: Face, path: str) -> None:
     answer = face.get(f"{path}?api-version=2020-07-01")
     assert (answer.status, answer.body) == (404, azure.NOT_FOUND)
 
@@ -204,7 +204,7 @@ def test_a_target_in_absolute_form_is_served(face: Face, host: str) -> None:
     assert face.get(f"http://{host}{EVENTS}").status == 200
 
 
-def test_a_target_in_absolute_form_must_name_this_service_too(face: Face) -> None:
+def test_a_target_in_absolute_form_must_name_this_service(face: Face) -> None:
     assert face.get(f"http://evil.example{EVENTS}").status == 400
 
 
@@ -222,7 +222,7 @@ def test_head_is_answered_without_a_body(face: Face) -> None:
         assert client.get().status == 200
 
 
-# Proxies and hosts.
+# Proxies and hosts
 
 
 def test_a_request_through_a_proxy_is_refused(face: Face) -> None:
@@ -247,36 +247,36 @@ def test_a_host_that_is_an_address_or_a_known_name_is_served(host: str) -> None:
     "host", ["evil.example", "evil.example:80", "", "[::1", "[::1]x", "[127.0.0.1]", "127.0.0.1:x",
              "localhost.evil", "2130706433", "user@127.0.0.1", "127.0.0.1, evil.example"]
 )  # fmt: skip
-def test_any_other_host_is_refused(face: Face, host: str) -> None:
+def test_a_foreign_host_is_refused(face: Face, host: str) -> None:
     with face.connect() as client:
         assert client.request("GET", EVENTS, "Metadata: true", host=host).status == 400
 
 
-def test_a_host_must_be_given_once(face: Face) -> None:
+def test_exactly_one_host_is_required(face: Face) -> None:
     with face.connect() as client:
         assert client.request("GET", EVENTS, "Metadata: true", "Host: 127.0.0.1").status == 400
         client.send(f"GET {EVENTS} HTTP/1.1\r\nMetadata: true\r\n\r\n".encode())
         assert client.read().status == 400
 
 
-# The caller and the rate.
+# The caller and the rate
 
 
-def test_an_unknown_caller_finds_nothing_wherever_it_looks(face: Face) -> None:
+def test_an_unknown_caller_gets_404_for_every_path(face: Face) -> None:
     with face.connect("127.0.0.99") as client:
         for target in (EVENTS, "/metadata/instance?api-version=2021-02-01", "/metadata/versions", "/nowhere"):
             answer = client.get(target)
             assert (answer.status, answer.body) == (404, azure.NOT_FOUND)
 
 
-def test_a_machine_may_ask_so_often_and_no_more() -> None:
+def test_a_machine_has_a_rate_limit() -> None:
     with serving(settings=EndpointSettings(rate=0.001)) as face:
         assert face.get().status == 200
         answer = face.get()
     assert (answer.status, answer.headers["retry-after"]) == (429, "1")
 
 
-def test_a_burst_is_twice_the_rate_and_each_machine_has_its_own() -> None:
+def test_a_burst_is_twice_the_rate_for_each_machine() -> None:
     machines = (machine("web-0", address="127.0.0.1"), machine("web-1", address="127.0.0.2"))
     with serving(*machines, settings=EndpointSettings(rate=5)) as face, face.connect() as client:
         client.send(b"".join(client_request() for _ in range(12)))
@@ -288,14 +288,14 @@ def client_request() -> bytes:
     return f"GET {EVENTS} HTTP/1.1\r\nHost: 127.0.0.1\r\nMetadata: true\r\n\r\n".encode()
 
 
-def test_all_unknown_callers_share_one_rate() -> None:
+def test_all_unknown_callers_share_one_rate_limit() -> None:
     with serving(settings=EndpointSettings(rate=0.001)) as face:
         assert face.get(source="127.0.0.98").status == 404
         assert face.get(source="127.0.0.99").status == 429
         assert face.get().status == 200
 
 
-# The order of the checks.
+# The order of the checks
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_all_unknown_callers_share_one_rate() -> None:
         ("PUT", "/metadata/scheduledevents", ("Host: 127.0.0.1",), "127.0.0.1", 405),
     ],
 )
-def test_checks_come_in_the_order_of_the_contract(
+def test_checks_run_in_the_order_of_the_contract(
     face: Face, method: str, target: str, headers: tuple[str, ...], source: str, status: int
 ) -> None:
     with face.connect(source) as client:
@@ -321,7 +321,7 @@ def test_the_version_is_checked_before_the_metadata_header(face: Face) -> None:
         assert client.request("GET", "/metadata/scheduledevents").body == azure.VERSION_INVALID[False]
 
 
-def test_an_error_that_is_not_in_the_framing_leaves_the_connection_open(face: Face) -> None:
+def test_only_an_error_in_the_framing_closes_the_connection(face: Face) -> None:
     with face.connect() as client:
         assert client.get("/nowhere").status == 404
         assert client.request("GET", EVENTS).status == 400

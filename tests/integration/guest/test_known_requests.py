@@ -1,4 +1,4 @@
-"""Known requests: whatever is asked and happens, the table of them changes no byte of any answer."""
+"""The request cache changes no byte of any answer, whatever happens."""
 
 import asyncio
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ TARGETS = (
     "/metadata/scheduledevents?api-version=1999-01-01",
     "/metadata/elsewhere",
 )
-# What a caller says it has: `{now}` and `{then}` are the tags of its document, now and before.
+# Values of If-None-Match: `{now}` and `{then}` are the current and an earlier tag.
 HAVING = (None, '"{now}"', "{now}", 'W/"{now}"', '"{then}"', '"{then}", "{now}"', "*", '"other"')
 
 asks = st.tuples(
@@ -41,17 +41,17 @@ asks = st.tuples(
 )
 changes = st.tuples(st.just("change"), st.sampled_from(GROUPS), st.integers(0, 2))
 moves = st.tuples(st.just("move"), st.sampled_from(MACHINES), st.sampled_from((*GROUPS, None)))
-# Two machines take each other's address: who has sent the same bytes before is somebody else now.
+# Two machines swap addresses, so the bytes that one has sent before now come from the other.
 swaps = st.tuples(st.just("swap"), st.sampled_from(MACHINES), st.sampled_from(MACHINES))
 passes = st.tuples(st.just("pass"), st.sampled_from((0.0, 0.3, 2.0)))
-# Pollers send the same bytes again and again.
+# Clients send the same bytes repeatedly.
 repeats = st.tuples(st.just("repeat"), st.sampled_from(MACHINES))
 happenings = st.one_of(asks, repeats, repeats, repeats, changes, moves, swaps, passes)
-# As many bytes as two requests take: nearly each that is learnt pushes another out.
+# The size of two requests, so that nearly every new entry evicts another.
 LITTLE = 1400
 
 POLL, OLD_POLL = TARGETS[:2]
-# What chance seldom brings, each with a request that is known by then.
+# Cases that are rare by chance, each with a cached request.
 ANOTHER_CALLER = [
     ("ask", "web-0", POLL, None, True),
     ("change", "db", 1),
@@ -68,7 +68,7 @@ ANY_DOCUMENT = [
     ("change", "web", 1),
     ("repeat", "web-0"),
 ]
-# The old version knows one of the two events: who asks for it is not sent the other.
+# The old version has the type of only one of the two events.
 NEWS = [("change", "web", 2), ("pass", 2.0), ("repeat", "web-0")]
 NEWS_IN_AN_OLD_VERSION = [("ask", "web-0", OLD_POLL, None, True), *NEWS]
 NEWS_IN_A_NEW_VERSION = [("ask", "web-0", POLL, None, True), *NEWS]
@@ -76,7 +76,7 @@ NEWS_IN_A_NEW_VERSION = [("ask", "web-0", POLL, None, True), *NEWS]
 
 @dataclass
 class Wire(asyncio.Transport):
-    """A transport that keeps what is written."""
+    """A transport that records what is written."""
 
     address: str
     written: list[bytes] = field(default_factory=list)
@@ -100,12 +100,12 @@ class Wire(asyncio.Transport):
 
 
 class Endpoint:
-    """An endpoint, with a connection of each machine; with a table of known requests or without."""
+    """An endpoint with a connection for each machine, with or without a request cache."""
 
     def __init__(self, clock: ManualClock, *, known_bytes: int) -> None:
         self.board = Board(lineage="LINEAGE")
         self.real = 1000.0
-        self._callers = {name: name for name in MACHINES}  # who has the address of whom at first
+        self._callers = {name: name for name in MACHINES}  # the initial owners of the addresses
         self._machines = {name: machine(name, group=name[:-2], address=_address(name)) for name in MACHINES}
         self._groups = {name: group(name) for name in GROUPS}
         self._number = 0
@@ -113,7 +113,7 @@ class Endpoint:
         limits = Limits(known_bytes=known_bytes)
         self.server = GuestServer(
             self.board,
-            cast(GuestCommands, None),  # all groups are ready: no poll needs one
+            cast(GuestCommands, None),  # all groups are ready, so no poll needs a command
             clock=clock,
             settings=EndpointSettings(rate=5, limits=limits),
             new_id=lambda: "ID",
@@ -134,11 +134,11 @@ class Endpoint:
         return self.repeat(name)
 
     def repeat(self, name: str) -> bytes:
-        """Send what a machine has sent last."""
+        """Repeat the last request of a machine."""
         asked = self._last[name]
         connection, wire = self._wires.get(name) or self._connect(name)
-        connection.data_received(bytes(bytearray(asked)))  # the same, but another object
-        answer, wire.written = b"".join(wire.written), []  # in how many pieces it came is no matter
+        connection.data_received(bytes(bytearray(asked)))  # equal, but another object
+        answer, wire.written = b"".join(wire.written), []  # the number of writes does not matter
         _check(answer, asked, now=self._now(name))
         if answer.endswith(b">"):
             connection.connection_lost(None)
@@ -146,7 +146,7 @@ class Endpoint:
         return answer
 
     def _now(self, name: str) -> str:
-        """Make the tag of the document anew of the machine that calls from there."""
+        """Recompute the tag of the document of the machine that calls from this address."""
         member = self.board.members.get(MachineId(f"id-of-{self._callers[name]}"))
         if member is None:
             return "none"
@@ -157,7 +157,7 @@ class Endpoint:
     def change(self, name: str, events: int) -> None:
         before = self._groups[name]
         self._groups[name] = changed = replace(before, incarnation=before.incarnation + 1)
-        kinds = (EventType.FREEZE, EventType.TERMINATE)  # of which the oldest version knows one
+        kinds = (EventType.FREEZE, EventType.TERMINATE)  # the oldest version has the type of one of them
         listed = tuple(
             replace(
                 event(kind, names=(f"{name}-0",), number=each + 1),
@@ -176,7 +176,7 @@ class Endpoint:
             self._show(machines=(self._machines[name],))
 
     def swap(self, one: str, other: str) -> None:
-        """Let two machines take each other's address, and come back if they were removed."""
+        """Swap the addresses of two machines; add them again if they were removed."""
         places = {caller: at for at, caller in self._callers.items()}
         self._callers[places[one]], self._callers[places[other]] = other, one
         for at, caller in self._callers.items():
@@ -186,7 +186,7 @@ class Endpoint:
         self._show(machines=tuple(self._machines[name] for name in dict.fromkeys((one, other))))
 
     def seen(self) -> tuple[object, ...]:
-        """What is known of guests afterwards."""
+        """The recorded polls and sent events."""
         return (
             {member.machine.id: at for member, at in self.board.seen.items()},
             {each.name: at for each, at in self.board.polled.items()},
@@ -212,7 +212,7 @@ class Endpoint:
 
 
 def _check(answer: bytes, asked: bytes, *, now: str) -> None:
-    """Assert that an answer is of the document that there is now."""
+    """Check that an answer has the current document."""
     if answer.startswith(b"HTTP/1.1 304"):
         assert now.encode() in asked or b"If-None-Match: *" in asked
     if answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 304")):
@@ -230,7 +230,7 @@ def _address(name: str) -> str:
 @example(NEWS_IN_AN_OLD_VERSION)
 @example(NEWS_IN_A_NEW_VERSION)
 @settings(max_examples=tries(60, long=3000), deadline=None)
-def test_the_table_of_known_requests_changes_no_byte_of_any_answer(history: list[tuple[Any, ...]]) -> None:
+def test_the_request_cache_changes_no_byte_of_any_answer(history: list[tuple[Any, ...]]) -> None:
     async def play() -> None:
         clock = ManualClock(START)
         with_table = Endpoint(clock, known_bytes=1 << 20)

@@ -1,4 +1,4 @@
-"""Guests behind another metadata proxy: whose request it is stands in it, signed."""
+"""Guests behind a metadata proxy, which signs the id of the calling machine."""
 
 import hashlib
 import hmac
@@ -21,14 +21,14 @@ from tests.integration.guest.guest_face import EVENTS, Answer, Client, Face, eve
 
 SECRET = b"of both"
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
-# As forewarn writes ids of machines.
+# In forewarn's format.
 WEB, DB = "6e8e1c4a-0000-4000-8000-000000000001", "6e8e1c4a-0000-4000-8000-000000000002"
 
 LISTED = event(EventType.REBOOT)
 
 
 def signed(instance: str, *, secret: bytes = SECRET) -> list[str]:
-    """Write the headers that OpenStack's proxy sends."""
+    """Return the headers that OpenStack's proxy sends."""
     named = instance
     signature = hmac.new(secret, named.encode(), hashlib.sha256).hexdigest()
     return [
@@ -41,7 +41,7 @@ def signed(instance: str, *, secret: bytes = SECRET) -> list[str]:
 
 @contextmanager
 def proxied(*, callers: str = "127.0.0.1") -> Iterator[Face]:
-    """Serve two machines, which only a proxy reaches."""
+    """Serve two machines that are reachable only through a proxy."""
     proxy = TrustedProxy(addresses=frozenset({callers}), secret=SECRET)
     machines = (
         replace(machine("web-0", address="127.0.0.11"), id=MachineId(WEB)),
@@ -64,12 +64,12 @@ def test_the_proxy_calls_for_many_machines_over_one_connection() -> None:
             assert (answer.status, answer.body) == (200, name)
 
 
-def test_an_id_is_the_same_in_any_spelling() -> None:
+def test_ids_are_case_insensitive() -> None:
     with proxied() as face:
         assert ask(face, *signed(WEB.upper())).body == b"web-0"
 
 
-def test_equal_polls_of_two_machines_are_not_mixed_up() -> None:
+def test_equal_polls_of_two_machines_get_their_own_answers() -> None:
     with proxied() as face:
         face.show(LISTED, name="db")
         with Client(face.server.listeners.proxied[0]) as client:
@@ -100,12 +100,12 @@ def test_a_guest_approves_through_the_proxy() -> None:
         pytest.param(signed("nobody"), id="no id"),
     ],
 )
-def test_what_is_not_signed_for_a_machine_is_a_strangers(headers: list[str]) -> None:
+def test_a_request_without_a_valid_signature_counts_as_unknown(headers: list[str]) -> None:
     with proxied() as face:
         assert ask(face, *headers).status == 404
 
 
-def test_another_caller_is_not_even_heard() -> None:
+def test_connections_from_other_addresses_are_aborted() -> None:
     with proxied(callers="127.0.0.2") as face:
         with Client(face.server.listeners.proxied[0]) as client:
             assert client.is_closed()
@@ -114,12 +114,12 @@ def test_another_caller_is_not_even_heard() -> None:
             assert client.request("GET", NAME, *signed(WEB)).body == b"web-0"
 
 
-def test_guests_cannot_sign_where_they_call_themselves() -> None:
+def test_signatures_are_ignored_on_the_port_for_guests() -> None:
     with proxied() as face, face.connect() as client:
         assert client.request("GET", NAME, "Metadata: true", *signed(WEB)[1:]).status == 404
 
 
-def test_many_connections_of_a_proxy_are_no_crowd() -> None:
+def test_a_proxy_may_have_many_connections() -> None:
     with proxied() as face:
         clients = [Client(face.server.listeners.proxied[0]) for _ in range(200)]
         try:
@@ -151,7 +151,7 @@ def test_a_proxy_needs_callers_and_a_secret(
         proxy_addresses(settings)
 
 
-def test_a_secret_is_read_without_the_end_of_its_line(tmp_path: Path) -> None:
+def test_the_secret_is_read_without_its_newline(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("of both\n")
     (listen,) = proxy_addresses(
         MetadataProxySettings(

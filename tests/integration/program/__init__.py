@@ -1,1 +1,1 @@
-"""A real `forewarn serve`: its start, its end, crashes and what it does meanwhile."""
+"""Tests of a real `forewarn serve`."""

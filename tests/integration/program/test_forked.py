@@ -1,4 +1,4 @@
-"""Programs that are forked for tests look like those that are started."""
+"""Programs that the tests fork behave like programs that are started."""
 
 import signal
 import subprocess
@@ -20,7 +20,7 @@ from tests.helpers.programs.process import (
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["machine", "list"], ["no-such-command"]])
-def test_one_says_the_same_and_ends_the_same(
+def test_a_forked_program_has_the_same_output_and_exit_code(
     tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = {"FOREWARN_SERVER": "http://127.0.0.1:1", "COLUMNS": "70"}
@@ -29,7 +29,7 @@ def test_one_says_the_same_and_ends_the_same(
     assert vars(run(tmp_path, *words, environment=nowhere)) == vars(forked)
 
 
-def test_one_is_a_process_of_its_own_that_can_be_killed(tmp_path: Path) -> None:
+def test_a_forked_program_is_a_process_that_can_be_killed(tmp_path: Path) -> None:
     fleet = sample_fleet(tmp_path)
     with Program(tmp_path, "--fleet", fleet) as first, Program(tmp_path, "--database", "sqlite://") as second:
         assert isinstance(first.process, Forked)
@@ -39,7 +39,7 @@ def test_one_is_a_process_of_its_own_that_can_be_killed(tmp_path: Path) -> None:
         assert second.stop() == 0
 
 
-def test_what_is_waited_for_in_vain_is_said_as_by_subprocess(tmp_path: Path) -> None:
+def test_a_timeout_raises_the_same_error_as_subprocess(tmp_path: Path) -> None:
     with process.ending(started([FOREWARN, "serve", "--guest", "127.0.0.1:0"], tmp_path)) as waiting:
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(0.01)
@@ -47,13 +47,13 @@ def test_what_is_waited_for_in_vain_is_said_as_by_subprocess(tmp_path: Path) -> 
         waiting.communicate(PATIENCE)
 
 
-def test_what_python_reads_when_it_starts_needs_a_start() -> None:
+def test_a_variable_that_python_reads_at_its_start_needs_a_start() -> None:
     plain = plain_environment()
     assert can_fork(plain | {"FOREWARN_SERVER": "http://127.0.0.1:1"})
     assert not can_fork(plain | {"PYTHONUTF8": "0"})
 
 
-def test_a_script_has_the_exit_code_and_the_output(tmp_path: Path) -> None:
+def test_a_script_has_its_exit_code_and_output(tmp_path: Path) -> None:
     script = f"{shell_function()}\nforewarn --version | tr a-z A-Z; forewarn no-such-command; exit $?"
     ran = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 2

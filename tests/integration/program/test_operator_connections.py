@@ -1,4 +1,4 @@
-"""Connections of the operator port: how many, how slow, and how large a request may be."""
+"""Limits of the operator port: the number of connections, timeouts, and the size of requests."""
 
 import asyncio
 import logging
@@ -29,17 +29,17 @@ GET = request("GET", "/")
 HALF = GET[:-2]
 CHUNKED = request("POST", "/", "Transfer-Encoding: chunked")
 OTHER = "127.0.0.9"
-# Longer than a busy computer keeps a client from sending, in seconds.
+# Longer than a busy computer delays a client, in seconds.
 A_WHILE = 0.5
 
 
 class HoldingApp:
-    """Answers at once, but /held only when it is let go, and /endless for as long as the client stays."""
+    """Answers at once; /held waits for the test, and /endless streams until the client disconnects."""
 
     def __init__(self) -> None:
         self.held = self.ended = 0
         self.let_go, self.let_go_again = threading.Event(), threading.Event()
-        self.asked: list[tuple[str, str]] = []  # by which scheme, and from where
+        self.asked: list[tuple[str, str]] = []  # the scheme and the source address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -66,14 +66,14 @@ class HoldingApp:
 
     async def _go_on(self, receive: Receive, send: Send) -> None:
         await receive()
-        gone = asyncio.ensure_future(receive())  # the next message is that the client has left
+        gone = asyncio.ensure_future(receive())  # the next message is the disconnect
         while not gone.done():
             await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
-            await asyncio.sleep(0)  # to one who has left, sending takes no time
+            await asyncio.sleep(0)  # sending to a disconnected client does not block
 
 
 class Port:
-    """An operator port with the app behind it."""
+    """An operator port that serves the app."""
 
     def __init__(self, caps: Caps, timeouts: Timeouts, tls: Tls | None) -> None:
         self.app = HoldingApp()
@@ -93,7 +93,7 @@ class Port:
         return Client(self.address, source)
 
     def hold(self) -> Client:
-        """Begin a request that is answered only when the app is let go."""
+        """Begin a request that the app answers when the test releases it."""
         before, client = self.app.held, self.connect()
         client.send(request("GET", "/held"))
         until(lambda: self.app.held > before, what="the request to arrive")
@@ -113,7 +113,7 @@ def serving(caps: Caps = ROOMY, timeouts: Timeouts | None = None, tls: Tls | Non
 
 
 def halves(port: Port, count: int, source: str | None = None) -> list[Client]:
-    """Send the half of a request, several times."""
+    """Open connections with incomplete requests."""
     clients = [port.connect(source) for _ in range(count)]
     for client in clients:
         client.send(HALF)
@@ -130,10 +130,10 @@ def status_of(answer_to: Client) -> int:
         return client.request("GET", "/").status
 
 
-# How many.
+# The number of connections
 
 
-def test_operators_are_served_at_every_address_and_counted_together() -> None:
+def test_connections_to_all_addresses_share_one_limit() -> None:
     bound = [addresses.bound("127.0.0.1", 0) for _ in range(2)]
     app, caps = HoldingApp(), Caps(whole=2, per_address=2)
     server = OperatorServer(app, bound, caps=caps, counts=PortCounts(Refusals("operator")))
@@ -151,7 +151,7 @@ def test_operators_are_served_at_every_address_and_counted_together() -> None:
         server.stop()
 
 
-def test_a_request_takes_the_place_of_the_oldest_half_of_its_address() -> None:
+def test_a_connection_replaces_the_oldest_idle_one_of_its_address() -> None:
     with serving(Caps(whole=100, per_address=2)) as port:
         oldest, younger = halves(port, 2)
         assert status_of(port.connect()) == 200
@@ -162,7 +162,7 @@ def test_a_request_takes_the_place_of_the_oldest_half_of_its_address() -> None:
         assert port.counts.refusals.counts[Limit.ADDRESS] == 1
 
 
-def test_an_address_that_has_many_takes_nothing_from_others() -> None:
+def test_an_address_with_many_connections_takes_none_from_others() -> None:
     with serving(Caps(whole=3, per_address=2)) as port:
         other = halves(port, 1, source=OTHER)[0]
         mine = [halves(port, 1)[0] for _ in range(5)]
@@ -172,7 +172,7 @@ def test_an_address_that_has_many_takes_nothing_from_others() -> None:
         close(other, *mine)
 
 
-def test_where_there_is_no_room_the_oldest_idle_one_of_all_gives_way() -> None:
+def test_without_room_the_oldest_idle_connection_is_replaced() -> None:
     with serving(Caps(whole=2, per_address=100)) as port:
         halved = halves(port, 2, source=OTHER)
         assert [status_of(port.connect()) for _ in range(5)] == [200] * 5
@@ -181,7 +181,7 @@ def test_where_there_is_no_room_the_oldest_idle_one_of_all_gives_way() -> None:
         assert port.counts.refusals.counts[Limit.WHOLE] >= 1
 
 
-def test_what_is_being_answered_gives_way_to_nobody() -> None:
+def test_a_connection_with_an_open_request_is_never_replaced() -> None:
     with serving(Caps(whole=2, per_address=2)) as port:
         busy = [port.hold(), port.hold()]
         with port.connect() as one_more:
@@ -191,7 +191,7 @@ def test_what_is_being_answered_gives_way_to_nobody() -> None:
         close(*busy)
 
 
-def test_a_place_is_free_again_when_its_connection_has_ended() -> None:
+def test_a_connection_that_ends_makes_room_for_another() -> None:
     with serving(Caps(whole=1, per_address=1)) as port:
         for _ in range(10):
             client = port.hold()
@@ -201,10 +201,10 @@ def test_a_place_is_free_again_when_its_connection_has_ended() -> None:
             close(client)
 
 
-# How slow.
+# Timeouts
 
 
-def test_half_a_request_is_closed_in_time() -> None:
+def test_an_incomplete_request_is_closed_after_the_timeout() -> None:
     with serving(timeouts=Timeouts(head=A_WHILE)) as port:
         (half,) = halves(port, 1)
         assert half.is_closed()
@@ -217,23 +217,23 @@ def test_half_a_request_is_closed_in_time() -> None:
             assert client.is_closed()
 
 
-def test_half_a_body_is_closed_in_time() -> None:
+def test_an_incomplete_body_is_closed_after_the_timeout() -> None:
     with serving(timeouts=Timeouts(body=0.05)) as port, port.connect() as client:
         client.send(request("POST", "/", "Content-Length: 10") + b"12345")
         assert client.is_closed()
 
 
-def test_a_request_that_waits_for_its_answer_is_given_time() -> None:
+def test_a_request_that_waits_for_its_answer_does_not_time_out() -> None:
     with serving(timeouts=Timeouts(head=A_WHILE, body=A_WHILE)) as port:
         client = port.hold()
         halved = halves(port, 1)[0]
-        assert halved.is_closed()  # so the time is over
+        assert halved.is_closed()  # so the timeout has passed
         port.app.let_go.set()
         assert client.read().status == 200
         close(client, halved)
 
 
-def test_an_answer_that_nobody_reads_ends() -> None:
+def test_an_answer_that_the_client_does_not_read_is_aborted() -> None:
     with serving(Caps(whole=1, per_address=1), Timeouts(reading=0.05)) as port, port.connect() as client:
         client.send(request("GET", "/endless"))
         until(lambda: _is_answered(port), what="the place to be free")
@@ -246,18 +246,18 @@ def _is_answered(port: Port) -> bool:
         return False
 
 
-# Clients that hang up.
+# Clients that disconnect
 
 
 def reset(client: Client) -> None:
-    """Hang up at once, whatever is on its way."""
+    """Reset the connection."""
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.socket.close()
 
 
 @pytest.mark.parametrize("hang_up", [close, reset])
 @pytest.mark.parametrize("more", [b"", HALF], ids=["", "half"])
-def test_a_client_that_hangs_up_before_its_answer_is_counted_and_not_logged(
+def test_a_client_that_disconnects_before_its_answer_is_counted_and_not_logged(
     more: bytes, hang_up: Callable[[Client], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     with serving() as port:
@@ -273,7 +273,7 @@ def test_a_client_that_hangs_up_before_its_answer_is_counted_and_not_logged(
 
 
 @pytest.mark.parametrize("hang_up", [close, reset])
-def test_requests_before_the_newest_of_a_connection_learn_that_their_client_has_hung_up(
+def test_all_pipelined_requests_learn_that_their_client_has_disconnected(
     hang_up: Callable[[Client], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     with serving() as port:
@@ -281,7 +281,7 @@ def test_requests_before_the_newest_of_a_connection_learn_that_their_client_has_
         client.send(request("GET", "/held") + request("GET", "/held-again") + GET * 200)
         until(lambda: port.app.held == 1, what="the request to arrive")
         hang_up(client)
-        port.app.let_go.set()  # until then the server does not read on
+        port.app.let_go.set()  # until then the server does not read further
         until(lambda: port.counts.hang_ups, what="the server to notice")
         port.app.let_go_again.set()
         until(lambda: port.app.ended == port.app.held, what="the app to answer")
@@ -291,7 +291,7 @@ def test_requests_before_the_newest_of_a_connection_learn_that_their_client_has_
 
 
 @pytest.mark.parametrize("sent", [HALF, b"G", CHUNKED + b"5\r\nhel"], ids=["half", "a byte", "half a body"])
-def test_a_client_that_hangs_up_within_its_request_is_counted_and_not_logged(
+def test_a_client_that_disconnects_within_its_request_is_counted_and_not_logged(
     sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with serving() as port:
@@ -302,7 +302,7 @@ def test_a_client_that_hangs_up_within_its_request_is_counted_and_not_logged(
     assert caplog.messages == []
 
 
-def test_requests_that_give_way_while_their_connection_begins_are_not_answered(
+def test_a_connection_that_is_replaced_while_it_opens_gets_no_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with serving(Caps(whole=2, per_address=2)) as port:
@@ -315,7 +315,7 @@ def test_requests_that_give_way_while_their_connection_begins_are_not_answered(
     assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
-def test_a_connection_that_ends_between_requests_or_in_a_stream_is_no_hang_up() -> None:
+def test_a_disconnect_between_requests_or_in_a_stream_is_not_counted() -> None:
     with serving() as port:
         with port.connect() as client:
             assert client.request("GET", "/").status == 200
@@ -329,7 +329,7 @@ def test_a_connection_that_ends_between_requests_or_in_a_stream_is_no_hang_up() 
         assert port.counts.hang_ups == 0
 
 
-# How large.
+# The size of requests
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_a_head_that_is_too_large_is_refused_and_closed(data: bytes) -> None:
         assert client.is_closed()
 
 
-def test_a_large_body_and_one_of_many_small_chunks_are_taken() -> None:
+def test_a_large_body_and_a_body_of_many_small_chunks_are_accepted() -> None:
     small = b"".join(b"1\r\nx\r\n" for _ in range(100_000)) + b"0\r\n\r\n"
     with serving() as port, port.connect() as client:
         assert client.request("POST", "/", body=b"x" * 20_000_000).status == 200
@@ -363,7 +363,7 @@ def test_a_large_body_and_one_of_many_small_chunks_are_taken() -> None:
 
 
 @pytest.mark.parametrize("data", [GET.replace(b"HTTP/1.1", b"HTTP/2.0"), b"\x16\x03\x01\x02\r\n\r\n"])
-def test_what_is_not_http_is_refused_and_closed(data: bytes) -> None:
+def test_data_that_is_not_http_is_refused_and_closed(data: bytes) -> None:
     with serving() as port, port.connect() as client:
         client.send(data)
         answer = client.read()
@@ -372,7 +372,7 @@ def test_what_is_not_http_is_refused_and_closed(data: bytes) -> None:
         assert client.is_closed()
 
 
-def test_what_a_request_says_of_where_it_came_from_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forwarding_headers_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
     said = ("X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: https", "Forwarded: for=192.0.2.7;proto=https")
     with serving() as port, port.connect(OTHER) as client:
@@ -380,7 +380,7 @@ def test_what_a_request_says_of_where_it_came_from_is_not_believed(monkeypatch: 
         assert port.app.asked == [("http", OTHER)]
 
 
-# TLS.
+# TLS
 
 
 @pytest.fixture
@@ -393,7 +393,7 @@ def answered_over_tls(port: Port) -> bool:
     return httpx.get(url, verify=False, trust_env=False).status_code == 200
 
 
-def test_a_handshake_that_was_not_made_counts_and_gives_way(tls: Tls) -> None:
+def test_an_incomplete_handshake_counts_as_a_connection_and_can_be_replaced(tls: Tls) -> None:
     with serving(Caps(whole=2, per_address=2), tls=tls) as port:
         silent = [port.connect() for _ in range(2)]
         assert answered_over_tls(port)
@@ -401,7 +401,7 @@ def test_a_handshake_that_was_not_made_counts_and_gives_way(tls: Tls) -> None:
         close(*silent)
 
 
-def test_a_handshake_that_is_not_made_in_time_is_ended_and_its_place_free(tls: Tls) -> None:
+def test_an_incomplete_handshake_is_closed_after_the_timeout(tls: Tls) -> None:
     with serving(Caps(whole=1, per_address=1), Timeouts(handshake=A_WHILE), tls=tls) as port:
         for _ in range(3):
             with port.connect() as silent:
@@ -414,7 +414,7 @@ def test_a_handshake_that_is_not_made_in_time_is_ended_and_its_place_free(tls: T
         assert answered_over_tls(port)
 
 
-def test_whoever_speaks_plain_http_to_a_port_with_tls_is_told_so(tls: Tls) -> None:
+def test_plain_http_on_a_port_with_tls_is_answered_with_an_error(tls: Tls) -> None:
     with serving(Caps(whole=1, per_address=1), tls=tls) as port:
         for _ in range(3):
             with port.connect() as client:
@@ -427,7 +427,7 @@ def test_whoever_speaks_plain_http_to_a_port_with_tls_is_told_so(tls: Tls) -> No
         assert answered_over_tls(port)
 
 
-def test_over_tls_a_request_has_to_arrive_in_time_too(tls: Tls) -> None:
+def test_an_incomplete_request_over_tls_is_closed_after_the_timeout(tls: Tls) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with (

@@ -1,4 +1,4 @@
-"""Background tasks that fail: each goes on, probes and metrics show it, and SIGTERM ends all of them."""
+"""Background tasks that fail: each is restarted, probes and metrics show it, and SIGTERM ends all of them."""
 
 import os
 import re
@@ -20,13 +20,13 @@ from tests.helpers.programs.process import Program, sample_fleet, until
 from tests.helpers.programs.receiver import Receiver, receiving
 
 EACH = tuple(task for _, _, task in faulty_forewarn.FAILING)
-# Started when there is work for them: tests/unit/server/threads/test_lanes.py and test_deadlines.py.
+# Started on demand, and tested in tests/unit/server/threads/test_lanes.py and test_deadlines.py.
 ELSEWHERE = (BackgroundTask.LANE, BackgroundTask.LANE_TIMER, BackgroundTask.PROBER)
 FOR_EVER = 1_000_000
 
 
 class FaultyServer:
-    """A server whose tasks fail as often as the test wants."""
+    """A server whose tasks fail a given number of times."""
 
     def __init__(self, program: Program, faults: Path) -> None:
         self.program = program
@@ -54,7 +54,7 @@ class FaultyServer:
 
 @contextmanager
 def hearing() -> Iterator[str]:
-    """Read what the server sends to systemd, so that it never waits."""
+    """Read the notifications to systemd, so that the server never blocks."""
     address = f"@forewarn-tests-background-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.bind(f"\0{address[1:]}")
@@ -95,11 +95,11 @@ def server(tmp_path: Path) -> Iterator[FaultyServer]:
             yield FaultyServer(program, faults)
 
 
-def test_every_task_is_tried_here_or_beside_its_thread() -> None:
+def test_every_task_has_a_test() -> None:
     assert {*EACH, *ELSEWHERE} == set(BackgroundTask)
 
 
-def test_each_task_that_fails_goes_on_and_a_server_whose_tasks_all_fail_stops(
+def test_failed_tasks_are_restarted_and_a_server_whose_tasks_all_fail_can_be_stopped(
     server: FaultyServer, receiver: Receiver
 ) -> None:
     program = server.program
@@ -113,7 +113,7 @@ def test_each_task_that_fails_goes_on_and_a_server_whose_tasks_all_fail_stops(
     urge["webhooks"]()
     for task in EACH:
         assert server.unready == ""
-        # Of several threads or webhooks at least one keeps failing.
+        # Of tasks with several instances, at least one keeps failing.
         times = KEEPS_FAILING * (20 if task in {"read", "webhook"} else 1)
         server.fail(task, times)
 
@@ -138,7 +138,7 @@ def test_each_task_that_fails_goes_on_and_a_server_whose_tasks_all_fail_stops(
     assert "injected into lock" in program.err.text
 
 
-def test_a_server_whose_operator_port_never_answers_stops(tmp_path: Path) -> None:
+def test_a_server_whose_operator_port_never_answers_can_be_stopped(tmp_path: Path) -> None:
     (tmp_path / "operator-start").write_text(str(FOR_EVER))
     words = [sys.executable, faulty_forewarn.__file__, "forewarn", "serve", "--fleet", sample_fleet(tmp_path)]
     words += ["--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0"]

@@ -1,4 +1,4 @@
-"""A copy made while the server runs: it can be served as it is, and is another store."""
+"""A copy that is made while the server runs: it can be served, and is another store."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.helpers.programs.process import Program, run, sample_fleet
 WEB_0 = "127.0.1.10"
 
 
-def test_a_copy_made_while_it_runs_is_the_same_store_under_another_tag(tmp_path: Path) -> None:
+def test_a_copy_of_a_running_store_has_the_same_data_and_another_lineage(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
         guest = program.guest(WEB_0)
         guest.document()
@@ -28,21 +28,21 @@ def test_a_copy_made_while_it_runs_is_the_same_store_under_another_tag(tmp_path:
             assert second.headers["etag"] != first.headers["etag"]
             assert copy.history() == history
             assert copy.get("/v1/clock")["now"] == now
-            # They are two stores from now on: each goes on by itself.
+            # From now on the two stores are independent.
             copy.post(f"/v1/events/{event['id']}/approve")
             assert not program.get(f"/v1/events/{event['id']}")["event"]["approved"]
 
 
-def test_a_copy_that_would_push_to_webhooks_says_so(tmp_path: Path) -> None:
+def test_a_backup_with_webhooks_causes_a_warning(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
         added = program.call("POST", "/v1/webhooks", json={"url": "http://127.0.0.1:1/x"})
         assert added.status_code == 201
-        assert "pushes to its webhook as this store does" in run(tmp_path, "backup", "copy.db").stdout
+        assert "also pushes to the webhook" in run(tmp_path, "backup", "copy.db").stdout
         answer = run(tmp_path, "backup", "again.db", "--json").stdout
         assert json.loads(answer) == {"file": "again.db", "webhooks": 1}
 
 
-def test_a_restart_keeps_the_tag(tmp_path: Path) -> None:
+def test_a_restart_keeps_the_lineage(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
         before = program.guest(WEB_0).poll()
         program.restart()
@@ -51,7 +51,7 @@ def test_a_restart_keeps_the_tag(tmp_path: Path) -> None:
         assert program.guest(WEB_0).poll(If_None_Match=before.headers["etag"]).status_code == 304
 
 
-def test_a_copy_never_replaces_a_file(tmp_path: Path) -> None:
+def test_a_backup_never_replaces_a_file(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)):
         (tmp_path / "copy.db").write_text("precious")
         answer = run(tmp_path, "backup", "copy.db")
@@ -60,7 +60,7 @@ def test_a_copy_never_replaces_a_file(tmp_path: Path) -> None:
         assert (tmp_path / "copy.db").read_text() == "precious"
 
 
-def test_a_backup_that_is_served_for_the_first_time_is_held_and_shows_what_would_start(
+def test_the_first_start_on_a_backup_sets_a_hold_and_lists_the_open_work(
     tmp_path: Path,
 ) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
@@ -73,10 +73,10 @@ def test_a_backup_that_is_served_for_the_first_time_is_held_and_shows_what_would
         assert restored.out.wait_for(f"order {short}: ") == "restart of web-0, announced, by operator"
         (hold,) = restored.get("/v1/holds")["holds"]
         assert (hold["project"], hold["host"]) == (None, None)
-        assert "look at what is open in it, then release it" in hold["reason"]
+        assert "check the open work, then release this hold" in hold["reason"]
         restored.advance(20 * 60)
         assert restored.get(f"/v1/orders/{placed['order']['id']}")["order"]["state"] == "announced"
-        # From now on it is a store like any other; the hold stays until somebody lifts it.
+        # From now on it is an ordinary store; the hold stays until an operator releases it.
         restored.restart()
         assert "for the first time" not in restored.out.text
         assert restored.get("/v1/holds")["holds"] == [hold]
@@ -84,7 +84,7 @@ def test_a_backup_that_is_served_for_the_first_time_is_held_and_shows_what_would
         assert restored.get(f"/v1/orders/{placed['order']['id']}")["order"]["state"] == "started"
 
 
-def test_a_copy_is_not_held_and_goes_on(tmp_path: Path) -> None:
+def test_a_copy_is_not_held_and_continues(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
         program.guest(WEB_0).document()
         order = program.post("/v1/machines/web-0/restart")["order"]["id"]
@@ -93,7 +93,7 @@ def test_a_copy_is_not_held_and_goes_on(tmp_path: Path) -> None:
         program.stop()
     copied = run(tmp_path, "copy", "forewarn.db", "copy.db")
     assert copied.returncode == 0, copied.stderr
-    assert "forewarn.db is copied to copy.db: " in copied.stdout
+    assert "Copied forewarn.db to copy.db: " in copied.stdout
     again = run(tmp_path, "copy", "sqlite:///forewarn.db", "sqlite:///copy.db")
     assert (again.returncode, "copy.db exists already" in again.stderr) == (1, True)
     answer = json.loads(run(tmp_path, "copy", "forewarn.db", "other.db", "--json").stdout)

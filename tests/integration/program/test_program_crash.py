@@ -1,4 +1,4 @@
-"""Killed at any moment, and started again: what was answered still holds, and nothing is done twice."""
+"""Kills at any moment: every answered call survives the restart, and nothing is done twice."""
 
 import random
 from email.utils import parsedate_to_datetime
@@ -13,18 +13,18 @@ from tests.helpers.service.counts import tries
 pytestmark = pytest.mark.usefixtures("with_fsync")
 
 KILLS = tries(4, long=30)
-# While it starts, a server writes too: migrations, the fleet, what has fallen due meanwhile.
+# A server also writes during its start: migrations, the fleet, work that has become due.
 KILLS_AT_START = tries(2, long=10)
 SEEDS = range(2026, 2026 + tries(1, long=5))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_that_was_answered_is_lost_when_it_is_killed(tmp_path: Path, seed: int) -> None:
+def test_answered_calls_survive_kills(tmp_path: Path, seed: int) -> None:
     dice, ledger = random.Random(seed), GuestLedger()
     unlimited = {"FOREWARN_GUEST_RATE": "0"}
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path), environment=unlimited) as program:
         number = 0
-        # On a busy computer callers may get few answers between two kills: then there are more kills.
+        # On a busy computer there are few answers between two kills, and then more kills.
         while number < KILLS or len(ledger.orders) <= KILLS or not ledger.approved:
             Load(program, ledger, dice).run_until_killed(answers=dice.randint(1, 120))
             program.kill()
@@ -38,7 +38,7 @@ def test_nothing_that_was_answered_is_lost_when_it_is_killed(tmp_path: Path, see
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_fast_time_never_goes_back_when_it_is_killed(tmp_path: Path, seed: int) -> None:
+def test_scaled_time_never_goes_back_after_a_kill(tmp_path: Path, seed: int) -> None:
     dice, last = random.Random(seed), 0.0
     environment = {"FOREWARN_GUEST_RATE": "0"}
     fleet = sample_fleet(tmp_path)

@@ -1,4 +1,4 @@
-"""A guest asks for more time, over HTTP, of the real program."""
+"""Deferral of an event by a guest over HTTP."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ defer = "10m"
 """
 
 
-def test_a_guest_puts_an_event_off_once(tmp_path: Path) -> None:
+def test_a_guest_may_defer_an_event_once(tmp_path: Path) -> None:
     fleet = sample_fleet(tmp_path)
     fleet.write_text(fleet.read_text() + POLICY)
     with Program(tmp_path, "--fleet", fleet) as program:

@@ -1,4 +1,4 @@
-"""A disk that takes nothing more: writes are refused, polls go on, and it recovers by itself."""
+"""A full disk: writes are refused, polls are answered, and the server recovers by itself."""
 
 import json
 import resource
@@ -16,7 +16,7 @@ WEB_0, WEB_1, SHOP = "127.0.1.10", "127.0.1.11", "127.0.1.20"
 
 @contextmanager
 def full_disk(program: Program) -> Iterator[None]:
-    """Let no file of the server grow: for it that is a full disk, and it needs neither root nor a disk."""
+    """Limit the size of the server's files, which has the effect of a full disk without root."""
     pid, hard = program.process.pid, resource.RLIM_INFINITY
     soft = resource.prlimit(pid, resource.RLIMIT_FSIZE)[0]
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
@@ -47,7 +47,7 @@ def test_polls_are_answered_and_writes_refused_while_the_disk_is_full(program: P
         assert program.call("POST", f"/v1/events/{event['id']}/approve").status_code == 503
         assert program.call("POST", f"/v1/events/{event['id']}/cancel").status_code == 503
         assert program.call("POST", "/v1/clock/advance", json={"seconds": 60}).status_code == 503
-        # A group's first poll is answered once it is saved that it listens; that cannot be.
+        # The first poll of a group has to be saved, which is impossible now.
         assert program.guest(SHOP).poll().status_code == 503
         assert guest.poll().content == before
         assert program.guest(WEB_1).poll().content == before
@@ -56,7 +56,7 @@ def test_polls_are_answered_and_writes_refused_while_the_disk_is_full(program: P
     assert program.history() == history
 
 
-def test_it_is_not_ready_while_nothing_can_be_saved_though_nobody_tries(
+def test_without_any_call_the_server_is_unready_while_it_cannot_write(
     program: Program, tmp_path: Path
 ) -> None:
     def status() -> int:
@@ -66,20 +66,20 @@ def test_it_is_not_ready_while_nothing_can_be_saved_though_nobody_tries(
     with full_disk(program):
         until(lambda: status() == 503, what="it to find out by itself")
         for _ in range(3):
-            program.get("/v1/machines")  # after each call there is a tick, which has nothing to save
+            program.get("/v1/machines")  # after each call runs a tick, which has nothing to save
             assert status() == 503
         assert "forewarn_store_writable 0.0" in program.call("GET", "/metrics").text
         assert program.get("/healthz") == {"status": "ok"}
         said = run(tmp_path, "watch", "--once", "--server", program.operators).stdout
         assert "The server is not ready: " in said
         frame = run(tmp_path, "watch", "--once", "--json", "--server", program.operators).stdout
-        assert json.loads(frame)["trouble"].startswith("nothing ")
+        assert json.loads(frame)["trouble"].startswith("the store cannot be written")
     until(lambda: status() == 200, what="it to be ready again")
     assert "forewarn_store_writable 1.0" in program.call("GET", "/metrics").text
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
-def test_who_follows_the_changes_is_told_once_that_the_server_is_not_ready_and_once_that_it_is(
+def test_the_stream_reports_once_that_the_server_is_unready_and_once_that_it_is_ready(
     program: Program, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     def status() -> int:
@@ -94,7 +94,7 @@ def test_who_follows_the_changes_is_told_once_that_the_server_is_not_ready_and_o
     assert err.text.count("the server is not ready") == 1
 
 
-def test_it_recovers_when_there_is_room_again(program: Program) -> None:
+def test_the_server_recovers_when_the_disk_has_room_again(program: Program) -> None:
     guest = program.guest(WEB_0)
     guest.document()
     event = program.post("/v1/machines/web-0/restart")["event"]
@@ -108,7 +108,7 @@ def test_it_recovers_when_there_is_room_again(program: Program) -> None:
     assert program.get(f"/v1/events/{event['id']}")["event"]["approved"]
 
 
-def test_what_falls_due_while_the_disk_is_full_is_done_afterwards(tmp_path: Path) -> None:
+def test_work_that_becomes_due_while_the_disk_is_full_is_done_afterwards(tmp_path: Path) -> None:
     quick = {
         "FOREWARN_TIMES_REBOOT_NOTICE": "3",
         "FOREWARN_SIMULATED_RESTART": "0",
@@ -122,10 +122,10 @@ def test_what_falls_due_while_the_disk_is_full_is_done_afterwards(tmp_path: Path
                 lambda: program.call("GET", "/readyz").status_code == 503,
                 what="it to say that it is not ready",
             )
-            # Decided on or not before the disk was full: nothing that was not saved is shown.
+            # Whatever was decided before the disk was full, unsaved changes are not shown.
             saved = program.get(f"/v1/events/{placed['event']['id']}")["event"]["status"]
             shown = [each["EventStatus"] for each in program.guest(WEB_1).document()["Events"]]
-            # On a busy computer it may have ended before.
+            # On a busy computer the work may have ended before.
             assert shown == ([saved] if saved in ("Scheduled", "Started") else [])
         done = f"/v1/orders/{placed['order']['id']}"
         until(lambda: program.get(done)["order"]["state"] == "done", what="the order to be done")

@@ -1,4 +1,4 @@
-"""Hooks of a real server: run in lanes, and asked about after a kill."""
+"""Hooks of a real server: they run in lanes, and are checked after a kill."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.programs.process import Program, sample_fleet, until
 
-# Its work is to wait for a word; who asks meanwhile is told that it goes on.
+# Waits for a file; a check meanwhile answers that it is running.
 HOOK = """#!/bin/sh
 echo "$FOREWARN_HOOK $1 $FOREWARN_ATTEMPT" >> {folder}/calls
 case "$1" in
@@ -35,7 +35,7 @@ def calls(folder: Path) -> list[str]:
 
 
 def work_on(program: Program) -> str:
-    """Order work on a host, and let it start."""
+    """Order work on a host and let it start."""
     order: str = program.post("/v1/hosts/host-1/service", json=SERVICE)["order"]["id"]
     program.advance(1)
     return order
@@ -47,7 +47,7 @@ def host_step(program: Program, order: str) -> dict[str, Any]:
     return found
 
 
-def test_a_hook_is_done_once_though_the_server_is_killed_while_it_runs(
+def test_a_hook_runs_once_even_if_the_server_is_killed_while_it_runs(
     tmp_path: Path, hooked: dict[str, str]
 ) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path), environment=hooked) as program:
@@ -65,7 +65,7 @@ def test_a_hook_is_done_once_though_the_server_is_killed_while_it_runs(
         assert program.get(f"/v1/orders/{order}")["order"]["state"] == "done"
 
 
-def test_a_hook_that_fails_says_why_and_a_retry_is_another_attempt(tmp_path: Path) -> None:
+def test_a_failed_hook_reports_why_and_a_retry_is_a_new_attempt(tmp_path: Path) -> None:
     hook = tmp_path / "hook"
     hook.write_text('#!/bin/sh\ntest "$FOREWARN_ATTEMPT" -gt 2 || { echo no route >&2; exit 1; }\n')
     hook.chmod(0o755)

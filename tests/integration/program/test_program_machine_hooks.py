@@ -1,4 +1,4 @@
-"""Hooks around the work on machines, of a real server with a real program as driver, killed at every part."""
+"""Machine hooks of a real server with a command driver, killed in every phase."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.programs.process import Program, until
 
-# Hooks and driver alike: each part takes until nothing holds it, and says how far it is when it is asked.
+# The script of hooks and driver: each phase lasts until the test releases it, and reports its progress.
 PART = """#!/bin/sh
 part="${{FOREWARN_HOOK:-work}}"
 echo "$part $1 $FOREWARN_ATTEMPT $FOREWARN_OUTCOME" >> {folder}/calls
@@ -70,7 +70,7 @@ def is_over(program: Program, order: str) -> bool:
 
 
 @pytest.mark.parametrize("part", ["machine-before", "work", "machine-after"])
-def test_a_server_that_is_killed_in_any_part_begins_each_once(
+def test_a_server_that_is_killed_in_any_phase_begins_each_phase_once(
     tmp_path: Path, flags: tuple[str | Path, ...], part: str
 ) -> None:
     (tmp_path / f"hold-{part}").touch()
@@ -91,7 +91,7 @@ def test_a_server_that_is_killed_in_any_part_begins_each_once(
     ]
 
 
-def test_work_that_is_given_up_has_its_hook_after_it(tmp_path: Path, flags: tuple[str | Path, ...]) -> None:
+def test_abandoned_work_is_followed_by_its_hook(tmp_path: Path, flags: tuple[str | Path, ...]) -> None:
     (tmp_path / "hold-work").touch()
     with Program(tmp_path, *flags, clock="system") as program:
         order = program.post("/v1/machines/web-0/evict")["order"]["id"]
@@ -102,7 +102,7 @@ def test_work_that_is_given_up_has_its_hook_after_it(tmp_path: Path, flags: tupl
     assert len(calls(tmp_path, "begin")) == 3
 
 
-def test_work_that_a_failure_of_its_host_ends_has_its_hook_after_it(
+def test_work_that_ends_because_its_host_fails_is_followed_by_its_hook(
     tmp_path: Path, flags: tuple[str | Path, ...]
 ) -> None:
     (tmp_path / "hold-work").touch()
@@ -114,7 +114,7 @@ def test_work_that_a_failure_of_its_host_ends_has_its_hook_after_it(
     assert calls(tmp_path, "begin")[-1] == "machine-after begin 1 abandoned"
 
 
-def test_a_hook_that_fails_is_quoted_and_a_retry_has_hooks_of_its_own(
+def test_a_failed_hook_is_quoted_and_a_retry_runs_the_hooks_again(
     tmp_path: Path, flags: tuple[str | Path, ...]
 ) -> None:
     (tmp_path / "fail-machine-before").touch()

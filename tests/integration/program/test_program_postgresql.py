@@ -27,12 +27,12 @@ def ask(url: str, query: str, *values: int) -> int:
     return int(found[0])
 
 
-# Other workers of a test run have databases, and locks, on the same PostgreSQL.
+# Other workers of the test run have databases and locks on the same PostgreSQL.
 MINE = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 
 
 def cut(url: str, *, but: int = 0) -> int:
-    """Cut every connection to a database; say how many there were."""
+    """Close every connection to a database; return their number."""
     return ask(
         url,
         "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity "
@@ -42,7 +42,7 @@ def cut(url: str, *, but: int = 0) -> int:
 
 
 def is_locked(url: str, *, granted: bool = True) -> bool:
-    """Return whether a server holds the database or, with `granted=False`, waits to."""
+    """Whether a server holds the lock or, with `granted=False`, waits for it."""
     query = f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted = %s AND {MINE}"
     return ask(url, query, granted) > 0
 
@@ -51,7 +51,7 @@ def is_awaited(url: str) -> bool:
     return is_locked(url, granted=False)
 
 
-def test_what_was_answered_survives_a_kill(program: Program) -> None:
+def test_answered_calls_survive_a_kill(program: Program) -> None:
     guest = program.guest(WEB_0)
     guest.document()
     event = program.post("/v1/machines/web-0/restart")["event"]
@@ -67,7 +67,7 @@ def test_what_was_answered_survives_a_kill(program: Program) -> None:
     assert program.guest(WEB_0).document()["Events"] == []
 
 
-def test_a_second_server_is_refused_and_the_first_goes_on(
+def test_a_second_server_is_refused_and_the_first_continues(
     tmp_path: Path, program: Program, postgres_url: str
 ) -> None:
     second = run(tmp_path, "serve", *FREE, "--database", postgres_url)
@@ -78,13 +78,13 @@ def test_a_second_server_is_refused_and_the_first_goes_on(
     assert program.guest(WEB_0).poll().status_code == 200
 
 
-def test_it_survives_the_loss_of_its_connections(program: Program, postgres_url: str) -> None:
+def test_the_server_survives_the_loss_of_its_connections(program: Program, postgres_url: str) -> None:
     guest = program.guest(WEB_0)
     guest.document()
     event = program.post("/v1/machines/web-0/restart")["event"]
     assert cut(postgres_url) > 0
     assert guest.document()["Events"][0]["EventId"] == event["id"]
-    # Either a retry hides it, or it is told; then it works again.
+    # Either a retry hides it or the caller gets an error; after that calls work again.
     answer = guest.approve(event["id"])
     assert answer.status_code in (200, 503)
     until(lambda: guest.approve(event["id"]).status_code == 200, what="approvals to be taken again")
@@ -95,7 +95,7 @@ def test_it_survives_the_loss_of_its_connections(program: Program, postgres_url:
     assert "Traceback" not in program.err.text
 
 
-def test_it_waits_for_a_database_that_is_away(
+def test_the_server_waits_for_a_database_that_is_away(
     program: Program, postgres_url: str, postgres_server: str
 ) -> None:
     guest = program.guest(WEB_0)
@@ -119,7 +119,7 @@ def test_it_waits_for_a_database_that_is_away(
     assert "Traceback" not in program.err.text
 
 
-def test_the_lock_is_taken_again_when_its_connection_was_lost(
+def test_the_lock_is_taken_again_after_its_connection_is_lost(
     tmp_path: Path, program: Program, postgres_url: str
 ) -> None:
     assert is_locked(postgres_url)
@@ -135,7 +135,7 @@ def test_a_server_that_has_lost_its_lock_to_another_ends(
     tmp_path: Path, program: Program, postgres_url: str
 ) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as thief:
-        # Asked for while it is held, so that it is had the moment the holder is cut off.
+        # Requested while it is held, so that it is granted as soon as the holder is disconnected.
         key = thief.execute(
             "SELECT classid::bigint << 32 | objid::bigint FROM pg_locks "
             f"WHERE locktype = 'advisory' AND {MINE}"
@@ -151,7 +151,7 @@ def test_a_server_that_has_lost_its_lock_to_another_ends(
     assert "forewarn: another server uses" in program.err.text
 
 
-def test_a_database_that_is_not_there_is_named_without_its_password(tmp_path: Path) -> None:
+def test_an_error_about_a_missing_database_names_it_without_its_password(tmp_path: Path) -> None:
     refused = run(tmp_path, "serve", *FREE, "--database", "postgresql://me:secret@127.0.0.1:1/fleet")
     assert refused.returncode == 1
     assert "fleet on 127.0.0.1 cannot be used, check that it is up" in refused.stderr

@@ -1,4 +1,4 @@
-"""What the program does not start on: it says why, names what is wrong, and changes nothing."""
+"""Refused starts: the program names the error and changes nothing."""
 
 import socket
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def taken() -> Iterator[int]:
 # Another server
 
 
-def test_a_second_server_on_the_same_database_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+def test_a_second_server_on_the_same_database_is_refused_and_the_first_continues(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
         second = run(tmp_path, "serve", *FREE)
         assert second.returncode == 1
@@ -67,9 +67,7 @@ def test_a_bad_fleet_file_names_the_field_and_changes_nothing(tmp_path: Path) ->
         ('[hosts.a]\ndriver = "vmware"\n', 2, "hosts.a: driver: expected"),
     ],
 )
-def test_a_first_fleet_file_that_is_refused_leaves_no_store(
-    tmp_path: Path, text: str, code: int, why: str
-) -> None:
+def test_a_refused_first_fleet_file_leaves_no_store(tmp_path: Path, text: str, code: int, why: str) -> None:
     folder = tmp_path / "store"
     folder.mkdir()
     fleet = tmp_path / "fleet.toml"
@@ -81,7 +79,7 @@ def test_a_first_fleet_file_that_is_refused_leaves_no_store(
     assert list(folder.iterdir()) == []
 
 
-def test_a_fleet_file_that_is_no_toml_is_refused(tmp_path: Path) -> None:
+def test_a_fleet_file_that_is_not_toml_is_refused(tmp_path: Path) -> None:
     fleet = tmp_path / "fleet.toml"
     fleet.write_text("[groups.web\n")
     refused = run(tmp_path, "serve", "--fleet", fleet, *FREE)
@@ -89,7 +87,7 @@ def test_a_fleet_file_that_is_no_toml_is_refused(tmp_path: Path) -> None:
     assert f"{fleet} is not TOML" in refused.stderr
 
 
-def test_a_fleet_file_that_conflicts_with_what_goes_on_is_named(tmp_path: Path) -> None:
+def test_a_fleet_file_that_conflicts_with_open_work_is_refused(tmp_path: Path) -> None:
     fleet = sample_fleet(tmp_path)
     with Program(tmp_path, "--fleet", fleet) as program:
         program.guest("127.0.1.10").document()
@@ -106,11 +104,11 @@ def test_a_fleet_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
     assert "fleet file nowhere.toml cannot be read" in refused.stderr
 
 
-def test_a_fleet_file_is_applied_when_it_differs_from_the_last_and_only_then(tmp_path: Path) -> None:
+def test_a_fleet_file_is_applied_only_if_it_differs_from_the_last_one(tmp_path: Path) -> None:
     fleet = sample_fleet(tmp_path)
     with Program(tmp_path, "--fleet", fleet) as program:
         assert "  + 1 project, 3 hosts, 3 groups, 14 machines" in program.out.lines
-        # An operator's own change stays, as long as nobody touches the file.
+        # A change by an operator stays as long as the file does not change.
         assert program.call("DELETE", "/v1/machines/db").status_code == 200
         program.stop()
         program.start()
@@ -180,7 +178,7 @@ def test_a_fleet_file_that_does_not_exist_is_named_and_leaves_no_store_behind(tm
 # Addresses
 
 
-def test_an_operator_address_that_others_can_reach_is_refused(tmp_path: Path) -> None:
+def test_a_public_operator_address_is_refused(tmp_path: Path) -> None:
     refused = run(tmp_path, "serve", *FREE, "--operator", "0.0.0.0:0")
     assert refused.returncode == 2
     assert "operator address 0.0.0.0:0: expected a loopback address" in refused.stderr
@@ -210,15 +208,13 @@ def test_a_machines_own_port_in_use_is_named_with_the_machine(tmp_path: Path, ta
     fleet.write_text(f'[hosts.h]\n[[machines]]\nname = "vm"\nhost = "h"\nport = {taken}\n')
     refused = run(tmp_path, "serve", "--fleet", fleet, *FREE)
     assert refused.returncode == 1
-    assert refused.stderr.endswith(  # after what was logged: the fleet was applied
+    assert refused.stderr.endswith(  # after the log of the applied fleet
         f'forewarn: machine "vm": port {taken} is in use: give the machine another in the fleet file, '
         "or in a copy of it (--fleet FILE; make run FLEET=FILE)\n"
     )
 
 
-def test_a_copy_of_the_fleet_with_another_port_goes_on_where_one_is_in_use(
-    tmp_path: Path, taken: int
-) -> None:
+def test_a_copy_of_the_fleet_with_another_port_works_if_a_port_is_in_use(tmp_path: Path, taken: int) -> None:
     fleet, copy = tmp_path / "fleet.toml", tmp_path / "mine.toml"
     fleet.write_text(f'[hosts.h]\n[[machines]]\nname = "vm"\nhost = "h"\nport = {taken}\n')
     assert run(tmp_path, "serve", "--fleet", fleet, *FREE).returncode == 1
@@ -227,7 +223,7 @@ def test_a_copy_of_the_fleet_with_another_port_goes_on_where_one_is_in_use(
         assert [each["name"] for each in program.get("/v1/machines")["machines"]] == ["vm"]
 
 
-def test_an_address_of_another_system_is_named(tmp_path: Path) -> None:
+def test_an_address_of_another_computer_is_named(tmp_path: Path) -> None:
     refused = run(tmp_path, "serve", *FREE, "--guest", f"192.0.2.7:{free_port()}")
     assert refused.returncode == 1
     assert "is not an address of this computer" in refused.stderr

@@ -1,4 +1,4 @@
-"""Faults at the guest endpoint of a running server: for those who rehearse, and nobody else."""
+"""Faults at the guest endpoint of a running server: only for machines in the rehearsal."""
 
 import tomllib
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ PATH = "/v1/projects/lab/rehearsal"
 
 
 class Site:
-    """A server on a clock that stands, and the guests of its machines."""
+    """A server with a manual clock, and the guests of its machines."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         port = free_port()
@@ -94,7 +94,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize(("kind", "retry"), [("429", "1"), ("500", None), ("503", "1")])
-def test_a_refusal_is_met_by_those_who_play_and_by_nobody_else(
+def test_an_error_fault_applies_only_to_machines_in_the_rehearsal(
     site: Site, kind: str, retry: str | None
 ) -> None:
     site.spoil(kind, machines=["lab-0"])
@@ -105,7 +105,7 @@ def test_a_refusal_is_met_by_those_who_play_and_by_nobody_else(
     assert site.lab.poll().status_code == 200
 
 
-def test_an_answer_may_be_empty_or_called_plain_text(site: Site) -> None:
+def test_an_answer_may_be_empty_or_labelled_as_plain_text(site: Site) -> None:
     site.spoil("empty")
     assert [(each.poll().status_code, each.poll().content) for each in (site.lab, site.door)] == [
         (200, b"")
@@ -116,7 +116,7 @@ def test_an_answer_may_be_empty_or_called_plain_text(site: Site) -> None:
     assert site.lab.poll().headers["Content-Type"].startswith("application/json")
 
 
-def test_an_event_that_vanishes_is_not_counted_as_sent(site: Site) -> None:
+def test_a_vanished_event_does_not_count_as_sent(site: Site) -> None:
     site.spoil("vanished")
     event = site.restart()
     assert site.lab.document()["Events"] == []
@@ -127,7 +127,7 @@ def test_an_event_that_vanishes_is_not_counted_as_sent(site: Site) -> None:
     assert site.sent_at(event["id"]) is not None
 
 
-def test_an_event_is_born_started_and_a_notice_short(site: Site) -> None:
+def test_an_event_may_be_born_started_and_a_notice_may_be_short(site: Site) -> None:
     event = site.restart()
     site.spoil("born-started")
     assert site.lab.document()["Events"] == []
@@ -139,7 +139,7 @@ def test_an_event_is_born_started_and_a_notice_short(site: Site) -> None:
     assert shown["DocumentIncarnation"] > first["DocumentIncarnation"]
 
 
-def test_an_incarnation_restarts_and_is_conditional_still(site: Site) -> None:
+def test_conditional_requests_work_after_an_incarnation_restarts(site: Site) -> None:
     site.restart()
     assert site.lab.document()["DocumentIncarnation"] > 1
     site.spoil("incarnation-restart")
@@ -161,7 +161,7 @@ def test_a_slow_answer_takes_service_time(site: Site) -> None:
     assert held.answer().startswith("HTTP/1.1 200 ")
 
 
-def test_an_endpoint_that_hangs_hangs_up_when_the_fault_is_over(site: Site) -> None:
+def test_an_endpoint_that_hangs_disconnects_when_the_fault_ends(site: Site) -> None:
     until_ = _after(site.program.get("/v1/clock")["now"], minutes=1)
     site.spoil("hang", until=until_)
     held = Held(site.program.guests[0], address="127.0.0.61")
@@ -173,7 +173,7 @@ def test_an_endpoint_that_hangs_hangs_up_when_the_fault_is_over(site: Site) -> N
 
 
 @pytest.mark.parametrize("kind", ["hang", "slow"])
-def test_whoever_is_held_up_is_let_go_when_the_rehearsal_ends(site: Site, kind: str) -> None:
+def test_delayed_requests_are_answered_when_the_rehearsal_ends(site: Site, kind: str) -> None:
     site.spoil(kind, machines=["lab-0"])
     held = Held(site.program.guests[0], address="127.0.0.61")
     until(lambda: site.program.get(PATH)["rehearsal"]["guests"][0]["spoiled"], what="the fault to be met")
@@ -181,7 +181,7 @@ def test_whoever_is_held_up_is_let_go_when_the_rehearsal_ends(site: Site, kind: 
     assert held.answer().startswith("" if kind == "hang" else "HTTP/1.1 200 ")
 
 
-def test_a_slow_refusal_is_not_given_after_the_end(site: Site) -> None:
+def test_a_slow_error_is_not_sent_after_the_end(site: Site) -> None:
     site.play({"kind": "slow"}, {"kind": "503"})
     held = Held(site.program.guests[0], address="127.0.0.61")
     until(lambda: site.program.get(PATH)["rehearsal"]["guests"][0]["spoiled"], what="the fault to be met")
@@ -189,7 +189,7 @@ def test_a_slow_refusal_is_not_given_after_the_end(site: Site) -> None:
     assert held.answer().startswith("HTTP/1.1 200 ")
 
 
-def test_a_group_that_moves_to_another_project_is_told_the_truth_at_once(site: Site, tmp_path: Path) -> None:
+def test_a_group_that_moves_to_another_project_gets_real_answers_at_once(site: Site, tmp_path: Path) -> None:
     fleet = tomllib.loads((tmp_path / "fleet.toml").read_text())
     fleet["groups"] = {"web": {"kind": "availability-set", "project": "lab"}}
     fleet["machines"][0] |= {"group": "web", "project": "lab"}
@@ -205,7 +205,7 @@ def test_a_group_that_moves_to_another_project_is_told_the_truth_at_once(site: S
     assert (site.lab.poll().status_code, site.door.poll().status_code) == (200, 503)
 
 
-def test_a_request_that_is_held_meets_a_fault_that_begins(site: Site) -> None:
+def test_a_long_poll_gets_a_fault_that_begins_meanwhile(site: Site) -> None:
     now = site.program.get("/v1/clock")["now"]
     etag = site.lab.poll().headers["ETag"]
     held = Held(site.program.guests[0], address="127.0.0.61", If_None_Match=etag, Prefer="wait=60")
@@ -215,7 +215,7 @@ def test_a_request_that_is_held_meets_a_fault_that_begins(site: Site) -> None:
     assert held.answer().startswith("HTTP/1.1 503 ")
 
 
-def test_what_guests_did_is_shown_and_what_was_played_is_recorded(site: Site) -> None:
+def test_the_ledger_is_shown_and_the_rehearsal_is_recorded(site: Site) -> None:
     site.spoil("429", calls=2, machines=["lab-0"])
     for _ in range(3):
         site.lab.poll()
@@ -234,7 +234,7 @@ def test_what_guests_did_is_shown_and_what_was_played_is_recorded(site: Site) ->
     ]
 
 
-def test_a_server_that_was_restarted_spoils_nothing_until_it_is_told_again(site: Site) -> None:
+def test_a_restarted_server_injects_no_faults_until_they_are_set_again(site: Site) -> None:
     site.spoil("503")
     site.program.restart()
     lab = Guest(site.program.guests[0], address="127.0.0.61")
@@ -244,21 +244,21 @@ def test_a_server_that_was_restarted_spoils_nothing_until_it_is_told_again(site:
         assert lab.poll().status_code == 503
 
 
-def test_a_fault_ends_with_the_mark_of_its_project(site: Site, tmp_path: Path) -> None:
+def test_a_fault_ends_when_its_project_no_longer_allows_rehearsals(site: Site, tmp_path: Path) -> None:
     site.spoil("503")
     assert site.lab.poll().status_code == 503
     text = (tmp_path / "fleet.toml").read_text().replace("rehearsal = true", "")
     answer = site.program.call("PUT", "/v1/fleet", json=tomllib.loads(text))
     assert answer.status_code == 200, answer.text
     until(lambda: site.lab.poll().status_code == 200, what="the fault to end")
-    # Polls are answered truthfully before the end is saved.
+    # Polls get real answers even before the end is saved.
     until(lambda: "rehearsal-ended" in [kind for kind, _, _ in site.kinds()], what="the end to be recorded")
     (*_, ended) = site.kinds()
     assert ended == ("rehearsal-ended", "forewarn", "mine: the project is no longer for rehearsals")
     assert site.play().status_code == 409
 
 
-def test_one_rehearsal_at_a_time_in_a_project(site: Site) -> None:
+def test_a_project_has_one_rehearsal_at_a_time(site: Site) -> None:
     site.play()
     answer = site.play(id_=OTHER)
     assert answer.status_code == 409

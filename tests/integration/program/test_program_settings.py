@@ -1,4 +1,4 @@
-"""Where settings come from and which wins, and the addresses that guests can be answered at."""
+"""The sources of settings, their precedence, and the addresses for guests."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def polls_in_a_row(program: Program) -> list[int]:
     return [guest.poll().status_code for _ in range(30)]
 
 
-def test_guests_are_answered_at_several_addresses_of_both_families_and_by_network(
+def test_guests_are_answered_at_several_ipv4_and_ipv6_addresses_and_by_network(
     tmp_path: Path, fleet: Path
 ) -> None:
     places = ("127.0.0.1:0", "127.0.0.5:0", "[::1]:0", "blue@127.0.0.1:0")
@@ -64,14 +64,14 @@ def test_guests_are_answered_at_several_addresses_of_both_families_and_by_networ
         assert httpx.URL(sixth).host == "::1"
 
 
-def test_a_name_listens_on_every_address_it_stands_for(tmp_path: Path, fleet: Path) -> None:
+def test_a_host_name_listens_on_all_its_addresses(tmp_path: Path, fleet: Path) -> None:
     with Program(tmp_path, "--fleet", fleet, listen=["localhost:0"]) as program:
         named = {name_of(url, httpx.URL(url).host) for url in program.guests}
         assert "four" in named
         assert named <= {"four", "six"}
 
 
-def test_a_setting_is_taken_from_the_file(tmp_path: Path, fleet: Path) -> None:
+def test_a_setting_is_read_from_the_file(tmp_path: Path, fleet: Path) -> None:
     (tmp_path / "settings.toml").write_text(f"""
         fleet = "{fleet}"
         clock = "manual"
@@ -93,11 +93,11 @@ def test_a_setting_is_taken_from_the_file(tmp_path: Path, fleet: Path) -> None:
         event = program.post("/v1/machines/four/restart")["event"]
         program.advance(20 * 60 - 1)
         assert program.get(f"/v1/events/{event['id']}")["event"]["status"] == "Scheduled"
-        program.advance(2)  # NotBefore is a whole second, the first that is not too early
+        program.advance(2)  # NotBefore is rounded up to a whole second
         assert program.get(f"/v1/events/{event['id']}")["event"]["status"] == "Started"
 
 
-def test_the_environment_wins_over_the_file(tmp_path: Path, fleet: Path) -> None:
+def test_the_environment_overrides_the_file(tmp_path: Path, fleet: Path) -> None:
     (tmp_path / "settings.toml").write_text('database = "sqlite:///file.db"\n[guest]\nrate = 0\n')
     environment = {"FOREWARN_GUEST_RATE": "1", "FOREWARN_DATABASE": "sqlite:///environment.db"}
     flags = ("--config", "settings.toml", "--fleet", fleet)
@@ -107,7 +107,7 @@ def test_the_environment_wins_over_the_file(tmp_path: Path, fleet: Path) -> None
         assert not (tmp_path / "file.db").exists()
 
 
-def test_a_flag_wins_over_the_environment(tmp_path: Path, fleet: Path) -> None:
+def test_a_flag_overrides_the_environment(tmp_path: Path, fleet: Path) -> None:
     environment = {
         "FOREWARN_CLOCK": "x10",
         "FOREWARN_DATABASE": "sqlite:///environment.db",
@@ -123,7 +123,7 @@ def test_a_flag_wins_over_the_environment(tmp_path: Path, fleet: Path) -> None:
         assert not (tmp_path / "environment.db").exists()
 
 
-def test_several_addresses_may_stand_in_the_environment(tmp_path: Path, fleet: Path) -> None:
+def test_the_environment_may_have_several_addresses(tmp_path: Path, fleet: Path) -> None:
     environment = {
         "FOREWARN_GUEST_LISTEN": "127.0.0.6:0,127.0.0.7:0",
         "FOREWARN_OPERATOR_LISTEN": "[::1]:0",

@@ -1,4 +1,4 @@
-"""Signals to a running server, and what it sends to systemd."""
+"""Signals to a running server, and its notifications to systemd."""
 
 import json
 import os
@@ -20,13 +20,13 @@ UNIT = Path(__file__).parents[3] / "packaging/systemd/forewarn.service"
 
 
 class Systemd:
-    """The end of the socket at which systemd listens."""
+    """systemd's end of the notification socket."""
 
     def __init__(self, ear: socket.socket) -> None:
         self._ear = ear
 
     def wait_for(self, *lines: str) -> list[str]:
-        """Return the next message that has lines beginning so."""
+        """Return the next message with lines that begin with these texts."""
         while True:
             heard = self._ear.recv(4096).decode().split("\n")
             if all(any(each.startswith(line) for each in heard) for line in lines):
@@ -35,7 +35,7 @@ class Systemd:
 
 @pytest.fixture
 def notified() -> Iterator[tuple[str, Systemd]]:
-    """Listen as systemd does, at a name that is no file and short enough."""
+    """Listen like systemd on an abstract socket with a short name."""
     address = f"@forewarn-tests-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.bind(f"\0{address[1:]}")
@@ -43,7 +43,7 @@ def notified() -> Iterator[tuple[str, Systemd]]:
         yield address, Systemd(ear)
 
 
-def test_systemd_is_told_of_each_change(tmp_path: Path, notified: tuple[str, Systemd]) -> None:
+def test_systemd_is_notified_of_each_change(tmp_path: Path, notified: tuple[str, Systemd]) -> None:
     address, systemd = notified
     environment = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"}
     with Program(tmp_path, environment=environment) as program:
@@ -58,7 +58,7 @@ def test_systemd_is_told_of_each_change(tmp_path: Path, notified: tuple[str, Sys
         assert program.stop() == 0
 
 
-def test_a_hangup_without_anything_to_reload_ends_nothing(tmp_path: Path) -> None:
+def test_a_sighup_without_changes_is_harmless(tmp_path: Path) -> None:
     with Program(tmp_path) as program:
         program.process.send_signal(signal.SIGHUP)
         program.err.wait_for("the settings were reloaded")
@@ -66,7 +66,7 @@ def test_a_hangup_without_anything_to_reload_ends_nothing(tmp_path: Path) -> Non
         assert program.stop() == 0
 
 
-def test_settings_that_cannot_be_read_again_stay_as_they_are(tmp_path: Path) -> None:
+def test_settings_that_cannot_be_reloaded_stay_unchanged(tmp_path: Path) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text("[guest]\nrate = 7\n")
     with Program(tmp_path, "--config", settings) as program:
@@ -87,7 +87,7 @@ RUBBISH = {
 
 
 @pytest.mark.parametrize("rubbish", RUBBISH.values(), ids=RUBBISH)
-def test_a_hangup_with_rubbish_in_the_settings_leaves_all_as_it_was(tmp_path: Path, rubbish: str) -> None:
+def test_a_sighup_with_invalid_settings_changes_nothing(tmp_path: Path, rubbish: str) -> None:
     tls = certificates.made(tmp_path)
     settings = tmp_path / "settings.toml"
     good = f'[operator]\ncertificate = "{tls.certificate}"\nkey = "{tls.key}"\n'
@@ -104,7 +104,7 @@ def test_a_hangup_with_rubbish_in_the_settings_leaves_all_as_it_was(tmp_path: Pa
         assert program.stop() == 0
 
 
-def test_a_hangup_shows_the_new_certificate_and_keeps_the_old_one_if_that_is_bad(tmp_path: Path) -> None:
+def test_a_sighup_loads_a_new_certificate_and_keeps_the_old_one_if_it_is_invalid(tmp_path: Path) -> None:
     tls = certificates.made(tmp_path)
     settings = tmp_path / "settings.toml"
     settings.write_text(f'[operator]\ncertificate = "{tls.certificate}"\nkey = "{tls.key}"\n')
@@ -131,16 +131,16 @@ def test_a_hangup_shows_the_new_certificate_and_keeps_the_old_one_if_that_is_bad
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is absent")
-def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     copy = tmp_path / UNIT.name
-    # The one of Debian 12 does not know that type yet.
+    # The version in Debian 12 does not know this type.
     unit = UNIT.read_text().replace("Type=notify-reload", "Type=notify")
     copy.write_text(unit.replace("/usr/local/bin/forewarn", FOREWARN))
     ran = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False)
     assert [line for line in ran.stderr.splitlines() if UNIT.name in line] == []
 
 
-def test_a_hangup_changes_how_things_are_logged(tmp_path: Path) -> None:
+def test_a_sighup_changes_the_settings_of_the_log(tmp_path: Path) -> None:
     config = tmp_path / "forewarn.toml"
     config.write_text('[log]\nformat = "json"\n')
     with Program(tmp_path, "--config", config) as program:
@@ -156,7 +156,7 @@ def test_a_hangup_changes_how_things_are_logged(tmp_path: Path) -> None:
 
 
 def _logs_nothing(program: Program) -> bool:
-    """Change something, and look whether the log has a line of it beside the audit's."""
+    """Change something; return whether the log has a line for it besides the audit line."""
     before = len(program.err.text)
     for hold in program.get("/v1/holds")["holds"]:
         program.post(f"/v1/holds/{hold['id']}/release")

@@ -1,4 +1,4 @@
-"""Following the stream of a real server: nothing is missed, nothing comes twice, nobody is held up."""
+"""The stream of a real server: every record comes exactly once, and a slow reader delays no caller."""
 
 import socket
 import threading
@@ -26,7 +26,7 @@ def newest(program: Program) -> int:
 
 
 def storm(program: Program, done: threading.Event) -> None:
-    """Place and cancel orders until told to stop."""
+    """Place and cancel orders until the test stops it."""
     with operator_client(program.operators) as api:
         for _ in range(ORDERS):
             order = api.post("/v1/hosts/host-1/maintenance", json={"action": "freeze"}).json()["order"]
@@ -43,7 +43,7 @@ def test_every_record_is_one_event_as_the_history_has_it(program: Program) -> No
         assert follower.kinds == [record["kind"] for record in history]
 
 
-def test_without_a_number_it_begins_now(program: Program) -> None:
+def test_without_a_number_the_stream_begins_now(program: Program) -> None:
     before = newest(program)
     with Follower(program.operators) as follower:
         program.post("/v1/machines/web-0/freeze")
@@ -68,7 +68,7 @@ def test_a_storm_of_records_is_followed_through_reconnects(program: Program) -> 
         assert len(wanted) > ORDERS
 
 
-def test_it_resumes_after_a_crash(program: Program) -> None:
+def test_the_stream_resumes_after_a_crash(program: Program) -> None:
     with Follower(program.operators) as follower:
         program.post("/v1/machines/web-0/freeze")
         program.kill()
@@ -81,7 +81,7 @@ def test_it_resumes_after_a_crash(program: Program) -> None:
         assert {record["machine"] for record in follower.records} >= {"web-0", "web-1"}
 
 
-def test_a_filter_lets_through_only_what_is_asked_for(program: Program) -> None:
+def test_a_filter_passes_only_the_wanted_records(program: Program) -> None:
     with (
         Follower(program.operators, "?since=0&machine=web-0&kind=event-scheduled") as one,
         Follower(program.operators, "?since=0&machine=web-2&kind=event-scheduled") as none,
@@ -95,7 +95,7 @@ def test_a_filter_lets_through_only_what_is_asked_for(program: Program) -> None:
         assert none.records == []
 
 
-def test_a_reader_that_takes_nothing_holds_nobody_up(program: Program) -> None:
+def test_a_reader_that_does_not_read_delays_no_caller(program: Program) -> None:
     place = urlsplit(program.operators)
     with socket.create_connection((place.hostname, place.port)) as idle:
         idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -107,7 +107,7 @@ def test_a_reader_that_takes_nothing_holds_nobody_up(program: Program) -> None:
         assert program.stop() == 0
 
 
-def test_it_ends_cleanly_when_the_server_stops(program: Program) -> None:
+def test_the_stream_ends_cleanly_when_the_server_stops(program: Program) -> None:
     with Follower(program.operators) as follower:
         assert program.stop() == 0
         follower.wait_for_the_end()
@@ -125,7 +125,7 @@ def test_it_ends_cleanly_when_the_server_stops(program: Program) -> None:
         ("?last_event_id=99999999", {}, 409),
     ],
 )
-def test_a_start_that_cannot_be_meant_is_refused(
+def test_an_impossible_start_is_refused(
     program: Program, query: str, headers: dict[str, str], status: int
 ) -> None:
     answer = program.call("GET", f"/v1/stream{query}", headers=headers)

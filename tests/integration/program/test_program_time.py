@@ -1,4 +1,4 @@
-"""A store knows whose time it lives in: no server takes turned time for the system's."""
+"""A store records the kind of its clock, so that simulated time is not taken for real time."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.helpers.database.transactions import writing
 from tests.helpers.programs.process import Program, run
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
-SPARE = timedelta(minutes=10)  # far longer than a test takes
+SPARE = timedelta(minutes=10)  # far longer than a test runs
 
 
 @pytest.fixture
@@ -31,24 +31,26 @@ def opened(url: str, clock: str) -> PreparedServer:
 
 
 def left_ahead(url: str, ahead: timedelta, *, kind: TimeKind | None) -> datetime:
-    """Leave a store whose time is ahead of the system's; returns the time that it has reached."""
+    """Make a store whose time is ahead of the system clock; return its time."""
     service = opened(url, "manual")
     reached = SystemClock().now() + ahead
     with writing(service.store) as tx:
         tx.time.set_reached(reached)
-        tx.time.set_kind(kind)  # type: ignore[arg-type]  # as an older forewarn has left it
+        tx.time.set_kind(kind)  # type: ignore[arg-type]  # the state of an older release
     service.store.close()
     return reached
 
 
 @pytest.mark.parametrize("kind", [TimeKind.TURNED, None])
-def test_turned_time_that_is_ahead_is_not_taken_for_the_systems(url: str, kind: TimeKind | None) -> None:
+def test_simulated_time_that_is_ahead_is_refused_for_the_system_clock(
+    url: str, kind: TimeKind | None
+) -> None:
     reached = left_ahead(url, DAY, kind=kind)
     with pytest.raises(
         Conflict, match=r"uses simulated time, .* ahead of the system clock: restart with --clock x1 .*--data"
     ):
         opened(url, "system")
-    with pytest.raises(Conflict):  # nor the second time
+    with pytest.raises(Conflict):  # the second time, too
         opened(url, "system")
     service = opened(url, "x1")
     assert reached <= service.clock.now() < reached + SPARE
@@ -57,7 +59,7 @@ def test_turned_time_that_is_ahead_is_not_taken_for_the_systems(url: str, kind: 
 
 @pytest.mark.parametrize("ahead", [TOLERANCE - 10 * SECOND, -DAY])
 @pytest.mark.parametrize("kind", [TimeKind.TURNED, None])
-def test_turned_time_that_the_systems_has_caught_up_with_goes_on_as_that(
+def test_simulated_time_that_the_system_clock_has_reached_continues_as_system_time(
     url: str, ahead: timedelta, kind: TimeKind | None
 ) -> None:
     reached = left_ahead(url, ahead, kind=kind)
@@ -68,10 +70,10 @@ def test_turned_time_that_the_systems_has_caught_up_with_goes_on_as_that(
     service.store.close()
 
 
-def test_a_clock_that_was_set_back_refuses_no_start_and_is_told(
+def test_a_system_clock_that_was_set_back_causes_a_warning_at_the_start(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The store has lived in the system's time all along."""
+    """The store has always used the system clock."""
     reached = left_ahead(url, 26 * HOUR, kind=TimeKind.SYSTEM)
     service = opened(url, "system")
     assert service.clock.now() >= reached
@@ -81,7 +83,7 @@ def test_a_clock_that_was_set_back_refuses_no_start_and_is_told(
     service.store.close()
 
 
-def test_a_server_whose_clock_was_set_back_says_that_service_time_is_slower(tmp_path: Path) -> None:
+def test_after_the_clock_was_set_back_the_api_shows_the_slower_service_time(tmp_path: Path) -> None:
     left_ahead(f"sqlite:///{tmp_path / 'forewarn.db'}", 3 * HOUR, kind=TimeKind.SYSTEM)
     with Program(tmp_path, clock="system") as program:
         assert program.get("/v1/clock")["speed"] == 0.5
@@ -94,14 +96,14 @@ def test_a_server_whose_clock_was_set_back_says_that_service_time_is_slower(tmp_
 @pytest.mark.parametrize(
     ("clock", "kind"), [("system", TimeKind.SYSTEM), ("manual", TimeKind.TURNED), ("x60", TimeKind.TURNED)]
 )
-def test_a_new_store_lives_in_the_time_of_its_clock(url: str, clock: str, kind: TimeKind) -> None:
+def test_a_new_store_records_the_kind_of_its_clock(url: str, clock: str, kind: TimeKind) -> None:
     service = opened(url, clock)
     with service.store.read() as snapshot:
         assert snapshot.time.kind() is kind
     service.store.close()
 
 
-def test_a_token_made_on_the_store_does_not_turn_its_time(url: str) -> None:
+def test_a_token_created_on_the_store_does_not_change_its_time(url: str) -> None:
     reached = left_ahead(url, -DAY, kind=TimeKind.TURNED)
     local_tokens.create(url, Grant(name="ops", role=Role.OPERATOR), say=lambda _: None)
     service = opened(url, "manual")
@@ -110,7 +112,7 @@ def test_a_token_made_on_the_store_does_not_turn_its_time(url: str) -> None:
     service.store.close()
 
 
-def test_a_server_after_a_tutorial_on_the_manual_clock_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_server_on_the_system_clock_is_refused_after_the_tutorial_in_one_line(tmp_path: Path) -> None:
     with Program(tmp_path) as program:
         program.advance(DAY.total_seconds())
         clock = program.get("/v1/clock/offset")

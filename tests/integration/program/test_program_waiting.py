@@ -1,4 +1,4 @@
-"""Requests that wait, and requests that come too often, on the real program."""
+"""Long polls and rate limits of a real server."""
 
 import json
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ def program(tmp_path: Path) -> Iterator[Program]:
         yield program
 
 
-def test_a_held_request_is_answered_when_an_order_is_placed(program: Program) -> None:
+def test_a_long_poll_is_answered_when_an_order_is_placed(program: Program) -> None:
     etag = program.guest(WEB_0).poll().headers["etag"]
     others = program.guest(BATCH_0).poll().headers["etag"]
     held = Held(program.guests[0], address=WEB_1, If_None_Match=etag, Prefer="wait=300")
     other = Held(program.guests[0], address=BATCH_0, If_None_Match=others, Prefer="wait=300")
-    # Asked later and answered at once: by now the others have been read, and wait.
+    # Sent later and answered at once: by now the others have been read and wait.
     assert program.guest(WEB_1).poll().status_code == 200
     assert not held.answered
     event = program.post("/v1/machines/web-0/restart")["event"]
@@ -34,14 +34,14 @@ def test_a_held_request_is_answered_when_an_order_is_placed(program: Program) ->
     other.close()
 
 
-def test_a_wait_that_is_over_is_answered_with_nothing_new(program: Program) -> None:
+def test_a_long_poll_whose_wait_is_over_gets_304(program: Program) -> None:
     etag = program.guest(WEB_0).poll().headers["etag"]
     answer = program.guest(WEB_0).poll(If_None_Match=etag, Prefer="wait=1")
     assert answer.status_code == 304
     assert answer.headers["preference-applied"] == "wait=1"
 
 
-def test_what_was_ordered_is_seen_by_the_next_poll(program: Program) -> None:
+def test_the_next_poll_shows_an_order(program: Program) -> None:
     guest = program.guest(WEB_0)
     guest.document()
     event = program.post("/v1/machines/web-0/redeploy")["event"]
@@ -53,9 +53,9 @@ def test_what_was_ordered_is_seen_by_the_next_poll(program: Program) -> None:
     assert guest.document() == {"DocumentIncarnation": 4, "Events": []}
 
 
-def test_whoever_asks_too_often_is_told_so_and_nobody_else_is(program: Program) -> None:
+def test_only_a_caller_over_its_rate_limit_gets_429(program: Program) -> None:
     guest = program.guest(WEB_0)
-    # Five a second, and a burst of twice as many: fifty at once cannot all be within that.
+    # Five a second with a burst of ten: fifty at once exceed that.
     answers = [guest.poll() for _ in range(50)]
     assert {answer.status_code for answer in answers[:10]} == {200}
     refused = [answer for answer in answers if answer.status_code == 429]
@@ -70,7 +70,7 @@ def test_a_first_poll_waits_for_the_enable_delay_in_service_time(tmp_path: Path)
         first = Held(program.guests[0], address=WEB_0)
         until(lambda: program.get("/v1/groups/web")["group"]["enabled"], what="the poll to be taken")
         program.advance(119)
-        # Another group's poll waits for its own delay, from its own first poll.
+        # Each group's delay starts with its own first poll.
         other = Held(program.guests[0], address=BATCH_0)
         assert not first.answered
         program.advance(1)

@@ -1,4 +1,4 @@
-"""Webhooks of a real server: kept until delivered, in order, signed; a bad receiver harms only itself."""
+"""Webhooks of a real server: records are kept until delivered, in order, signed, and per receiver."""
 
 import socket
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def fare(program: Program, added: Any) -> Any:
 
 
 def wanted(program: Program, added: Any) -> list[int]:
-    """The numbers of all records that a webhook is to be sent."""
+    """Return the numbers of all records for a webhook."""
     first = added["webhook"]["delivered"]
     return [
         record["number"]
@@ -47,7 +47,7 @@ def wanted(program: Program, added: Any) -> list[int]:
 
 
 def arrived(program: Program, receiver: Receiver, added: Any) -> None:
-    """Wait until everything has arrived, and in order."""
+    """Wait until all records have arrived in order."""
     numbers = wanted(program, added)
     assert numbers
     until(lambda: len(receiver.numbers) >= len(numbers), what="all records to arrive")
@@ -78,7 +78,7 @@ def test_a_record_arrives_as_a_signed_cloudevent(program: Program, receiver: Rec
     assert not is_signed(headers, body + b" ", added["secret"])
 
 
-def test_a_webhook_is_tried_out_once_at_a_time(program: Program, receiver: Receiver) -> None:
+def test_a_webhook_has_one_test_at_a_time(program: Program, receiver: Receiver) -> None:
     path = f"/v1/webhooks/{add(program, receiver.url)['webhook']['id']}/test"
     receiver.released.clear()
     with ThreadPoolExecutor() as threads:
@@ -92,10 +92,10 @@ def test_a_webhook_is_tried_out_once_at_a_time(program: Program, receiver: Recei
     assert program.call("POST", path).status_code == 200
 
 
-def test_only_a_project_and_the_kinds_asked_for_are_pushed(program: Program, receiver: Receiver) -> None:
+def test_only_the_wanted_project_and_kinds_are_pushed(program: Program, receiver: Receiver) -> None:
     add(program, receiver.url, project="default", kinds=["event-scheduled", "order-placed"])
     program.post("/v1/machines/web-0/freeze")
-    # Which is the fleet's, not the project's.
+    # This record belongs to the fleet, not to the project.
     program.post("/v1/hosts/host-3/cordon")
     program.post("/v1/machines/web-1/freeze")
     until(lambda: len(receiver.taken) == 4, what="two orders and their events")
@@ -103,7 +103,9 @@ def test_only_a_project_and_the_kinds_asked_for_are_pushed(program: Program, rec
     assert kinds == ["forewarn.order-placed", "forewarn.event-scheduled"] * 2
 
 
-def test_a_receiver_that_fails_first_gets_everything_in_order(program: Program, receiver: Receiver) -> None:
+def test_a_receiver_that_fails_at_first_gets_everything_in_order(
+    program: Program, receiver: Receiver
+) -> None:
     receiver.answer = lambda count: {1: 500, 2: 302, 4: 429}.get(count, 200)
     added = add(program, receiver.url)
     program.post("/v1/machines/web-0/freeze")
@@ -114,7 +116,7 @@ def test_a_receiver_that_fails_first_gets_everything_in_order(program: Program, 
     assert first["webhook-id"] == second["webhook-id"]
 
 
-def test_what_is_stuck_is_seen_and_said_once(program: Program, receiver: Receiver) -> None:
+def test_a_stuck_webhook_is_shown_and_recorded_once(program: Program, receiver: Receiver) -> None:
     receiver.answer = lambda count: 503
     added = add(program, receiver.url)
     program.post("/v1/machines/web-0/freeze")
@@ -129,7 +131,7 @@ def test_what_is_stuck_is_seen_and_said_once(program: Program, receiver: Receive
     metrics = program.call("GET", "/metrics").text
     assert f'forewarn_webhook_behind{{project="",webhook="{seen["id"]}"}} {seen["behind"]}.0' in metrics
     receiver.answer = lambda count: 200
-    # Which shows the service that the receiver is well, so it does not wait for the next try.
+    # A successful test ends the wait before the next try.
     assert program.post(f"/v1/webhooks/{seen['id']}/test") == {"delivered": True, "error": None}
     arrived(program, receiver, added)
     until(
@@ -138,7 +140,7 @@ def test_what_is_stuck_is_seen_and_said_once(program: Program, receiver: Receive
     )
 
 
-def test_a_receiver_that_never_answers_slows_nothing_else(program: Program, receiver: Receiver) -> None:
+def test_a_receiver_that_never_answers_delays_nothing_else(program: Program, receiver: Receiver) -> None:
     with receiving() as stuck:
         stuck.released.clear()
         add(program, stuck.url)
@@ -151,7 +153,7 @@ def test_a_receiver_that_never_answers_slows_nothing_else(program: Program, rece
         assert program.stop() == 0
 
 
-def test_what_was_not_delivered_is_delivered_after_a_crash(program: Program, receiver: Receiver) -> None:
+def test_undelivered_records_are_delivered_after_a_crash(program: Program, receiver: Receiver) -> None:
     receiver.answer = lambda count: 500
     added = add(program, receiver.url)
     program.post("/v1/machines/web-0/freeze")
@@ -162,31 +164,31 @@ def test_what_was_not_delivered_is_delivered_after_a_crash(program: Program, rec
     arrived(program, receiver, added)
 
 
-def test_a_storm_is_pushed_whole_through_a_crash(program: Program, receiver: Receiver) -> None:
+def test_many_records_are_all_pushed_despite_a_crash(program: Program, receiver: Receiver) -> None:
     added = add(program, receiver.url)
     for _ in range(30):
         order = program.post("/v1/hosts/host-1/maintenance", json={"action": "freeze"})["order"]
         program.post(f"/v1/orders/{order['id']}/cancel")
     program.restart()
     arrived(program, receiver, added)
-    # One that was sent and not saved may come twice, then with the same id.
+    # A record whose delivery was not saved may come twice, with the same id.
     ids = {headers["webhook-id"] for headers, _ in receiver.calls}
     assert len(ids) == len(receiver.numbers)
 
 
-def test_what_is_removed_is_not_called_any_more(program: Program, receiver: Receiver) -> None:
+def test_a_removed_webhook_is_no_longer_called(program: Program, receiver: Receiver) -> None:
     gone = add(program, receiver.url, kinds=["event-scheduled"])
     program.call("DELETE", f"/v1/webhooks/{gone['webhook']['id']}")
     stays = add(program, receiver.url)
     program.post("/v1/hosts/host-3/cordon")
-    arrived(program, receiver, stays)  # so the server has heard of both changes
+    arrived(program, receiver, stays)  # so the server has seen both changes
     program.post("/v1/machines/web-0/freeze")
     arrived(program, receiver, stays)
     until(lambda: fare(program, stays)["behind"] == 0, what="the deliveries to be saved")
     assert len(receiver.calls) == len(wanted(program, stays))
 
 
-def test_the_command_adds_tries_lists_and_removes(
+def test_the_command_adds_tests_lists_and_removes_webhooks(
     program: Program, receiver: Receiver, tmp_path: Path
 ) -> None:
     server = {"FOREWARN_SERVER": program.operators}
@@ -200,20 +202,20 @@ def test_the_command_adds_tries_lists_and_removes(
     assert receiver.url in listed.stdout
     assert "whsec_" not in listed.stdout
     removed = run(tmp_path, "webhook", "remove", id_[:8], environment=server)
-    assert removed.stdout == f"Nothing is pushed to {receiver.url} any more.\n"
+    assert removed.stdout == f"Webhook to {receiver.url} removed.\n"
     assert program.get("/v1/webhooks")["webhooks"] == []
 
 
-def test_a_trial_that_fails_says_why(program: Program, tmp_path: Path) -> None:
+def test_a_failed_test_reports_why(program: Program, tmp_path: Path) -> None:
     added = add(program, f"http://127.0.0.1:{free_port()}/")
     id_ = added["webhook"]["id"]
     tried = run(tmp_path, "webhook", "test", id_, environment={"FOREWARN_SERVER": program.operators})
     assert tried.returncode == 1
-    assert "the call was not taken: " in tried.stderr
+    assert "the webhook refused the call: " in tried.stderr
 
 
 def tenant_of(program: Program) -> dict[str, str]:
-    """Be a user of the default project, where there are tokens; the program's own calls are an operator's."""
+    """Create a user of the default project; the program's own calls use an operator's token."""
     made = {"name": "olga", "role": "operator"}
     program.operator(program.call("POST", "/v1/tokens", json=made).json()["secret"])
     wanted = {"name": "anna", "role": "user", "project": "default"}
@@ -238,7 +240,7 @@ def test_a_projects_webhook_gets_its_records_and_no_others(tmp_path: Path, recei
         assert all(is_signed(headers, body, answer.json()["secret"]) for headers, body in receiver.calls)
 
 
-def test_a_projects_webhook_to_a_name_inside_is_never_called(program: Program, receiver: Receiver) -> None:
+def test_a_projects_webhook_to_an_internal_name_is_never_called(program: Program, receiver: Receiver) -> None:
     tenant = tenant_of(program)
     url = receiver.url.replace("127.0.0.1", socket.gethostname())
     answer = program.call("POST", "/v1/webhooks", json={"url": url}, headers=tenant)

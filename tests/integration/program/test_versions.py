@@ -1,4 +1,4 @@
-"""What versions have left is opened and carried on: stores on both databases, an agent's journal."""
+"""Stores and journals of released versions are opened, and their open work continues."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ from tests.helpers.programs.process import Program, free_port, until
 from tests.histories.checked_store import CheckedStore
 from tests.rules.standing import misplaced, overdue, unexplained
 
-# What no story on loopback comes to: it takes a bridge with two MACs (tests/system/test_impostors.py),
+# Kinds that need more than loopback: a bridge with two MACs (tests/system/test_impostors.py),
 # machines that others move (tests/machines/test_import.py), or hypervisors that do not answer.
 ON_A_BRIDGE = {
     Kind.IMPOSTOR_REFUSED,
@@ -42,26 +42,26 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the URL of an empty database."""
+    """Yield the URL of an empty database."""
     sqlite = f"sqlite:///{tmp_path / 'forewarn.db'}"
     return sqlite if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture
 def shown(version: str, url: str) -> dict[str, Any]:
-    """Put a version's store into the database; give what that version showed of it."""
+    """Restore a version's store into the database; return that version's views of it."""
     return versions.leave_store(version, url)
 
 
 # The store
 
 
-def test_a_server_opens_the_store_and_says_what_was_said_of_it(
+def test_a_server_opens_the_store_and_shows_the_same_views(
     shown: dict[str, Any], url: str, tmp_path: Path
 ) -> None:
     port, documents = free_port(), shown.get("documents", {})
     versions.move_port(url, port)
-    unlimited = {"FOREWARN_OPERATOR_RATE": "0"}  # everything is asked for at once
+    unlimited = {"FOREWARN_OPERATOR_RATE": "0"}  # all views are requested at once
     with Program(tmp_path, "--database", url, environment=unlimited) as program:
         program.operator(shown["token"])
         now = {path: _answer(program, path) for path in shown["answers"] if _is_asked(path, url)}
@@ -76,7 +76,7 @@ def test_a_server_opens_the_store_and_says_what_was_said_of_it(
 
 
 def _is_asked(path: str, url: str) -> bool:
-    """Machines and hosts are many, and listed: to ask for each one of them is enough on one database."""
+    """Views of single machines and hosts are compared on one database only, because they are many."""
     return url.startswith("sqlite") or not path.startswith(("/v1/machines/", "/v1/hosts/"))
 
 
@@ -90,7 +90,7 @@ def _with_port(answers: dict[str, Any], port: int) -> Any:
     return json.loads(json.dumps(answers).replace(f'"port": {PORT}', f'"port": {port}'))
 
 
-def test_every_row_is_written_again_as_it_is(shown: dict[str, Any], url: str) -> None:
+def test_every_row_is_written_unchanged(shown: dict[str, Any], url: str) -> None:
     assert shown
     open_store(url, new_id=lambda: "NEW").close()
     engines = create_engines(parse_database(url))
@@ -104,12 +104,10 @@ def test_every_row_is_written_again_as_it_is(shown: dict[str, Any], url: str) ->
     engines.dispose()
 
 
-def test_everything_that_was_open_is_carried_on_to_its_end(
-    shown: dict[str, Any], version: str, url: str
-) -> None:
+def test_all_open_work_continues_to_its_end(shown: dict[str, Any], version: str, url: str) -> None:
     service = versions.opened(url)
     if version == PRESENT and url.startswith("sqlite"):
-        # Every transaction; that takes long, and the rules are the same.
+        # Check every transaction in one case only, because that takes long.
         service.wire(CheckedStore(service.store, service, set()))  # type: ignore[arg-type]
     player = Player(service)
     player.use(shown["token"])
@@ -130,7 +128,7 @@ def test_everything_that_was_open_is_carried_on_to_its_end(
 
 @pytest.mark.parametrize("version", [PRESENT])
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_the_story_comes_to_every_state(shown: dict[str, Any]) -> None:
+def test_the_story_reaches_every_state(shown: dict[str, Any]) -> None:
     _check_states(shown["answers"])
     _check_kinds(shown["answers"])
     assert {host["state"] for host in shown["answers"]["/v1/hosts?limit=1000"]["hosts"]} == set(HostState)
@@ -168,7 +166,7 @@ def _check_kinds(answers: dict[str, Any]) -> None:
 # The agent's journal
 
 
-def test_the_agent_carries_on_with_every_event(version: str, tmp_path: Path) -> None:
+def test_the_agent_continues_with_every_event(version: str, tmp_path: Path) -> None:
     told = versions.leave_journal(version, tmp_path)
     listed = (*LISTED_LAST, replace(LATER_ON, not_before=PASSED))
     waited_for = [FINISHED, LOST, AGAIN, LATER_ON]

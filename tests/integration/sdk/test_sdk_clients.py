@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused, Unavailable
+from forewarn import Closed, EndpointRefused, EndpointUnavailable, Event, GuestClient, GuestError, NoEndpoint
 from forewarn.core.basic_types import EventStatus, EventType
 from forewarn.guest.settings import EndpointSettings
 from forewarn.platform.leases import Lease, LeaseSource
 from forewarn.sdk import answer_reading
 from forewarn.sdk.discovery import Surroundings
 from forewarn.wire.azure import offered
-from forewarn.wire.instance import InstanceMetadata
 from tests.helpers.programs.guests import BOTH, Client, Time, discovered
 from tests.helpers.service.scripted import answer, dripping, scripted
 from tests.integration.guest.guest_face import START, Face, event, group, machine, serving
@@ -33,7 +32,7 @@ OTHER = event(EventType.FREEZE, number=2)
 
 
 def url_of(face: Face) -> str:
-    host, port = face.server.addresses[0]
+    host, port = face.server.listeners.addresses[0]
     return f"http://{host}:{port}"
 
 
@@ -99,7 +98,7 @@ def test_an_answer_after_the_timeout_is_unavailable(connect: Connect) -> None:
     with (
         dripping() as url,
         connect(url, persistence=0, timeout=0.5) as client,
-        pytest.raises(Unavailable, match="takes too long"),
+        pytest.raises(EndpointUnavailable, match="takes too long"),
     ):
         client.events()
 
@@ -113,7 +112,10 @@ def test_a_timeout_must_be_positive(connect: Connect) -> None:
 @BOTH
 def test_the_refusal_of_an_unknown_event_has_the_message_of_the_endpoint(connect: Connect) -> None:
     unknown = "11111111-2222-4333-8444-555555555555"
-    with talking(connect) as (_, client), pytest.raises(Refused, match=f"event {unknown} is not known"):
+    with (
+        talking(connect) as (_, client),
+        pytest.raises(EndpointRefused, match=f"event {unknown} is not known"),
+    ):
         client.approve(unknown)
 
 
@@ -128,12 +130,12 @@ def test_instance_metadata_is_read(connect: Connect) -> None:
 
 @BOTH
 def test_instance_metadata_may_be_limited_or_missing(connect: Connect) -> None:
-    with talking(connect, settings=EndpointSettings(rate=0, instance=InstanceMetadata.NAME)) as (_, client):
+    with talking(connect, settings=EndpointSettings(rate=0, instance="name")) as (_, client):
         assert client.instance().name == "web-0"
-    off = EndpointSettings(rate=0, instance=InstanceMetadata.OFF)
+    off = EndpointSettings(rate=0, instance="off")
     with (
         talking(connect, settings=off) as (_, client),
-        pytest.raises(Unavailable, match="Set its name"),
+        pytest.raises(EndpointUnavailable, match="Set its name"),
     ):
         client.instance()
 
@@ -171,7 +173,7 @@ def test_a_429_is_retried_after_the_requested_pause(connect: Connect) -> None:
         while True:
             try:
                 client.events()
-            except Unavailable as error:
+            except EndpointUnavailable as error:
                 said = str(error)
                 break
     assert "429: this machine sends too many requests" in said
@@ -226,7 +228,7 @@ def test_a_watch_continues_after_an_outage(connect: Connect) -> None:
         documents = client.watch(trouble=said.append)
         assert [next(documents).incarnation for _ in range(2)] == [1, 2]
     assert len(said) == 2
-    assert isinstance(said[0], Unavailable)
+    assert isinstance(said[0], EndpointUnavailable)
     assert said[1] is None
 
 
@@ -257,9 +259,9 @@ def test_close_ends_a_watch_that_pauses() -> None:
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_403_or_401_is_a_permanent_error(connect: Connect, status: int) -> None:
     with scripted(answer(status)) as closed, connect(closed.url, time=Time()) as client:
-        with pytest.raises(Refused, match=str(status)):
+        with pytest.raises(EndpointRefused, match=str(status)):
             client.events()
-        with pytest.raises(Refused, match=str(status)):
+        with pytest.raises(EndpointRefused, match=str(status)):
             next(client.watch())
     assert len(closed.requests) == 2
 
@@ -270,7 +272,11 @@ def test_a_403_or_401_is_a_permanent_error(connect: Connect, status: int) -> Non
 )
 def test_garbage_is_retried_and_then_unavailable(connect: Connect, rough: bytes) -> None:
     time = Time()
-    with scripted(rough) as wrong, connect(wrong.url, time=time) as client, pytest.raises(Unavailable):
+    with (
+        scripted(rough) as wrong,
+        connect(wrong.url, time=time) as client,
+        pytest.raises(EndpointUnavailable),
+    ):
         client.events()
     assert time.pauses == GIVING_UP
 
@@ -284,7 +290,7 @@ def test_an_endless_answer_is_unavailable(connect: Connect) -> None:
     with (
         scripted(endless + more * 8) as wrong,
         connect(wrong.url, persistence=0) as client,
-        pytest.raises(Unavailable, match="the answer is too long"),
+        pytest.raises(EndpointUnavailable, match="the answer is too long"),
     ):
         client.events()
 
@@ -295,7 +301,7 @@ def test_an_endless_header_is_unavailable(connect: Connect, monkeypatch: pytest.
     with (
         dripping() as url,
         connect(url, persistence=0) as client,
-        pytest.raises(Unavailable, match="the answer takes too long"),
+        pytest.raises(EndpointUnavailable, match="the answer takes too long"),
     ):
         client.events()
 
@@ -303,14 +309,14 @@ def test_an_endless_header_is_unavailable(connect: Connect, monkeypatch: pytest.
 @BOTH
 def test_a_failed_connection_names_the_address(connect: Connect) -> None:
     says = re.escape("at http://127.0.0.1:1: the connection failed")
-    with connect("127.0.0.1:1", persistence=0) as client, pytest.raises(Unavailable, match=says):
+    with connect("127.0.0.1:1", persistence=0) as client, pytest.raises(EndpointUnavailable, match=says):
         client.events()
 
 
 @BOTH
 def test_an_unknown_host_name_is_reported(connect: Connect) -> None:
     says = re.escape("at http://nobody.invalid: the host name cannot be resolved (")
-    with connect("nobody.invalid", persistence=0) as client, pytest.raises(Unavailable, match=says):
+    with connect("nobody.invalid", persistence=0) as client, pytest.raises(EndpointUnavailable, match=says):
         client.events()
 
 
@@ -328,7 +334,7 @@ def test_a_connection_closed_by_the_server_is_replaced(connect: Connect) -> None
 def test_a_new_connection_that_breaks_is_not_replaced(connect: Connect) -> None:
     with scripted(answer(200, EMPTY), b"") as shy, connect(shy.url, persistence=0) as client:
         client.events()
-        with pytest.raises(Unavailable):
+        with pytest.raises(EndpointUnavailable):
             client.events()
         assert len(shy.requests) == 3
 

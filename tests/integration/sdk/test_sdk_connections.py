@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from forewarn import AsyncGuestClient, Closed, Unavailable
+from forewarn import AsyncGuestClient, Closed, EndpointUnavailable
 from forewarn.sdk.transport import endpoint_urls
 from forewarn.sdk.transport.asyncio_driver import AsyncioConnection
 from forewarn.sdk.transport.exchange import HANGS_UP, LONGEST_HEAD, Reply
@@ -110,7 +110,7 @@ def test_a_truncated_answer_is_unavailable(connect: Connect, said: bytes) -> Non
     with (
         saying(said) as (url, _),
         connect(url, persistence=0) as client,
-        pytest.raises(Unavailable, match=url),
+        pytest.raises(EndpointUnavailable, match=url),
     ):
         client.events()
 
@@ -119,7 +119,7 @@ def test_a_truncated_answer_is_unavailable(connect: Connect, said: bytes) -> Non
 def test_a_closed_connection_is_reported(connect: Connect) -> None:
     with scripted(b"") as mute, connect(mute.url, persistence=0) as client:
         says = re.escape(f"no metadata endpoint answers at {mute.url}: {HANGS_UP}")
-        with pytest.raises(Unavailable, match=f"{says}$"):
+        with pytest.raises(EndpointUnavailable, match=f"{says}$"):
             client.events()
 
 
@@ -245,7 +245,7 @@ def test_a_watch_ends_when_another_task_closes_the_client() -> None:
             client = AsyncGuestClient(azure.url)
             closing: list[asyncio.Task[None]] = []
 
-            def close(error: Unavailable | None) -> None:
+            def close(error: EndpointUnavailable | None) -> None:
                 closing.append(asyncio.create_task(client.aclose()))
 
             async with asyncio.timeout(PATIENCE):
@@ -278,7 +278,7 @@ def test_https_needs_a_trusted_certificate(
         if trusts:
             assert client.events().incarnation == 7
         else:
-            with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            with pytest.raises(EndpointUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
                 client.events()
 
 

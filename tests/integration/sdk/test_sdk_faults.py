@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forewarn import Document, Unavailable
+from forewarn import Document, EndpointUnavailable
 from tests.helpers.programs.guests import BOTH, Time, awaited, blocking
 from tests.helpers.service.rehearsals import all_at_once, one_machine, rehearsing
 
@@ -43,9 +43,9 @@ def test_a_lasting_error_is_raised(meeting: Meeting, kind: str) -> None:
     connect, urls = meeting
     time = Time()
     with connect(urls[f"m-{kind}"], time=time, persistence=10) as client:
-        with pytest.raises(Unavailable, match=kind):
+        with pytest.raises(EndpointUnavailable, match=kind):
             client.events()
-        with pytest.raises(Unavailable, match=kind):
+        with pytest.raises(EndpointUnavailable, match=kind):
             client.approve("602D9444-D2CD-49C7-8624-8643E7171297")
     assert time.pauses == [1, 2, 4, 1, 2, 4]
 
@@ -60,7 +60,10 @@ def test_a_temporary_error_is_retried(meeting: Meeting) -> None:
 
 def test_an_empty_answer_is_retried(meeting: Meeting) -> None:
     connect, urls = meeting
-    with connect(urls["m-empty"], time=Time()) as client, pytest.raises(Unavailable, match="an empty answer"):
+    with (
+        connect(urls["m-empty"], time=Time()) as client,
+        pytest.raises(EndpointUnavailable, match="an empty answer"),
+    ):
         client.events()
 
 

@@ -195,7 +195,7 @@ def test_a_host_that_a_machine_is_bound_for_meanwhile_does_not_become_bare_metal
 
 def test_a_second_fleet_is_refused_while_one_is_applied(service: Service) -> None:
     api = Api(app_of(service))
-    with service.fleet.declarations.turns.alone():
+    with service.fleet.declarations.apply_lock.exclusive():
         answer = api("PUT", "/v1/fleet", json=write_fleet(declared()))
         assert (answer.status_code, answer.json()["error"]["message"]) == (
             409,

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.driver import Done, DriverTask, Running, Unknown
-from forewarn.control.engine.driver_calls import Answer, CallAnswer, DriverCall, Reached, Refused, Verb
+from forewarn.control.engine.driver_calls import (
+    Answer,
+    CallAnswer,
+    DriverCall,
+    HostRefused,
+    Reached,
+    Verb,
+)
 from forewarn.control.engine.incoming_changes import ReachabilitySaver
 from forewarn.control.host_reachability import Reachability, ReachState
 from forewarn.core.basic_types import Action, HostName, OrderId, Work
@@ -263,9 +270,9 @@ def test_a_target_that_is_unreachable_before_a_step_is_so_immediately(asking: As
     asking.look(1.0)
     asking.answer_all()
     call = DriverCall(verb=Verb.BEGIN, task=step(ONE, TWO))
-    asking.answer(call, Refused("no route", unreached=True))
+    asking.answer(call, HostRefused("no route", unreached=True))
     assert asking.state(TWO) is ReachState.UNREACHABLE
-    asking.answer(call, Refused("it has its disk on host-1"))
+    asking.answer(call, HostRefused("it has its disk on host-1"))
     assert asking.state(ONE) is ReachState.REACHABLE
 
 
@@ -374,6 +381,31 @@ def test_a_host_saved_during_a_read_is_tested_after_the_next_read(
     asking.reaching.load()
     assert asking.reaching.is_stale
     assert three in [*asking.look(), *asking.look(1.0)]
+
+
+def test_a_host_saved_during_a_read_is_not_replaced_by_the_older_one(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = asking.service.store.read
+
+    @contextmanager
+    def read() -> Iterator[Snapshot]:
+        """Let the worker save while the reader works with what it has read."""
+        with real() as snapshot:
+            yield snapshot
+            monkeypatch.undo()
+            worker = threading.Thread(target=asking.service.apply, args=(changed,))
+            worker.start()
+            worker.join()
+
+    first, *others = FLEET.hosts
+    changed = replace(FLEET, hosts=(replace(first, at_once=7), *others))
+    monkeypatch.setattr(asking.service.store, "read", read)
+    asking.reaching.load()
+    asking.reaching.ask()
+    (call,) = asking.calls
+    assert call.task.source is not None
+    assert call.task.source.at_once == 7
 
 
 def test_concurrent_answers_are_all_saved(asking: Asking) -> None:

@@ -472,7 +472,7 @@ def test_a_host_keeps_its_driver_while_a_step_runs_there(
     def elsewhere(known: HostSpec | None) -> HostSpec:
         return replace(known or HostSpec(name=HostName(host)), uri="qemu+tls://elsewhere/")
 
-    with pytest.raises(Conflict, match=f'hosts.{host}: uri: order .* is at work there, on "web-0"'):
+    with pytest.raises(Conflict, match=f'hosts.{host}: uri: order .* is working there on "web-0"'):
         service.fleet.puts.put_host(HostName(host), elsewhere, by="test")
 
 

@@ -96,9 +96,9 @@ def test_a_fleet_with_an_uncertain_part_continues_when_it_is_sent_again(
     with lost_commit(saved=saved, after=part):
         answer = api("PUT", "/v1/fleet", json=DECLARED)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "Uncertain")
-    assert service.fleet.declarations.turns.in_doubt
+    assert service.fleet.declarations.apply_lock.in_doubt
     assert api("PUT", "/v1/fleet", json=DECLARED).status_code == 200
-    assert not service.fleet.declarations.turns.in_doubt
+    assert not service.fleet.declarations.apply_lock.in_doubt
     assert len(service.everything().machines) == MANY
     assert applied(service) == 1
     assert api("PUT", "/v1/fleet", json=DECLARED).json()["changes"] == []
@@ -129,7 +129,7 @@ def test_no_fleet_is_applied_while_an_abandoned_part_of_another_is_being_saved(
         answer = api("PUT", "/v1/fleet", json=DECLARED)
         assert answer.status_code == 409
         assert "another fleet is being applied" in answer.json()["error"]["message"]
-        with pytest.raises(Conflict), commands.turns.alone():
+        with pytest.raises(Conflict), commands.apply_lock.exclusive():
             pass
     assert api("PUT", "/v1/fleet", json=DECLARED).status_code == 200
     assert len(service.everything().machines) == MANY

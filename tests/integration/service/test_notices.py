@@ -251,7 +251,7 @@ def test_the_program_sums_up_the_notice_it_gave(program: Program, tmp_path: Path
     assert f"least {least}, late 0, never polled {summed['never']}" in of_order
     of_event = run(tmp_path, "event", "show", event, environment=server).stdout
     assert least in of_event
-    assert "never: none of its polls, if it polled at all, was answered with this event in it" in of_event
+    assert "never: no poll of this machine returned the event" in of_event
 
 
 def notices(program: Program, event: str) -> dict[str, dict[str, Any]]:

@@ -644,7 +644,9 @@ def test_a_rollout_whose_polls_are_awaited_can_be_aborted(service: Service) -> N
 def seen(service: Service, name: str, *, running: bool) -> None:
     """Apply what an import has found of a machine."""
     before = service.machine(name)
-    found = ObservedMachine(before=before, hands=(), host=before.host or before.last_host, running=running)
+    found = ObservedMachine(
+        before=before, open_steps=(), host=before.host or before.last_host, running=running
+    )
     checked = CheckedFleet(changes=(), parts=(FleetChange(seen=(found,)),), origin="imported from test")
     service.fleet.declarations.application(checked, by="test").apply_next(service.transact)
     service.tick()

@@ -1,4 +1,4 @@
-"""Where the arguments of endpoints come from, and what is read of requests."""
+"""The inputs of endpoints, and the fields of queries and bodies."""
 
 import re
 
@@ -6,11 +6,12 @@ import pytest
 
 from forewarn.api.app import ENDPOINTS
 from forewarn.api.inputs import BodyInput, PathInput, QueryInput, RawBodyInput, inputs_of
-from forewarn.api.request_fields import FLAG_IN_QUERY, LINE, one_of, seconds, several, whole, whole_in_query
+from forewarn.api.request_fields import FLAG_IN_QUERY, LINE, one_of, seconds, whole, whole_in_query
 from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRoute
 from forewarn.core.basic_types import Priority
 from forewarn.core.errors import Invalid
+from forewarn.wire.fields import several
 
 
 @request_model

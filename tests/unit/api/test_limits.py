@@ -25,7 +25,7 @@ HERE = caller_at("127.0.0.1", is_local=True)
 
 
 class Time:
-    """Real time, as the test turns it."""
+    """A clock that the test advances."""
 
     seconds = 1000.0
 
@@ -43,7 +43,7 @@ def table(time: Time, **wanted: float) -> CallerTable:
 
 
 def admitted(act: Callable[[], object], *, tries: int) -> int:
-    """Return how many of some tries are let through."""
+    """Return how many of several requests are accepted."""
     count = 0
     for _ in range(tries):
         try:
@@ -151,7 +151,7 @@ def test_addresses_beyond_the_maximum_share_one_allowance(
     strangers = (LimitedCaller("address", f"late-{number}") for number in range(100))
     assert admitted(lambda: callers.admit(next(strangers)), tries=100) == 20
     assert len(callers) == 11
-    # A token's holder is none of them.
+    # A caller with a token is not affected.
     assert admitted(lambda: callers.admit(CI), tries=50) == 20
 
 

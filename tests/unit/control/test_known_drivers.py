@@ -16,7 +16,7 @@ KNOWN = KnownDrivers(
     ("driver", "said"),
     [
         ("vmware", 'from: expected libvirt or openstack, got "vmware"'),
-        ("simulated", 'from: expected libvirt or openstack: driver "simulated" cannot list what there is'),
+        ("simulated", 'from: expected libvirt or openstack: driver "simulated" cannot list machines'),
         ("kvm", 'from: "kvm" cannot be used: install forewarn[libvirt]'),
     ],
 )
@@ -27,5 +27,5 @@ def test_the_error_for_a_driver_that_cannot_list_names_those_that_can(driver: st
 
 
 def test_if_no_driver_can_list_the_error_says_what_to_install() -> None:
-    with pytest.raises(Invalid, match="no driver here can list what there is: install"):
+    with pytest.raises(Invalid, match="no installed driver can list machines: install"):
         KnownDrivers(names=frozenset({"external"})).check_listing("libvirt", where="from")

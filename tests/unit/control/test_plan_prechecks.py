@@ -9,7 +9,7 @@ from forewarn.control.driver import DriverTask
 from forewarn.control.plan_prechecks import KEPT_FOR, Move, PlanPrechecks, move_of
 from forewarn.core.basic_types import HostName
 from forewarn.core.model.host import Host
-from forewarn.core.rollouts.emptying import MoveAnswer
+from forewarn.core.rollouts.evacuation import MoveAnswer
 from tests.helpers.service.driver_calls import NOW, task
 from tests.helpers.service.racing import PATIENCE, at_once
 

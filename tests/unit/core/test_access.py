@@ -189,7 +189,7 @@ def test_known_projects_and_the_default_project_may_have_users(project: ProjectN
 
 @pytest.mark.parametrize("life", [timedelta(), timedelta(seconds=-1), LONGEST_LIFE + timedelta(seconds=1)])
 def test_the_life_of_a_token_is_positive_and_limited(life: timedelta) -> None:
-    with pytest.raises(Invalid, match="expiry: expected more than nothing"):
+    with pytest.raises(Invalid, match="expiry: expected a time greater than zero"):
         token(life=life)
 
 

@@ -14,7 +14,7 @@ from tests.unit.slices import Fleet, machine
 
 @pytest.mark.parametrize("name", ["stale_after", "save_activity_every", "external_silence"])
 def test_some_times_of_the_policy_must_be_positive(name: str) -> None:
-    with pytest.raises(Invalid, match=f"{name.replace('_', '-')}: expected more than no time"):
+    with pytest.raises(Invalid, match=f"{name.replace('_', '-')}: expected a time greater than zero"):
         Policy(**{name: timedelta()})
     assert getattr(Policy(**{name: timedelta(seconds=1)}), name) == timedelta(seconds=1)
 

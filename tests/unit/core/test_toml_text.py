@@ -81,7 +81,9 @@ def test_no_value_of_a_setting_causes_a_traceback(value: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("value", ["1e400", "-inf", "nan", "[{a = 1e400}]"])
 def test_infinite_numbers_are_refused_if_numbers_must_be_finite(value: str) -> None:
-    with pytest.raises(Invalid, match=r"it cannot be read: a number in it is (inf|-inf|nan), expected one"):
+    with pytest.raises(
+        Invalid, match=r"it cannot be read: a number in it is (inf|-inf|nan), expected a finite"
+    ):
         parse_toml(f"a = {value}\n", name="it", finite=True)
 
 

@@ -10,6 +10,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.webhook_rules import (
     Webhook,
     WebhookId,
+    checked_kinds,
     delivered,
     failed,
     is_internal_host,
@@ -114,8 +115,8 @@ def test_addresses_on_the_internet_are_public(address: str) -> None:
         *("10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "fc00::1", "fd12::1"),  # private
         *("169.254.169.254", "fe80::1", "fe80::1%eth0", "fec0::1"),  # the link, the site
         *("100.64.0.1", "192.0.0.1", "192.0.2.1", "198.18.0.1", "203.0.113.1", "2001:db8::1"),
-        *("224.0.0.1", "239.1.1.1", "ff02::1", "255.255.255.255", "240.0.0.1"),  # many, nobody yet
-        *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254"),  # in the clothes of IPv6
+        *("224.0.0.1", "239.1.1.1", "ff02::1", "255.255.255.255", "240.0.0.1"),  # multicast, reserved
+        *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254"),  # mapped to IPv6
         *("::127.0.0.1", "::7f00:1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::1"),
         *("64:ff9b:1::1", "2001::1", "4000::1", "100::1"),
         # The first and last address of each block of IANA's registries.

@@ -1,4 +1,4 @@
-"""How often the guest endpoint reads the clock: once for what arrives together, if that loses nothing."""
+"""How often the guest endpoint reads the clock: once for a burst of requests, if the result is the same."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ MILLISECOND = 0.001
 
 
 class Time:
-    """Real time, as a test sets it."""
+    """Real time that a test sets."""
 
     def __init__(self) -> None:
         self.passed = 0.0
@@ -24,12 +24,12 @@ class Time:
 
 
 def cache(clock: Clock) -> TimeCache:
-    """Make one on a loop for which it is always the same millisecond."""
+    """Make a cache on a loop whose time does not change."""
     loop: Any = SimpleNamespace(time=lambda: 1.0)
     return TimeCache(loop, clock)
 
 
-def test_in_one_millisecond_the_system_s_clock_is_read_once() -> None:
+def test_within_a_millisecond_the_system_clock_is_read_once() -> None:
     time = Time()
     times = cache(SystemClock(wall=time.wall, monotonic=time.monotonic))
     time.passed = MILLISECOND
@@ -37,8 +37,8 @@ def test_in_one_millisecond_the_system_s_clock_is_read_once() -> None:
     assert times.seconds == START
 
 
-def test_in_one_millisecond_a_fast_clock_is_read_again() -> None:
-    """Else a guest might be told of an earlier second than an operator was told of before."""
+def test_within_a_millisecond_a_fast_clock_is_read_again() -> None:
+    """Otherwise a guest could see an earlier time than an operator saw before."""
     time = Time()
     clock = ScaledClock(3600, wall=time.wall, monotonic=time.monotonic)
     clock.allow(clock.now().replace(year=2100))

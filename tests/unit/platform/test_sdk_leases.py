@@ -1,4 +1,4 @@
-"""DHCP option 245 in the leases of every DHCP client."""
+"""DHCP option 245 in the leases of all DHCP clients."""
 
 import os
 import struct
@@ -54,21 +54,21 @@ def one(option: str, expire: str = "") -> str:
 
 
 def registry(*options: tuple[int, bytes, int], vendor: int = 0) -> bytes:
-    """Write options as Windows does."""
+    """Encode options in the format of the Windows registry."""
     return b"".join(
         struct.pack("<5I", code, 0, len(data), vendor, expires) + data + bytes(-len(data) % 4)
         for code, data, expires in options
     )
 
 
-def test_dhclient_writes_each_lease_as_a_block() -> None:
+def test_leases_of_dhclient_are_parsed() -> None:
     assert parse_dhclient(DEBIAN) == (
         Lease(address=WIRE_SERVER, expires=datetime(2026, 1, 4, 12, 0, tzinfo=UTC)),
         Lease(address="10.0.0.7", expires=datetime(2026, 1, 5, 12, 0, 1, tzinfo=UTC)),
     )
 
 
-def test_openbsd_has_another_name_for_it() -> None:
+def test_openbsds_name_of_the_option_is_parsed() -> None:
     expires = datetime(2026, 1, 5, 12, 30, tzinfo=UTC)
     assert parse_dhclient(OPENBSD) == (Lease(address=WIRE_SERVER, expires=expires),)
 
@@ -82,7 +82,7 @@ def test_openbsd_has_another_name_for_it() -> None:
         ("when it suits", None),
     ],
 )
-def test_dhclient_says_when_a_lease_ends_in_several_ways(said: str, expires: datetime | None) -> None:
+def test_all_forms_of_expiry_of_dhclient_are_parsed(said: str, expires: datetime | None) -> None:
     assert parse_dhclient(one("unknown-245 a8:3f:81:10", said)) == (
         Lease(address=WIRE_SERVER, expires=expires),
     )
@@ -93,31 +93,31 @@ def test_dhclient_says_when_a_lease_ends_in_several_ways(said: str, expires: dat
     [
         ("A8:3F:81:10", WIRE_SERVER),
         ("a:0:0:4", "10.0.0.4"),
-        ('"ABCD"', "65.66.67.68"),  # bytes that happen to be letters
+        ('"ABCD"', "65.66.67.68"),  # bytes that are printable characters
         (r'"\012\"0A"', "10.34.48.65"),
     ],
 )
-def test_dhclient_writes_bytes_in_several_ways(written: str, address: str) -> None:
+def test_all_forms_of_bytes_of_dhclient_are_parsed(written: str, address: str) -> None:
     (lease,) = parse_dhclient(one(f"unknown-245 {written}"))
     assert lease.address == address
 
 
 @pytest.mark.parametrize("written", ["a8:3f:81", "a8:3f:81:10:20", "100:1:1:1", '"ABC"', "10.0.0.4"])
-def test_what_is_no_address_is_no_lease(written: str) -> None:
+def test_a_value_that_is_not_an_address_is_ignored(written: str) -> None:
     assert parse_dhclient(one(f"unknown-245 {written}")) == ()
 
 
-def test_a_lease_without_the_option_names_nothing() -> None:
+def test_a_lease_without_the_option_is_ignored() -> None:
     assert parse_dhclient(one("unknown-124 a8:3f:81:10")) == ()
     assert parse_networkd("ADDRESS=10.0.0.4\nOPTION_24=a83f8110\n") == ()
 
 
-def test_networkd_writes_the_bytes_in_a_row() -> None:
+def test_leases_of_networkd_are_parsed() -> None:
     assert parse_networkd(NETWORKD) == (Lease(address=WIRE_SERVER),)
     assert parse_networkd("OPTION_245=a83f811\n") == ()
 
 
-def test_the_registry_has_options_one_after_the_other() -> None:
+def test_options_in_the_windows_registry_are_parsed() -> None:
     data = registry(
         (15, b"a.example", 1), (245, bytes([168, 63, 129, 16]), int(NOON.timestamp())), (6, b"", 0)
     )
@@ -126,7 +126,7 @@ def test_the_registry_has_options_one_after_the_other() -> None:
     assert parse_registry(data[:30]) == ()
 
 
-def test_the_last_lease_that_has_not_expired_wins() -> None:
+def test_the_last_unexpired_lease_counts() -> None:
     leases = parse_dhclient(DEBIAN)
     assert current(leases, now=NOON) == leases[1]
     assert current(leases, now=datetime(2026, 1, 4, tzinfo=UTC)) == leases[1]
@@ -137,17 +137,17 @@ def test_the_last_lease_that_has_not_expired_wins() -> None:
 
 
 @given(st.text())
-def test_no_text_breaks_the_parsers(text: str) -> None:
+def test_the_parsers_accept_any_text(text: str) -> None:
     parse_dhclient(f"lease {{\n option unknown-245 {text};\n expire {text};\n}}\n{text}")
     parse_networkd(f"OPTION_245={text}")
 
 
 @given(st.binary())
-def test_no_bytes_break_the_registry_parser(data: bytes) -> None:
+def test_the_registry_parser_accepts_any_bytes(data: bytes) -> None:
     parse_registry(data)
 
 
-def test_lease_files_are_found_where_each_client_keeps_them_the_newest_last(tmp_path: Path) -> None:
+def test_the_lease_files_of_all_clients_are_found_newest_last(tmp_path: Path) -> None:
     written = {
         "var/lib/dhcp/dhclient.eth0.leases": DEBIAN,
         "var/lib/dhclient/dhclient-eth0.lease": DEBIAN,
@@ -166,7 +166,7 @@ def test_lease_files_are_found_where_each_client_keeps_them_the_newest_last(tmp_
     assert all(source.leases for source in found)
 
 
-def test_a_lease_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_lease_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     (tmp_path / "run/systemd/netif/leases/2").mkdir(parents=True)
     (source,) = lease_files(tmp_path)
     assert (source.leases, source.trouble) == ((), "Is a directory")

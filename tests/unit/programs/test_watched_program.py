@@ -1,4 +1,4 @@
-"""Programs that drivers run: their environment, their end, their output, and what they leave behind."""
+"""Programs of drivers: environment, end, output, and background jobs."""
 
 import os
 import subprocess
@@ -56,23 +56,23 @@ def await_file(path: Path) -> None:
         threading.Event().wait(0.01)
 
 
-def test_a_program_that_ends_tells_its_code_its_output_and_its_last_complaint() -> None:
+def test_the_outcome_has_the_exit_code_the_output_and_the_last_line_of_stderr() -> None:
     outcome = exited(script("cat; echo first >&2; echo last >&2; echo >&2; exit 3", given=b"given"))
     assert outcome == Exited(code=3, output=b"given", last_line="last")
 
 
-def test_a_signal_that_ends_a_program_is_a_negative_code() -> None:
+def test_a_signal_is_a_negative_exit_code() -> None:
     assert exited(script("kill -9 $$")).code == -9
 
 
 @pytest.mark.parametrize("words", [("/no/such/program",), ("/etc/hostname",)])
-def test_what_cannot_be_run_says_why(words: Sequence[str]) -> None:
+def test_a_program_that_cannot_be_started_reports_why(words: Sequence[str]) -> None:
     outcome = run(Invocation(words=words, environment={}))
     assert isinstance(outcome, NotRun)
     assert words[0] in outcome.why
 
 
-def test_a_program_is_given_no_more_of_the_environment_than_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_inherits_only_a_few_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREWARN_TOKEN", "secret")
     monkeypatch.setenv("LANG", "C.UTF-8")
     own = Invocation(words=("/usr/bin/env",), environment=clean_environment({"FOREWARN_HOST": "host-1"}))
@@ -82,10 +82,10 @@ def test_a_program_is_given_no_more_of_the_environment_than_it_needs(monkeypatch
     assert not [each for each in shown if each.startswith("FOREWARN_TOKEN")]
 
 
-def test_a_program_is_ended_with_all_that_it_has_started(tmp_path: Path) -> None:
+def test_a_program_is_ended_with_its_process_group(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     text = 'trap "" TERM; sleep 600 & echo $$ $! > "$0"; while :; do wait; done'
-    # It does not end when it is asked to, only when it is made to.
+    # It ignores SIGTERM.
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("forewarn.programs.watched_program.GRACE_SECONDS", 0.2)
         program = started(script(text, str(pids)))
@@ -95,35 +95,35 @@ def test_a_program_is_ended_with_all_that_it_has_started(tmp_path: Path) -> None
         await_end(pid)
 
 
-def test_what_a_program_leaves_in_its_group_ends_with_it(tmp_path: Path) -> None:
+def test_background_jobs_in_the_group_end_with_the_program(tmp_path: Path) -> None:
     left = tmp_path / "left"
     exited(script('sleep 600 & echo $! > "$0"', str(left)))
     await_end(int(left.read_text()))
 
 
-def test_a_program_whose_time_is_over_is_ended() -> None:
+def test_a_program_is_ended_after_its_timeout() -> None:
     assert run(script("exec sleep 600"), timeout=AT_ONCE) == TimedOut()
 
 
-def test_a_program_that_nobody_wants_any_more_is_ended() -> None:
+def test_a_caller_can_end_a_program() -> None:
     program = started(script("exec sleep 600"))
     assert program.wait(0) is None
     assert program.end() == TimedOut()
 
 
-def test_of_much_output_the_beginning_and_the_last_complaint_are_kept() -> None:
+def test_the_beginning_of_stdout_and_the_last_line_of_stderr_are_kept() -> None:
     outcome = exited(script("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; echo '\nlast' >&2"))
     assert len(outcome.output) == MOST_OUTPUT
     assert outcome.last_line == "last"
 
 
-def test_a_complaint_is_one_line_of_bounded_length() -> None:
+def test_the_last_line_of_stderr_has_a_bounded_length() -> None:
     said = exited(script(r"printf 'a\033b' >&2; head -c 3000 /dev/zero | tr '\0' x >&2")).last_line
     assert said.isprintable()
     assert len(said) == LONGEST_LINE
 
 
-def test_output_is_cut_while_a_program_runs(tmp_path: Path) -> None:
+def test_output_is_truncated_while_a_program_runs(tmp_path: Path) -> None:
     go_on = tmp_path / "go-on"
     os.mkfifo(go_on)
     text = 'head -c 200000 /dev/zero; head -c 200000 /dev/zero >&2; echo >&2; read x < "$0"; echo end >&2'
@@ -140,14 +140,14 @@ from forewarn.programs.program import Invocation
 from forewarn.programs.watched_program import run
 run(Invocation(words=("/bin/sh", "-c", {text!r}), environment={{}}), timeout=timedelta(minutes=10))
 """
-# Prints once its server is dead, to both, far more than a pipe holds.
+# After its server has died, prints far more than a pipe holds to both pipes.
 FLOOD = (
     "cd {folder}; echo $$ > pid; read word < go-on; "
     "head -c 5000000 /dev/zero && head -c 5000000 /dev/zero >&2 && echo printed > ended; read word < go-on"
 )
 
 
-def test_a_program_prints_on_though_its_server_is_dead(tmp_path: Path) -> None:
+def test_a_program_can_print_after_its_server_has_died(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go-on")
     text = SERVER.format(text=FLOOD.format(folder=tmp_path))
     server = subprocess.Popen([sys.executable, "-c", text])
@@ -164,12 +164,12 @@ def test_a_program_prints_on_though_its_server_is_dead(tmp_path: Path) -> None:
     await_end(program)
 
 
-def test_a_program_can_open_its_output_again() -> None:
+def test_a_program_can_reopen_its_output() -> None:
     outcome = exited(script("echo one > /dev/stdout; echo two >> /dev/stdout; echo three > /dev/stderr"))
     assert outcome == Exited(code=0, output=b"one\ntwo\n", last_line="three")
 
 
-def test_a_job_in_the_background_keeps_no_program_waiting(tmp_path: Path) -> None:
+def test_a_background_job_does_not_delay_the_end_of_its_program(tmp_path: Path) -> None:
     pid, job = tmp_path / "pid", tmp_path / "job"
     job.write_text('echo $$ > "$0.pid"; mv "$0.pid" "$1"; exec yes')
     text = 'setsid sh "$0" "$1" & while [ ! -e "$1" ]; do :; done'
@@ -182,7 +182,7 @@ def test_a_job_in_the_background_keeps_no_program_waiting(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("error", [OSError(24, "Too many open files"), AttributeError("pidfd_open")])
-def test_a_program_is_watched_to_its_end_though_no_descriptor_is_left(
+def test_a_program_is_watched_to_its_end_without_free_descriptors(
     error: Exception, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def refused(_pid: int) -> int:
@@ -194,7 +194,7 @@ def test_a_program_is_watched_to_its_end_though_no_descriptor_is_left(
     assert count.read_text() == "begun\n"
 
 
-def test_of_a_program_that_cannot_be_watched_it_is_not_said_that_it_was_not_run(
+def test_a_program_that_cannot_be_watched_does_not_count_as_not_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "waitid", refuse)
@@ -204,12 +204,12 @@ def test_of_a_program_that_cannot_be_watched_it_is_not_said_that_it_was_not_run(
     assert ended.read_text() == "yes\n"
 
 
-def test_what_cannot_be_watched_is_ended_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_cannot_be_watched_is_ended_after_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "waitid", refuse)
     assert isinstance(run(script("exec sleep 600"), timeout=AT_ONCE), Unwatched)
 
 
-def test_what_cannot_be_watched_is_ended_when_it_is_unwanted(
+def test_a_program_that_cannot_be_watched_can_be_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "waitid", refuse)
@@ -232,10 +232,10 @@ def test_what_cannot_be_watched_is_ended_when_it_is_unwanted(
     ],
 )
 @pytest.mark.parametrize("starts", [0, 1])
-def test_what_cannot_be_forked_is_not_run(
+def test_a_failure_to_fork_is_reported_as_not_run(
     starts: int, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """First the drain cannot be forked, then the program."""
+    """The drain cannot be forked, then the program cannot."""
     real, left = subprocess.Popen, [starts]
 
     def refused(*args: Any, **named: Any) -> "subprocess.Popen[bytes]":
@@ -250,7 +250,7 @@ def test_what_cannot_be_forked_is_not_run(
     assert outcome.why.startswith("/bin/sh cannot be run: ")
 
 
-def test_a_program_with_nul_in_its_words_is_not_run() -> None:
+def test_a_program_with_nul_in_an_argument_is_not_run() -> None:
     outcome = started(script("exit 0", "a\0b")).wait(60)
     assert outcome == NotRun("/bin/sh cannot be run: embedded null byte")
 
@@ -264,7 +264,7 @@ def test_without_a_thread_to_watch_it_a_program_is_not_run(tmp_path: Path) -> No
     assert not count.exists()
 
 
-def test_a_run_whose_watcher_breaks_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_the_watching_thread_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> object:
         raise SystemExit("broken")
 
@@ -273,7 +273,7 @@ def test_a_run_whose_watcher_breaks_has_ended(monkeypatch: pytest.MonkeyPatch) -
     assert program.wait(60) == Unwatched("the result of /bin/sh is unknown: broken")
 
 
-# Adopts processes whose parents have ended, as process 1 does, and counts its children, without the job.
+# Adopts orphaned processes like process 1, and counts its children without the background job.
 FIRST_PROCESS = """
 import ctypes, os, sys, time
 from datetime import timedelta
@@ -309,7 +309,7 @@ print(children())
 """
 
 
-def test_process_1_reaps_what_reads_for_programs(tmp_path: Path) -> None:
+def test_process_1_reaps_drains(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     words = [sys.executable, "-c", FIRST_PROCESS, str(fifo)]
@@ -317,7 +317,7 @@ def test_process_1_reaps_what_reads_for_programs(tmp_path: Path) -> None:
     assert shown.split() == ["0", "True", "0"]
 
 
-def test_what_finds_no_descriptor_to_begin_with_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_without_a_descriptor_for_its_pipes_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused() -> tuple[int, int]:
         raise OSError(24, "Too many open files")
 
@@ -325,6 +325,6 @@ def test_what_finds_no_descriptor_to_begin_with_is_not_run(monkeypatch: pytest.M
     assert run(script("exit 0")) == NotRun("/bin/sh cannot be run: Too many open files")
 
 
-def test_threads_that_end_a_program_at_once_all_hear_how_it_ended() -> None:
+def test_concurrent_calls_of_end_all_get_the_outcome() -> None:
     program = started(script("exec sleep 600"))
     assert at_once([program.end] * 4) == [TimedOut()] * 4

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from forewarn.clock import ManualClock, monotonic
 from forewarn.core.rehearsal_ledger import GuestAccount
-from forewarn.rehearsal.guest_programs import GuestProgram, GuestRecovery, Told
+from forewarn.rehearsal.guest_programs import GuestProgram, GuestRecovery, StatusReport
 from forewarn.rehearsal.scenario import GuestCommand, Scenario
 from forewarn.rehearsal.scenario_file import default_fleet, read_scenario
 from forewarn.rehearsal.timeline import Rank, ScenarioClock, Timeline
@@ -23,7 +23,7 @@ def after(seconds: float) -> datetime:
 @dataclass
 class Program:
     runs: bool = True
-    told: Told | None = None
+    status: StatusReport | None = None
 
 
 def account(*, polled: float = 50, answered: float = 50, listed: tuple[str, ...] = ()) -> GuestAccount:
@@ -51,17 +51,17 @@ def test_a_guest_has_not_recovered_while_its_last_answer_has_the_event() -> None
 
 
 def test_a_guest_with_reports_has_recovered_when_it_has_no_open_event() -> None:
-    program = Program(told=Told(1, monotonic()))
+    program = Program(status=StatusReport(1, monotonic()))
     guest = account(polled=61, answered=61)
     followed = recovery(guest, program)
     guest.last_poll = after(70)
     assert not followed.over()
-    program.told = Told(0, monotonic() + 1)
+    program.status = StatusReport(0, monotonic() + 1)
     assert followed.over()
 
 
 def test_a_report_from_before_the_end_does_not_count() -> None:
-    followed = recovery(account(polled=61, answered=61), Program(told=Told(0, monotonic() - 1)))
+    followed = recovery(account(polled=61, answered=61), Program(status=StatusReport(0, monotonic() - 1)))
     assert not followed.over()
 
 
@@ -91,7 +91,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
 
 
 def test_a_program_reports_as_to_systemd(tmp_path: Path) -> None:
-    async def told() -> Told | None:
+    async def told() -> StatusReport | None:
         program = GuestProgram(
             GuestCommand(machine="web-0", command=(sys.executable, "-S", "-c", TELLING)),
             "http://127.0.0.1:1",
@@ -103,7 +103,7 @@ def test_a_program_reports_as_to_systemd(tmp_path: Path) -> None:
         await program.start()
         await asyncio.wait_for(ended.wait(), 60)
         await program.stop()
-        return program.told
+        return program.status
 
     found = asyncio.run(told())
     assert found is not None

@@ -143,7 +143,10 @@ def test_a_command_runs_for_each_machine_with_an_expectation() -> None:
             HEAD + '[[steps]]\nfault = {kind="500", machines=["nobody"]}',
             'steps[0]: fault.machines: expected a machine of the fleet, got "nobody"',
         ),
-        (HEAD + '[[guests]]\nmachine = "web-0"', "guests[0]: command: it is missing"),
+        (
+            HEAD + '[[guests]]\nmachine = "web-0"',
+            "guests[0]: command: expected a list of words, but it is missing",
+        ),
         (
             HEAD + '[[guests]]\nmachine = "web-0"\ncommand = "agent"',
             "guests[0]: command: expected a list",

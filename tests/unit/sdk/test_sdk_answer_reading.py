@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.sdk import answer_reading
-from forewarn.sdk.answer_reading import NewDocument, Unchanged, backoff, patience, read_poll
+from forewarn.sdk.answer_reading import NewDocument, Unchanged, answer_timeout, backoff, read_poll
 from forewarn.sdk.documents import Document, Event
-from forewarn.sdk.guest_errors import GuestError, Refused, Unavailable, Unreadable
+from forewarn.sdk.guest_errors import EndpointRefused, EndpointUnavailable, GuestError, Unreadable
 from forewarn.sdk.transport.exchange import HttpAnswer, ServerTime, read_date
 
 EMPTY = b'{"DocumentIncarnation":1,"Events":[]}'
@@ -48,13 +48,13 @@ def test_an_empty_answer_is_unreadable() -> None:
 
 @pytest.mark.parametrize("status", [302, 404, 408, 410, 429, 500, 502, 503, 504, 599])
 def test_a_temporary_error_is_unavailable(status: int) -> None:
-    assert isinstance(failure(status), Unavailable)
+    assert isinstance(failure(status), EndpointUnavailable)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 405])
 def test_a_permanent_error_is_refused_with_advice(status: int) -> None:
     error = failure(status, b'{ "error": "Because" }')
-    assert isinstance(error, Refused)
+    assert isinstance(error, EndpointRefused)
     assert str(error).startswith(f"{status}: ")
     assert "Because" in str(error)
 
@@ -71,7 +71,7 @@ def test_a_permanent_error_is_refused_with_advice(status: int) -> None:
 )
 def test_a_permanent_404_is_refused(body: bytes, said: str) -> None:
     error = failure(404, body)
-    assert isinstance(error, Refused)
+    assert isinstance(error, EndpointRefused)
     assert said in str(error)
     assert "Its message: " in str(error)
     assert "{" not in str(error)
@@ -89,7 +89,7 @@ def test_a_permanent_404_is_refused(body: bytes, said: str) -> None:
 )
 def test_retry_after_is_read(header: str, seconds: float | None) -> None:
     error = failure(429, retry_after=header)
-    assert isinstance(error, Unavailable)
+    assert isinstance(error, EndpointUnavailable)
     assert error.retry_after == seconds
 
 
@@ -133,9 +133,9 @@ def test_a_pause_takes_at_most_a_fifth_of_the_notice(failures: int, named: float
 
 
 def test_the_first_answer_and_one_after_a_day_may_take_two_minutes() -> None:
-    assert patience(None, now=5.0) > 120
-    assert patience(5.0, now=6.0) == answer_reading.ANSWER_SECONDS
-    assert patience(5.0, now=24 * 3600.0) > 120
+    assert answer_timeout(None, now=5.0) > 120
+    assert answer_timeout(5.0, now=6.0) == answer_reading.ANSWER_SECONDS
+    assert answer_timeout(5.0, now=24 * 3600.0) > 120
 
 
 def test_server_time_advances_with_the_monotonic_clock() -> None:

@@ -14,7 +14,7 @@ from forewarn.platform.leases import Lease, LeaseSource
 from forewarn.sdk.discovery import Discovery, Surroundings, discover
 from forewarn.sdk.documents import Document
 from forewarn.sdk.guest_calls import Call, DocumentWatch, GuestCalls
-from forewarn.sdk.guest_errors import GuestError, Refused, Unavailable
+from forewarn.sdk.guest_errors import EndpointRefused, EndpointUnavailable, GuestError
 from forewarn.sdk.transport.exchange import GuestRequest, HttpAnswer, NoAnswer, Reply
 from tests.helpers.service.harness import START
 
@@ -107,7 +107,7 @@ def test_retries_of_an_approval_speed_up_as_the_notice_runs_out() -> None:
     calls, endpoint = GuestCalls(), Endpoint(evicting(1, seconds=20), *[refused(503, retry_after="60")] * 50)
     endpoint.run(calls.events(now=endpoint.now))
     announced = endpoint.now
-    with pytest.raises(Unavailable) as raised:
+    with pytest.raises(EndpointUnavailable) as raised:
         endpoint.run(calls.approve(("A",), now=endpoint.now, within=19.0))
     assert raised.value.retry_after == 60
     assert endpoint.pauses[2:5] == pytest.approx([4, 3.2, 2.56])
@@ -124,7 +124,7 @@ def test_the_timeout_of_a_client_applies_to_every_request() -> None:
     calls, endpoint = GuestCalls(timeout=3), Endpoint(told(1), HttpAnswer(status=200), HttpAnswer(status=404))
     endpoint.run(calls.events(now=endpoint.now))
     endpoint.run(calls.approve(("A",), now=endpoint.now))
-    with pytest.raises(Unavailable):
+    with pytest.raises(EndpointUnavailable):
         endpoint.run(calls.instance(within=0))
     assert [request.seconds for request in endpoint.asked] == [3, 3, 3]
     assert calls.poll(now=0, etag="1", wait=60).seconds == 63
@@ -132,19 +132,19 @@ def test_the_timeout_of_a_client_applies_to_every_request() -> None:
 
 def test_an_error_that_lasts_too_long_is_raised() -> None:
     endpoint = Endpoint(*[refused(500)] * 20)
-    with pytest.raises(Unavailable, match="500"):
+    with pytest.raises(EndpointUnavailable, match="500"):
         events(endpoint, within=10)
     assert endpoint.pauses == [0, 1, 2, 4]
 
 
 def test_a_permanent_error_is_raised_at_once() -> None:
     endpoint = Endpoint(refused(403))
-    with pytest.raises(Refused, match="403"):
+    with pytest.raises(EndpointRefused, match="403"):
         events(endpoint)
 
 
 def test_a_304_without_an_etag_is_unavailable() -> None:
-    with pytest.raises(Unavailable):
+    with pytest.raises(EndpointUnavailable):
         events(Endpoint(UNCHANGED), within=0)
 
 
@@ -177,7 +177,7 @@ def test_an_approval_is_retried_until_it_is_saved() -> None:
 
 def test_an_approval_of_an_unknown_event_is_refused() -> None:
     error = HttpAnswer(status=400, body=b'{"error":"Bad request. event A is not known"}')
-    with pytest.raises(Refused, match="event A is not known"):
+    with pytest.raises(EndpointRefused, match="event A is not known"):
         Endpoint(error).run(GuestCalls().approve(("A",), now=0))
 
 
@@ -268,7 +268,7 @@ def test_after_a_failure_a_watch_polls_without_holding() -> None:
 
 
 def test_a_permanent_error_ends_a_watch() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(EndpointRefused):
         watch(Endpoint(told(1), refused(401)), 2)
 
 

@@ -1,4 +1,4 @@
-"""A driver is tried out on a step that nobody has ordered: it is asked, and told to begin only on demand."""
+"""A trial of a driver: it checks a step that no order contains, and begins it only on demand."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,7 +20,7 @@ FLEET = FleetSpec(
 STEP = TrialStep(driver="lab", machine="web-0")
 Trial = Callable[..., DriverTrial]
 
-# Begun, then at half, then done; the file says how far it is.
+# Answers: begun, then half done, then done; a file holds the progress.
 BY_AND_BY = """
 echo "$1 $FOREWARN_WORK $FOREWARN_MACHINE $FOREWARN_TARGET" >> $d/calls
 case "$1-$(wc -l < $d/calls)" in
@@ -35,7 +35,7 @@ esac
 
 @pytest.fixture
 def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
-    """Make a trial whose driver is a script."""
+    """Make a trial with a script as the driver."""
     monkeypatch.setattr(driver_trial, "SHORTEST_WAIT", timedelta())
     monkeypatch.setattr("forewarn.drivers.program_steps.ASK_AGAIN", timedelta())
 
@@ -47,19 +47,19 @@ def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
     return made
 
 
-def test_a_driver_is_only_asked_and_should_know_nothing(trial: Trial, tmp_path: Path) -> None:
+def test_a_check_of_an_unknown_step_should_answer_not_begun(trial: Trial, tmp_path: Path) -> None:
     said, good = trial(BY_AND_BY).check()
     assert (said.call, said.state, good) == ("check", "not-begun", True)
     assert (tmp_path / "calls").read_text() == "check freeze web-0 \n"
 
 
-def test_a_driver_that_says_what_it_cannot_know_is_found_out(trial: Trial) -> None:
+def test_any_other_answer_to_the_check_counts_as_wrong(trial: Trial) -> None:
     said, good = trial("echo hello").check()
     assert (said.state, good) == ("unknown", False)
     assert "no JSON object" in said.says
 
 
-def test_work_is_carried_out_to_its_end_on_demand(trial: Trial, tmp_path: Path) -> None:
+def test_a_step_is_carried_out_to_its_end_on_demand(trial: Trial, tmp_path: Path) -> None:
     step = TrialStep(driver="lab", machine="web-0", work=Work.REDEPLOY, target="rack-2")
     answers = list(trial(BY_AND_BY, step).carry_out())
     assert [(said.call, said.state, said.says) for said, _ in answers] == [
@@ -71,13 +71,13 @@ def test_work_is_carried_out_to_its_end_on_demand(trial: Trial, tmp_path: Path) 
     assert (tmp_path / "calls").read_text().splitlines()[0] == "begin redeploy web-0 rack-2"
 
 
-def test_work_that_fails_is_over(trial: Trial) -> None:
+def test_a_failed_step_ends_the_trial(trial: Trial) -> None:
     ((said, done),) = trial("echo no room >&2; exit 1").carry_out()
     assert (said.state, done) == ("failed", False)
     assert said.says.endswith("no room")
 
 
-def test_work_is_called_off(trial: Trial) -> None:
+def test_a_step_is_cancelled(trial: Trial) -> None:
     assert trial(BY_AND_BY).cancel().state == "too-late"
     assert trial("""echo '{"state": "cancelled"}'""").cancel().state == "cancelled"
 
@@ -96,7 +96,7 @@ def test_work_is_called_off(trial: Trial) -> None:
         (TrialStep(driver="lab", machine="web-0", target="rack-3"), NotFound, 'host "rack-3" is not'),
     ],
 )
-def test_what_cannot_be_tried_is_refused(
+def test_an_impossible_trial_is_refused(
     trial: Trial, step: TrialStep, kind: type[Exception], said: str
 ) -> None:
     with pytest.raises(kind) as refused:
@@ -104,7 +104,7 @@ def test_what_cannot_be_tried_is_refused(
     assert said in str(refused.value)
 
 
-def test_only_work_on_machines_is_tried() -> None:
+def test_only_work_on_machines_can_be_tried() -> None:
     assert (work_of(None), work_of("reboot")) == (Work.FREEZE, Work.REBOOT)
     with pytest.raises(Invalid, match="--begin: expected evict, freeze"):
         work_of("host")

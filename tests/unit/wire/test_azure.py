@@ -1,4 +1,4 @@
-"""Documents of every version, StartRequests, and the texts of errors."""
+"""Documents of every version, StartRequests, and error bodies."""
 
 import json
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Signatures of webhook calls, against the example that Standard Webhooks publishes."""
+"""Signatures of deliveries, compared with the example of Standard Webhooks."""
 
 from forewarn.wire.cloudevents import signed_headers
 

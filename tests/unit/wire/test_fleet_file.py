@@ -32,6 +32,7 @@ from forewarn.core.model.project import Project
 from forewarn.wire.declarations import read_group, read_host, read_machine, read_one_project
 from forewarn.wire.fleet import (
     read_fleet,
+    unreadable_fleet_file,
     write_fleet,
 )
 
@@ -237,7 +238,7 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         (
             {"hosts": {"a": {"bare-metal": True}}, "machines": [{"name": "b", "host": "a"}]},
-            'machines[0] "b": host: expected another, for "a" is bare metal and carries itself alone',
+            'machines[0] "b": host: expected another host, because "a" is bare metal',
         ),
         (
             {"hosts": {"a": {"bare-metal": True}, "b": {}}, "machines": [{"name": "a", "host": "b"}]},
@@ -245,7 +246,7 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         (
             {"hosts": {"a": {"bare-metal": True}}, "machines": [{"name": "a", "mobility": "live"}]},
-            'machines[0] "a": mobility: expected "none", for it is bare metal, got "live"',
+            'machines[0] "a": mobility: expected "none"because it is bare metal, got "live"',
         ),
         (
             {"groups": {"web": {"kind": "vmss"}}},
@@ -420,3 +421,14 @@ def test_bare_metal_is_a_host_and_its_one_machine() -> None:
     assert facts == [("gpu02", "gpu02", "train", Mobility.NONE), ("gpu01", "gpu01", None, Mobility.NONE)]
     assert read_fleet(write_fleet(spec)) == spec
     assert read_fleet(tomllib.loads(fleet_file(write_fleet(spec)))) == spec
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (FileNotFoundError(2, "No such file or directory"), "No such file or directory"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "it is not UTF-8"),
+    ],
+)
+def test_an_unreadable_file_has_a_plain_reason(error: OSError | UnicodeDecodeError, why: str) -> None:
+    assert str(unreadable_fleet_file("a.toml", error)) == f"fleet file a.toml cannot be read: {why}"

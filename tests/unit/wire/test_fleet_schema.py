@@ -1,4 +1,4 @@
-"""The JSON Schema of the fleet file takes what may stand in it, and nothing that is always wrong."""
+"""The JSON Schema accepts valid fleet files and refuses invalid ones."""
 
 import tomllib
 from pathlib import Path

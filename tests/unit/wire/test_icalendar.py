@@ -1,4 +1,4 @@
-"""The iCalendar feed, compared whole with a golden file."""
+"""The iCalendar feed, compared with a golden file."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Instance metadata, as clients of Azure read it."""
+"""Instance metadata in the form that Azure clients read."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Lines of a log, as people and as programs read them."""
+"""Log lines as text and as JSON."""
 
 import json
 from datetime import UTC, datetime

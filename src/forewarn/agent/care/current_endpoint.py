@@ -9,7 +9,7 @@ from forewarn.clock import SystemClock, monotonic
 from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.async_client import AsyncGuestClient
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
-from forewarn.sdk.guest_errors import GuestError, Unavailable
+from forewarn.sdk.guest_errors import EndpointUnavailable, GuestError
 from forewarn.sdk.instances import Instance
 
 # After this time without an answer, the agent looks for another endpoint.
@@ -108,7 +108,7 @@ class CurrentEndpoint:
     @property
     def _found(self) -> AsyncGuestClient:
         if self._client is None:
-            raise Unavailable("no endpoint is known yet")
+            raise EndpointUnavailable("no endpoint is known yet")
         return self._client
 
     @property
@@ -133,7 +133,7 @@ class CurrentEndpoint:
             return
         self._silent_since = None
 
-        def on_trouble(error: Unavailable | None) -> None:
+        def on_trouble(error: EndpointUnavailable | None) -> None:
             self._silent_since = None if error is None else monotonic()
             if trouble is not None:
                 trouble(error)
@@ -175,7 +175,7 @@ async def _first_to_answer(clients: Sequence[AsyncGuestClient]) -> str:
         for client in clients:
             await client.aclose()
     if chosen is None:
-        raise Unavailable("; ".join(str(error) for error in errors))
+        raise EndpointUnavailable("; ".join(str(error) for error in errors))
     return chosen
 
 

@@ -18,7 +18,7 @@ from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverA
 from forewarn.agent.verdicts import Later, Now, Skip
 from forewarn.core.basic_types import EventStatus
 from forewarn.sdk.answer_reading import longest_pause
-from forewarn.sdk.guest_errors import Closed, GuestError, Unavailable
+from forewarn.sdk.guest_errors import Closed, EndpointUnavailable, GuestError
 
 # The pause before an undelivered approval is sent again; the client itself retries before that.
 APPROVE_AGAIN_SECONDS = 5.0
@@ -269,7 +269,7 @@ class EventCare:
     async def _sent(self) -> Outcome:
         try:
             await self._context.endpoint.approve(self._tracked.event)
-        except (Unavailable, Closed) as error:  # Closed: the agent has switched endpoints
+        except (EndpointUnavailable, Closed) as error:  # or another endpoint was found meanwhile
             return Again(str(error))
         except GuestError as error:
             return Never(str(error))

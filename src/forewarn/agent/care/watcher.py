@@ -14,7 +14,7 @@ from forewarn.agent.journal.entries import Changed, Left, Restarted, TakenUp, ke
 from forewarn.agent.setup.agent_config import Config
 from forewarn.core.basic_types import EventType
 from forewarn.sdk.documents import Document, Event, UnreadableEvent
-from forewarn.sdk.guest_errors import GuestError, Unavailable
+from forewarn.sdk.guest_errors import EndpointUnavailable, GuestError
 
 
 class WatchedEndpoint(EventEndpoint, Protocol):
@@ -287,7 +287,9 @@ class EventWatcher:
         if self.trouble is None:
             self.trouble, self.trouble_since = str(error), self._context.now()
             self._context.metrics.count("troubles")
-            passing = "; preparations stay in effect" if isinstance(error, Unavailable) else ""
+            passing = (
+                "; what is prepared stays so meanwhile" if isinstance(error, EndpointUnavailable) else ""
+            )
             self._context.log.warn(f"the endpoint gives no document: {error}{passing}")
 
     async def stop(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from forewarn.api.request_fields import seconds
 from forewarn.api.request_models import Body, field, request_model
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, Service, Services, WholeTx
+from forewarn.api.services import Service, Services, WholeTx
 from forewarn.core.access import Right
 from forewarn.wire.answers.service_answers import ClockAnswer, ClockOffsetAnswer
 from forewarn.wire.texts import read_time
@@ -39,10 +39,10 @@ def _run_to(services: Services, answer: Mapping[str, Any]) -> None:
 
 
 @router.call("POST /v1/clock/advance", "Advance a manual clock", finish=_run_to)
-def advance_clock(body: AdvanceBody, service: Service, tx: WholeTx, caller: CallerName) -> ClockAnswer:
+def advance_clock(body: AdvanceBody, service: Service, tx: WholeTx) -> ClockAnswer:
     """Advance a manual clock. The response arrives when all work that became due is done.
 
     Other clocks cannot be advanced: 409.
     """
-    target = service.timekeeper.begin_advance(tx, body.seconds, by=caller)
+    target = service.timekeeper.begin_advance(tx, body.seconds, by=service.by)
     return ClockAnswer.like(service.clock, now=target)

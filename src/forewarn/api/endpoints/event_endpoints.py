@@ -6,7 +6,7 @@ from forewarn.api.inputs import EventInPath, ListQuery
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, ID_BEGINNING, MACHINE, TIME
 from forewarn.api.request_models import field, nullable, request_model
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
+from forewarn.api.services import CallerReading, ScopedTx, Service
 from forewarn.core.access import Right
 from forewarn.core.basic_types import HostName, MachineName
 from forewarn.core.filters import EventFilter
@@ -57,15 +57,15 @@ def show_event(id: EventInPath, reads: CallerReading) -> EventDetailAnswer:
 
 
 @router.call("POST /v1/events/{id}/approve", "Approve an event", right=Right.USE)
-def approve_event(id: EventInPath, service: Service, tx: ScopedTx, caller: CallerName) -> EventAnswer:
+def approve_event(id: EventInPath, service: Service, tx: ScopedTx) -> EventAnswer:
     """Approve an event as a person, so that it can start before its `not_before`.
 
     The call has no effect if the event is already approved or started.
     """
-    return EventAnswer.of(service.orders.approve_event(tx, id, by=caller))
+    return EventAnswer.of(service.orders.approve_event(tx, id, by=service.by))
 
 
 @router.call("POST /v1/events/{id}/cancel", "Cancel the order of an event", right=Right.USE)
-def cancel_event(id: EventInPath, service: Service, tx: ScopedTx, caller: CallerName) -> EventAnswer:
+def cancel_event(id: EventInPath, service: Service, tx: ScopedTx) -> EventAnswer:
     """Cancel the order of an event with all its events. After the start this is not possible: 409."""
-    return EventAnswer.of(service.orders.cancel_event(tx, id, by=caller))
+    return EventAnswer.of(service.orders.cancel_event(tx, id, by=service.by))

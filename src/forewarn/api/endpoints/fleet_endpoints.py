@@ -81,7 +81,7 @@ def _try_fleet(body: Declaration, reads: CallerReading, caller: CallerName) -> A
 
 @router.call("PUT /v1/fleet", "Apply a fleet", dry_run=_try_fleet)
 async def put_fleet(
-    body: Declaration, query: FleetQuery, request: Request, service: Service, caller: CallerName
+    body: Declaration, query: FleetQuery, request: Request, service: Service
 ) -> AppliedFleetAnswer:
     """Change the fleet to match a declaration: add, change and remove what differs.
 
@@ -92,7 +92,7 @@ async def put_fleet(
     prevents a later change, the answer is 409 and tells how far the server got. Send the same declaration
     again to continue, also after a 503. While the server applies one declaration, it refuses others with 409.
     """
-    changes = await _to_the_end(_apply(service, _declared(body), by=caller))
+    changes = await _to_the_end(_apply(service, _declared(body), by=service.by))
     request.app.state.authenticator.forget()  # tokens of removed projects are gone
     present = await service.read(lambda reads: fleet.write_fleet(reads.fleet.views.fleet()))
     return AppliedFleetAnswer(fleet=present, changes=changes)
@@ -111,13 +111,13 @@ def _try_domains(body: DomainsBody, reads: CallerReading, caller: CallerName) ->
 
 
 @router.call("POST /v1/fleet/domains", "Align update domains with hosts", dry_run=_try_domains)
-async def fit_domains(body: DomainsBody, service: Service, caller: CallerName) -> FittedDomainsAnswer:
+async def fit_domains(body: DomainsBody, service: Service) -> FittedDomainsAnswer:
     """Give all machines of a group on one host the same update domain, so that a rollout needs fewer waves.
 
     Each group is spread evenly over its update domains as far as its hosts allow. If that does not reduce
     the number of waves, nothing changes. While an open event names a machine to change: 409.
     """
-    return _fitted(await _to_the_end(_fit(service, body.group, by=caller)))
+    return _fitted(await _to_the_end(_fit(service, body.group, by=service.by)))
 
 
 def _fitted(checked: CheckedDomains) -> FittedDomainsAnswer:
@@ -133,8 +133,8 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
 async def _alone(service: Services) -> AsyncIterator[None]:
     """Keep other declarations out. First find out whether an interrupted one was saved."""
     declarations = service.fleet.declarations
-    with declarations.turns.alone():
-        if declarations.turns.in_doubt:
+    with declarations.apply_lock.exclusive():
+        if declarations.apply_lock.in_doubt:
             await service.run_whole(declarations.resolve_doubt)
         yield
 
@@ -191,9 +191,7 @@ ImportBody = Annotated[Mapping[str, Any], RawBodyInput(object_schema(IMPORT, _RE
 
 
 @router.call("POST /v1/fleet/import", "Import machines from a driver")
-async def import_fleet(
-    body: ImportBody, request: Request, service: Service, caller: CallerName
-) -> ImportAnswer:
+async def import_fleet(body: ImportBody, request: Request, service: Service) -> ImportAnswer:
     """List the machines that a driver knows, and change the fleet to match.
 
     Machines that this driver imported before follow its list. Values that people declared stay. `conflicts`
@@ -209,7 +207,7 @@ async def import_fleet(
     fields.require(given, _REQUIRED, "")
     if given.get("dry_run"):
         changes_nothing(request.scope)  # also if it is refused
-    imported = await _to_the_end(_import(service, given, by=caller))
+    imported = await _to_the_end(_import(service, given, by=service.by))
     if not imported.applied:
         changes_nothing(request.scope)  # a script may import once a minute
     return imported

@@ -1,14 +1,12 @@
 """Endpoints of the history, the promises of notice, and the calendar."""
 
 import re
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
 
 from starlette.responses import Response
 
-from forewarn.api.inputs import ListQuery, event_id, order_id
+from forewarn.api.inputs import ListQuery
 from forewarn.api.request_fields import (
     GROUP,
     GUID,
@@ -19,7 +17,6 @@ from forewarn.api.request_fields import (
     PROJECT,
     TIME,
     one_of,
-    several,
     whole_in_query,
 )
 from forewarn.api.request_models import Query, field, nullable, request_model
@@ -28,19 +25,18 @@ from forewarn.api.services import CallerReading, KnownCaller, Service, Services
 from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.history_search import FoundRecords, RecordSearch
 from forewarn.core.access import Right
-from forewarn.core.basic_types import GroupName, HostName, Kind, MachineName, ProjectName
-from forewarn.core.errors import ForewarnError, Invalid
+from forewarn.core.basic_types import EventId, GroupName, HostName, Kind, MachineName, OrderId, ProjectName
+from forewarn.core.errors import Invalid
 from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.record import Record
 from forewarn.wire import icalendar
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.record_answers import PromiseAnswer, RecordAnswer, RecordsAnswer
-from forewarn.wire.fields import Field
+from forewarn.wire.fields import Field, several
+from forewarn.wire.invalid_field import within_field
 from forewarn.wire.texts import shown
 
 router = ApiRouter("history")
-
-T = TypeVar("T")
 
 # 10,000 records, or 2,000 for users of a project, take a fraction of a second. Other requests run in between.
 MOST_BATCHES = 20
@@ -51,8 +47,8 @@ class HistoryQuery(ListQuery):
     """A filter of records."""
 
     machine: MachineName | None = nullable(MACHINE, "Only records about this machine.")
-    event: str | None = nullable(GUID, "Only records about this event.")
-    order: str | None = nullable(GUID, "Only records about this order.")
+    event: EventId | None = nullable(GUID, "Only records about this event.")
+    order: OrderId | None = nullable(GUID, "Only records about this order.")
     group: GroupName | None = nullable(GROUP, "Only records about this group.")
     host: HostName | None = nullable(HOST, "Only records about this host.")
     by: str | None = nullable(LINE, "Only actions of this person, guest or component.")
@@ -122,25 +118,16 @@ def _search(
 
 
 def _filter(query: HistoryQuery) -> HistoryFilter:
-    after = _read("after", query.after, _number)
+    with within_field("after"):
+        after = None if query.after is None else _number(query.after)
     return query.build(
         HistoryFilter,
         project=None,
-        event=_read("event", query.event, event_id),
-        order=_read("order", query.order, order_id),
         kinds=frozenset(kind.value for kind in query.kind),
         below=after if query.above is None else None,
         above=max(query.above, after or 0) if query.above is not None else None,
         limit=query.limit + 1,  # one more tells whether there is a next page
     )
-
-
-def _read(name: str, text: str | None, reader: Callable[[str], T]) -> T | None:
-    """Read a query parameter, and name it in the error."""
-    try:
-        return None if text is None else reader(text)
-    except ForewarnError as error:
-        raise Invalid(f"{name}: {error}") from None
 
 
 def _number(text: str) -> int:

@@ -8,7 +8,7 @@ from forewarn.api.inputs import HoldInPath, RequestInput
 from forewarn.api.request_fields import HOST, PROJECT, free_text
 from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
+from forewarn.api.services import CallerReading, Service, WholeTx
 from forewarn.control.idempotent_calls import IdempotentCall, IdempotentResponse
 from forewarn.core.basic_types import HostName, ProjectName
 from forewarn.core.errors import Invalid, Unavailable
@@ -39,11 +39,11 @@ class HoldBody(Body):
 
 
 def _keep_in_memory(
-    call: IdempotentCall | None, *, body: HoldBody, id: str, service: Service, caller: str
+    call: IdempotentCall | None, *, body: HoldBody, id: str, service: Service
 ) -> WithStatus[HoldAnswer]:
     unsaved = service.fleet.unsaved_holds
     hold = unsaved.put(
-        _request(body, caller), id_=id, project=body.project, host=body.host, abort=body.abort, call=call
+        _request(body, service.by), id_=id, project=body.project, host=body.host, abort=body.abort, call=call
     )
     once_saved = JSONResponse(write_body(HoldAnswer.of(hold))).body
     unsaved.set_response(hold, IdempotentResponse(status=201, body=bytes(once_saved)))
@@ -51,11 +51,11 @@ def _keep_in_memory(
 
 
 def _release_in_memory(
-    _: IdempotentCall | None, *, id: str, service: Service, caller: str
+    _: IdempotentCall | None, *, id: str, service: Service
 ) -> WithStatus[HoldAnswer] | None:
     """Release a hold that was never saved. A saved one needs the database."""
     unsaved = service.fleet.unsaved_holds
-    hold = unsaved.release(id, by=caller)
+    hold = unsaved.release(id, by=service.by)
     if hold is None and (hold := unsaved.find_refused(id)) is not None:
         unsaved.dismiss(hold)
     return None if hold is None else WithStatus(HoldAnswer.of(hold, saved=False), status=202)
@@ -91,7 +91,7 @@ def _saved(reads: CallerReading) -> list[HoldAnswer]:
     also={202: "The hold is in effect, but only in memory: the database cannot be written."},
     unsaved=_keep_in_memory,
 )
-def set_hold(body: HoldBody, id: NewHoldId, service: Service, tx: WholeTx, caller: CallerName) -> HoldAnswer:
+def set_hold(body: HoldBody, id: NewHoldId, service: Service, tx: WholeTx) -> HoldAnswer:
     """Stop the announcement and start of work on the fleet, a project or a host.
 
     Guests can still poll and approve events. Machines of a failed host are still recovered. With `abort`,
@@ -103,7 +103,7 @@ def set_hold(body: HoldBody, id: NewHoldId, service: Service, tx: WholeTx, calle
     If its project or host does not exist or already has a hold, it is refused at that time: a record and the
     list of holds tell why.
     """
-    request = _request(body, caller)
+    request = _request(body, service.by)
     hold = service.fleet.hosts.hold(
         tx, request, id_=id, project=body.project, host=body.host, abort=body.abort
     )
@@ -117,16 +117,16 @@ def set_hold(body: HoldBody, id: NewHoldId, service: Service, tx: WholeTx, calle
     also={202: "The hold is released. It was only in memory."},
     unsaved=_release_in_memory,
 )
-def release_hold(id: HoldInPath, service: Service, tx: WholeTx, caller: CallerName) -> HoldAnswer:
+def release_hold(id: HoldInPath, service: Service, tx: WholeTx) -> HoldAnswer:
     """Release a hold, so that the work that waits for it continues. A refused hold leaves the list."""
     unsaved = service.fleet.unsaved_holds
     if (refused := unsaved.find_refused(id)) is not None:
         tx.after_commit(lambda: unsaved.dismiss(refused))
         return HoldAnswer.of(refused, saved=False)
-    return HoldAnswer.of(service.fleet.hosts.release(tx, id, by=caller))
+    return HoldAnswer.of(service.fleet.hosts.release(tx, id, by=service.by))
 
 
-def _request(body: HoldBody, caller: str) -> OrderRequest:
+def _request(body: HoldBody, by: str) -> OrderRequest:
     if body.project is not None and body.host is not None:
         raise Invalid("the body: expected a project or a host, not both")
-    return body.build(OrderRequest, by=caller)
+    return body.build(OrderRequest, by=by)

@@ -7,7 +7,7 @@ from forewarn.api.inputs import DeclaredNameInPath, HostInPath, PageQuery, RawBo
 from forewarn.api.order_bodies import FailBody, HostOrderBody, MaintenanceBody, OrderBody, ServiceBody
 from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
+from forewarn.api.services import CallerReading, Service, WholeTx
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.host_reachability import ReachState
 from forewarn.core.basic_types import Action, HostName
@@ -29,9 +29,7 @@ def list_hosts(page: PageQuery, reads: CallerReading) -> Page[ListedHostAnswer]:
     views = reads.fleet.views
     found = views.hosts(after=page.after, limit=page.limit)
     shown = [
-        ListedHostAnswer.of(
-            host, found.loads[host.name], found.drivers, **_reached(views, host, found.drivers)
-        )
+        ListedHostAnswer.like(host, found.loads[host.name], **_driven(views, host, found.drivers))
         for host in found.hosts
     ]
     return Page(kind=ListedHostAnswer, items=shown, next=found.after)
@@ -45,14 +43,16 @@ def show_host(name: HostInPath, reads: CallerReading) -> WithStatus[HostWithMach
 
 def _shown(views: FleetViews, name: str, *, status: int = 200) -> WithStatus[HostWithMachinesAnswer]:
     host, machines, drivers = views.host(name)
-    answer = HostWithMachinesAnswer.of(host, machines, drivers, **_reached(views, host, drivers))
+    answer = HostWithMachinesAnswer.of(host, machines, **_driven(views, host, drivers))
     return WithStatus(answer, status, tag_of(fleet.write_host(host_spec(host))))
 
 
-def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, object]:
-    known = views.reachability(host, driver=drivers.of(host.name))
+def _driven(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, object]:
+    driver = drivers.of(host.name)
+    known = views.reachability(host, driver=driver)
     is_away = known.state is ReachState.UNREACHABLE
     return {
+        "driver": driver,
         "reachable": None if known.state is ReachState.UNKNOWN else not is_away,
         "reached_at": known.last_reached,
         "unreachable_since": known.since if is_away else None,
@@ -62,40 +62,40 @@ def _reached(views: FleetViews, host: Host, drivers: HostDrivers) -> dict[str, o
 
 @router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202)
 def maintain_host(
-    name: HostInPath, body: MaintenanceBody, service: Service, tx: WholeTx, caller: CallerName
+    name: HostInPath, body: MaintenanceBody, service: Service, tx: WholeTx
 ) -> OrderWithEventsAnswer:
     """Freeze, reboot or redeploy all machines on a host, one update domain of each group at a time."""
     placed = service.fleet.hosts.order_host(
-        tx, name, Action.MAINTENANCE, body.request(caller), work=body.action
+        tx, name, Action.MAINTENANCE, body.request(service.by), work=body.action
     )
     return OrderWithEventsAnswer.like(placed)
 
 
 @router.call("POST /v1/hosts/{name}/service", "Service a host", status=202)
 def service_host(
-    name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: ServiceBody | None = None
+    name: HostInPath, service: Service, tx: WholeTx, body: ServiceBody | None = None
 ) -> OrderWithEventsAnswer:
     """Work on the host itself. Machines that can leave it do so first. The others restart with it."""
-    return _ordered(Action.SERVICE, name, body, service, tx, caller)
+    return _ordered(Action.SERVICE, name, body, service, tx)
 
 
 @router.call("POST /v1/hosts/{name}/fail", "Report a failed host", status=202)
 def fail_host(
-    name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: FailBody | None = None
+    name: HostInPath, service: Service, tx: WholeTx, body: FailBody | None = None
 ) -> OrderWithEventsAnswer:
     """Recover the machines of a host on other hosts, once it is fenced or you confirm that it is off."""
-    return _ordered(Action.FAIL, name, body, service, tx, caller)
+    return _ordered(Action.FAIL, name, body, service, tx)
 
 
 @router.call("POST /v1/hosts/{name}/wait", "Give a lost host more time", status=202)
 def wait_for_host(
-    name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: OrderBody | None = None
+    name: HostInPath, service: Service, tx: WholeTx, body: OrderBody | None = None
 ) -> OrderWithEventsAnswer:
     """Continue to wait for a host that did not come back from its work in time.
 
     It gets the same time again. Other hosts cannot be waited for: 409.
     """
-    placed = service.fleet.hosts.wait_for(tx, name, by=caller, why=body.reason if body else "")
+    placed = service.fleet.hosts.wait_for(tx, name, by=service.by, why=body.reason if body else "")
     return OrderWithEventsAnswer.like(placed)
 
 
@@ -119,9 +119,9 @@ def _add_order(action: Action, summary: str, description: str) -> None:
         operation_id=f"{action}_host",
     )
     def order_host(
-        name: HostInPath, service: Service, tx: WholeTx, caller: CallerName, body: HostOrderBody | None = None
+        name: HostInPath, service: Service, tx: WholeTx, body: HostOrderBody | None = None
     ) -> OrderWithEventsAnswer:
-        return _ordered(action, name, body, service, tx, caller)
+        return _ordered(action, name, body, service, tx)
 
 
 for _action, _texts in _SIMPLE_ORDERS.items():
@@ -129,9 +129,9 @@ for _action, _texts in _SIMPLE_ORDERS.items():
 
 
 def _ordered(
-    action: Action, name: str, body: HostOrderBody | None, service: Service, tx: WholeTx, caller: str
+    action: Action, name: str, body: HostOrderBody | None, service: Service, tx: WholeTx
 ) -> OrderWithEventsAnswer:
-    request = body.request(caller) if body else OrderRequest(by=caller)
+    request = body.request(service.by) if body else OrderRequest(by=service.by)
     return OrderWithEventsAnswer.like(service.fleet.hosts.order_host(tx, name, action, request))
 
 
@@ -146,33 +146,26 @@ HostDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.HOST_CH
 
 
 @router.call("PUT /v1/hosts/{name}", "Create or change a host", also={201: "The host was created."})
-async def put_host(
+def put_host(
     name: DeclaredNameInPath,
     body: HostDeclaration,
     condition: PutCondition,
     service: Service,
-    caller: CallerName,
+    tx: WholeTx,
 ) -> WithStatus[HostWithMachinesAnswer]:
     """Create or change a host. Omitted fields stay as they are. Null resets a field to its default."""
 
     def change(present: HostSpec | None) -> HostSpec:
-        condition.check(f'host "{name}"', None if present is None else fleet.write_host(present))
+        condition.check(f'host "{name}"', present, fleet.write_host)
         return declarations.read_host(body, name=name, present=present)
 
-    def put(tx: Transaction) -> WithStatus[HostWithMachinesAnswer]:
-        new = service.fleet.puts.put_host(tx, HostName(name), change, by=caller)
-        return _shown(service.reads_in(tx).fleet.views, name, status=201 if new else 200)
-
-    return await service.run_whole(put)
+    new = service.fleet.puts.put_host(tx, HostName(name), change, by=service.by)
+    return _shown(service.reads_in(tx).fleet.views, name, status=201 if new else 200)
 
 
 @router.call("DELETE /v1/hosts/{name}", "Delete a host")
-async def delete_host(name: HostInPath, service: Service, caller: CallerName) -> HostWithMachinesAnswer:
+def delete_host(name: HostInPath, service: Service, tx: WholeTx) -> HostWithMachinesAnswer:
     """Remove a host from the fleet. While it carries machines or has an open order: 409."""
-
-    def delete(tx: Transaction) -> HostWithMachinesAnswer:
-        shown = _shown(service.reads_in(tx).fleet.views, name).body
-        service.fleet.puts.delete_host(tx, HostName(name), by=caller)
-        return shown
-
-    return await service.run_whole(delete)
+    shown = _shown(service.reads_in(tx).fleet.views, name).body
+    service.fleet.puts.delete_host(tx, HostName(name), by=service.by)
+    return shown

@@ -1,16 +1,15 @@
 """Endpoints of machines: show, declare and remove them, and place orders on one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from forewarn.api.inputs import ListQuery, MachineInPath, NewMachineInPath, RawBodyInput
 from forewarn.api.order_bodies import HostOrderBody, MachineOrderBody, MoveBody
-from forewarn.api.request_fields import GROUP, HOST, LINE, MACHINE, PROJECT, several
-from forewarn.api.request_headers import Condition, PutCondition, tag_of
+from forewarn.api.request_fields import GROUP, HOST, LINE, MACHINE, PROJECT
+from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.request_models import Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service, Services
+from forewarn.api.services import CallerReading, ScopedTx, Service, Services, WholeTx
 from forewarn.control.naming import narrowed
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
@@ -35,6 +34,7 @@ from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
+from forewarn.wire.fields import several
 
 router = ApiRouter("machines")
 
@@ -96,34 +96,51 @@ def show_machine(name: MachineInPath, query: ProjectQuery, reads: CallerReading)
     "Create or change a machine",
     also={201: "The machine was created."},
 )
-async def put_machine(
+def put_machine(
     name: NewMachineInPath,
     body: Declaration,
     query: ProjectQuery,
     condition: PutCondition,
     service: Service,
-    caller: CallerName,
+    tx: WholeTx,
 ) -> WithStatus[MachineAnswer]:
     """Create or change a machine. Omitted fields stay as they are. Null resets a field to its default.
 
     Another `host` records that the machine was moved there. Another `name` renames it.
     """
     declared = declarations.read_machine(body, name=name, present=None)
-    project = query.project
+    project, group = query.project, body.get("group")
     if "project" in body:
         _check_same(project or declared.project, declared.project, "as in the query")
         project = declared.project
-    wanted = _MachinePut(name=name, body=body, project=project, condition=condition)
-    view, created = await service.run_whole(lambda tx: _put(service, tx, wanted, by=caller))
+    created, reads = False, service.reads_in(tx)
+    if condition.is_new and project is None:
+        # Without this, a machine with the same name in another project would count as existing.
+        project = reads.views.group(group).project if isinstance(group, str) else DEFAULT_PROJECT
+
+    def change(present: MachineSpec | None) -> MachineSpec:
+        nonlocal created
+        created = present is None
+        shown_name = name if present is None else present.name
+        about = "" if present is None else _place(present)
+        condition.check(f'machine "{shown_name}"', present, fleet.write_machine, about=about)
+        # Without a project in its declaration, a new machine belongs to the project of the query.
+        given = {"project": project, **body} if created and project else body
+        return declarations.read_machine(given, name=name, present=present)
+
+    if project is not None and isinstance(group, str):
+        _check_same(reads.views.group(group).project, project, "the project of its group")
+    machine = service.fleet.declarations.put_machine(tx, name, project=project, change=change, by=service.by)
+    view = reads.narrowed(machine.project).views.machine(machine.name)
     return WithStatus(_shown(view), 201 if created else 200, _tag(view))
 
 
 @router.call("DELETE /v1/machines/{name}", "Delete a machine")
-async def delete_machine(
-    name: MachineInPath, query: ProjectQuery, service: Service, caller: CallerName
-) -> MachineAnswer:
+def delete_machine(name: MachineInPath, query: ProjectQuery, service: Service, tx: WholeTx) -> MachineAnswer:
     """Remove a machine from the fleet and from the events that name it."""
-    return _shown(await service.run_whole(lambda tx: _delete(service, tx, name, query.project, caller)))
+    view = service.reads_in(tx).narrowed(query.project).views.machine(name)
+    service.fleet.declarations.delete_machine(tx, name, project=view.machine.project, by=service.by)
+    return _shown(view)
 
 
 def _shown(view: MachineView) -> MachineAnswer:
@@ -132,40 +149,6 @@ def _shown(view: MachineView) -> MachineAnswer:
 
 def _tag(view: MachineView) -> str:
     return tag_of(fleet.write_machine(spec_of(view.machine, view.group)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MachinePut:
-    name: str
-    body: Mapping[str, Any]
-    project: ProjectName | None
-    condition: Condition
-
-
-def _put(service: Services, tx: Transaction, wanted: _MachinePut, *, by: str) -> tuple[MachineView, bool]:
-    name, body, project, condition = wanted.name, wanted.body, wanted.project, wanted.condition
-    created, reads = False, service.reads_in(tx)
-    if condition.is_new and project is None:
-        # Without this, a machine with the same name in another project would count as existing.
-        group = body.get("group")
-        project = reads.views.group(group).project if isinstance(group, str) else DEFAULT_PROJECT
-
-    def change(present: MachineSpec | None) -> MachineSpec:
-        nonlocal created
-        created = present is None
-        condition.check(
-            f'machine "{name if present is None else present.name}"',
-            None if present is None else fleet.write_machine(present),
-            about="" if present is None else _place(present),
-        )
-        # Without a project in its declaration, a new machine belongs to the project of the query.
-        given = {"project": project, **body} if created and project else body
-        return declarations.read_machine(given, name=name, present=present)
-
-    if project is not None and isinstance(body.get("group"), str):
-        _check_same(reads.views.group(body["group"]).project, project, "the project of its group")
-    machine = service.fleet.declarations.put_machine(tx, name, project=project, change=change, by=by)
-    return reads.narrowed(machine.project).views.machine(machine.name), created
 
 
 def _place(present: MachineSpec) -> str:
@@ -178,18 +161,10 @@ def _check_same(expected: ProjectName, got: ProjectName, why: str) -> None:
         raise Invalid(f'project: expected "{expected}", {why}, got "{got}"')
 
 
-def _delete(
-    service: Services, tx: Transaction, name: str, project: ProjectName | None, by: str
-) -> MachineView:
-    view = service.reads_in(tx).narrowed(project).views.machine(name)
-    service.fleet.declarations.delete_machine(tx, name, project=view.machine.project, by=by)
-    return view
-
-
 def _add_order(action: Action, facts: ActionFacts) -> None:
     @router.call(
         f"POST /v1/machines/{{name}}/{action}",
-        facts.about,
+        facts.about.partition(";")[0],
         right=Right.USE if facts.source is Source.USER else None,
         status=202,
         description=f"{facts.about}. `event` is the notice for guests. If it is null, `reason` tells why.",
@@ -201,11 +176,10 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         query: ProjectQuery,
         service: Service,
         tx: ScopedTx,
-        caller: CallerName,
         body: MachineOrderBody | None = None,
     ) -> OrderOnMachineAnswer:
         terms = {"at_once": body.now} if body else {}
-        return _ordered(service, narrowed(tx, query.project), name, action, body, caller, **terms)
+        return _ordered(service, narrowed(tx, query.project), name, action, body, **terms)
 
 
 def _ordered(
@@ -214,10 +188,9 @@ def _ordered(
     name: str,
     action: Action,
     body: HostOrderBody | None,
-    by: str,
     **terms: Any,
 ) -> OrderOnMachineAnswer:
-    request = body.request(by, **terms) if body else OrderRequest(by=by)
+    request = body.request(service.by, **terms) if body else OrderRequest(by=service.by)
     placed = service.orders.order_machine(tx, name, action, request)
     event = EventAnswer.of(placed.events[0]) if placed.events else None
     return OrderOnMachineAnswer.like(placed, event=event, reason=placed.why_no_event)
@@ -239,7 +212,6 @@ def move_machine(
     query: ProjectQuery,
     service: Service,
     tx: ScopedTx,
-    caller: CallerName,
     body: MoveBody | None = None,
 ) -> OrderOnMachineAnswer:
     """Move a machine with notice: a Freeze for a live migration, otherwise a Redeploy.
@@ -247,4 +219,4 @@ def move_machine(
     The move waits while another update domain of the group is disturbed, and while the target host has no
     room.
     """
-    return _ordered(service, narrowed(tx, query.project), name, Action.MOVE, body, caller)
+    return _ordered(service, narrowed(tx, query.project), name, Action.MOVE, body)

@@ -6,7 +6,7 @@ from forewarn.api.inputs import ListQuery, OrderInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, MACHINE, free_text, one_of
 from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, CallerReading, ScopedTx, Service
+from forewarn.api.services import CallerReading, ScopedTx, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
 from forewarn.core.access import Right
 from forewarn.core.basic_types import HostName, MachineName, OrderId, OrderState
@@ -84,10 +84,8 @@ def _add_verb(
         description=description,
         operation_id=f"{verb}_order",
     )
-    def on_order(
-        id: OrderInPath, service: Service, tx: ScopedTx, caller: CallerName
-    ) -> OrderWithEventsAnswer:
-        return OrderWithEventsAnswer.like(carry_out(service.orders, tx, id, caller))
+    def on_order(id: OrderInPath, service: Service, tx: ScopedTx) -> OrderWithEventsAnswer:
+        return OrderWithEventsAnswer.like(carry_out(service.orders, tx, id, service.by))
 
 
 _add_verb(
@@ -135,8 +133,8 @@ def heartbeat_order(id: OrderInPath, service: Service, tx: ScopedTx) -> Heartbea
 
 @router.call("POST /v1/orders/{id}/fail", "Report failed work")
 def fail_order(
-    id: OrderInPath, service: Service, tx: ScopedTx, caller: CallerName, body: FailureBody | None = None
+    id: OrderInPath, service: Service, tx: ScopedTx, body: FailureBody | None = None
 ) -> OrderWithEventsAnswer:
     """External driver only: report that the work of the order failed. A person can retry or abandon it."""
     reason = (body or FailureBody()).reason
-    return OrderWithEventsAnswer.like(service.orders.fail_order(tx, id, by=caller, why=reason))
+    return OrderWithEventsAnswer.like(service.orders.fail_order(tx, id, by=service.by, why=reason))

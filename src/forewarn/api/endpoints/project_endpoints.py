@@ -15,13 +15,12 @@ from forewarn.api.inputs import (
 )
 from forewarn.api.request_headers import PutCondition, tag_of
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import CallerName, CallerReading, Service
+from forewarn.api.services import CallerReading, Service, WholeTx
 from forewarn.core.access import Right
 from forewarn.core.basic_types import GroupName, ProjectName
 from forewarn.core.model.declaration import GroupSpec, group_spec
 from forewarn.core.model.group import Group
 from forewarn.core.model.project import Project
-from forewarn.store.batch import Transaction
 from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import GroupAnswer, ProjectAnswer
@@ -71,12 +70,12 @@ ProjectDeclaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.PROJ
 @router.call(
     "PUT /v1/groups/{name}", "Create or change a group", also={201: "The group was created."}, tag="groups"
 )
-async def put_group(
+def put_group(
     name: DeclaredNameInPath,
     body: GroupDeclaration,
     condition: PutCondition,
     service: Service,
-    caller: CallerName,
+    tx: WholeTx,
 ) -> WithStatus[GroupAnswer]:
     """Create or change a group. Omitted fields stay as they are. Null resets a field to its default.
 
@@ -84,24 +83,18 @@ async def put_group(
     """
 
     def change(present: GroupSpec | None) -> GroupSpec:
-        declaration = None if present is None else fleet.write_group(present)
         about = "" if present is None else f"in project {present.project}"
-        condition.check(f'group "{name}"', declaration, about=about)
+        condition.check(f'group "{name}"', present, fleet.write_group, about=about)
         return declarations.read_group(body, name=name, present=present)
 
-    def put(tx: Transaction) -> WithStatus[GroupAnswer]:
-        new = service.fleet.puts.put_group(tx, GroupName(name), change, by=caller)
-        return _shown_group(service.reads_in(tx).views.group(name), status=201 if new else 200)
-
-    return await service.run_whole(put)
+    new = service.fleet.puts.put_group(tx, GroupName(name), change, by=service.by)
+    return _shown_group(service.reads_in(tx).views.group(name), status=201 if new else 200)
 
 
 @router.call("DELETE /v1/groups/{name}", "Delete a group", tag="groups")
-async def delete_group(name: GroupInPath, service: Service, caller: CallerName) -> GroupAnswer:
+def delete_group(name: GroupInPath, service: Service, tx: WholeTx) -> GroupAnswer:
     """Remove a group from the fleet. While it has machines: 409."""
-    return GroupAnswer.of(
-        await service.run_whole(lambda tx: service.fleet.puts.delete_group(tx, GroupName(name), by=caller))
-    )
+    return GroupAnswer.of(service.fleet.puts.delete_group(tx, GroupName(name), by=service.by))
 
 
 @router.call(
@@ -109,32 +102,26 @@ async def delete_group(name: GroupInPath, service: Service, caller: CallerName) 
     "Create or change a project",
     also={201: "The project was created."},
 )
-async def put_project(
+def put_project(
     name: DeclaredNameInPath,
     body: ProjectDeclaration,
     condition: PutCondition,
     service: Service,
-    caller: CallerName,
+    tx: WholeTx,
 ) -> WithStatus[ProjectAnswer]:
     """Create or change a project. Omitted fields stay as they are. Null resets a field to its default."""
     own = ProjectName(name)
 
     def change(present: Project | None) -> Project:
-        condition.check(f'project "{name}"', None if present is None else write_project(present))
+        condition.check(f'project "{name}"', present, write_project)
         return declarations.read_one_project(body, name=name, present=present)
 
-    def put(tx: Transaction) -> WithStatus[ProjectAnswer]:
-        new = service.fleet.puts.put_project(tx, own, change, by=caller)
-        return _shown_project(service.reads_in(tx).views.project(own), status=201 if new else 200)
-
-    return await service.run_whole(put)
+    new = service.fleet.puts.put_project(tx, own, change, by=service.by)
+    return _shown_project(service.reads_in(tx).views.project(own), status=201 if new else 200)
 
 
 @router.call("DELETE /v1/projects/{name}", "Delete a project")
-async def delete_project(
-    name: ProjectInPath, request: Request, service: Service, caller: CallerName
-) -> ProjectAnswer:
+def delete_project(name: ProjectInPath, request: Request, service: Service, tx: WholeTx) -> ProjectAnswer:
     """Remove a project with its tokens and webhooks. While it has groups or machines: 409."""
-    gone = await service.run_whole(lambda tx: service.fleet.puts.delete_project(tx, name, by=caller))
-    request.app.state.authenticator.forget()  # the tokens of the project are gone
-    return ProjectAnswer.of(gone)
+    tx.after_commit(request.app.state.authenticator.forget)  # the tokens of the project are gone
+    return ProjectAnswer.of(service.fleet.puts.delete_project(tx, name, by=service.by))

@@ -4,10 +4,10 @@ from datetime import datetime
 
 from forewarn.api.inputs import ProjectInPath
 from forewarn.api.order_bodies import DAY
-from forewarn.api.request_fields import LARGEST, MACHINE, NAME, TIME, one_of, seconds, several, whole
+from forewarn.api.request_fields import LARGEST, MACHINE, NAME, TIME, one_of, seconds, whole
 from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, CallerReading, Service
+from forewarn.api.services import CallerReading, Service
 from forewarn.control.rehearsals.open_rehearsals import Rehearsal
 from forewarn.control.rehearsals.rehearsal_use_cases import RehearsalView
 from forewarn.control.use_case import Alone
@@ -24,6 +24,7 @@ from forewarn.wire.answers.rehearsal_answers import (
     RehearsingGuestAnswer,
     SeenEventAnswer,
 )
+from forewarn.wire.fields import several
 
 router = ApiRouter("rehearsals")
 
@@ -87,9 +88,7 @@ def show_rehearsal(name: ProjectInPath, reads: CallerReading) -> RehearsalAnswer
 
 
 @router.call(f"PUT {PATH}", "Begin or continue a rehearsal", right=Right.USE)
-async def play_rehearsal(
-    name: ProjectInPath, body: RehearsalBody, service: Service, caller: CallerName
-) -> RehearsalAnswer:
+async def play_rehearsal(name: ProjectInPath, body: RehearsalBody, service: Service) -> RehearsalAnswer:
     """Run a scenario on machines of a project that allows rehearsals.
 
     Repeat the request to keep the rehearsal running. It ends by itself 30 seconds after the last one.
@@ -97,19 +96,17 @@ async def play_rehearsal(
     wanted = body.build(Rehearsal, faults=tuple(each.build(Fault) for each in body.faults))
 
     def play(transact: Transact) -> RehearsalView:
-        return service.rehearsals.play(transact, service.scope, name, wanted, by=caller)
+        return service.rehearsals.play(transact, service.scope, name, wanted, by=service.by)
 
     return _shown(await service.run_unscoped(Alone(play)))
 
 
 @router.call(f"DELETE {PATH}", "End a rehearsal", right=Right.USE)
-async def end_rehearsal(
-    name: ProjectInPath, query: RehearsalQuery, service: Service, caller: CallerName
-) -> EndedRehearsalAnswer:
+async def end_rehearsal(name: ProjectInPath, query: RehearsalQuery, service: Service) -> EndedRehearsalAnswer:
     """End a rehearsal: its faults stop, and its orders that have not started are cancelled."""
 
     def end(transact: Transact) -> RehearsalView:
-        return service.rehearsals.end(transact, service.scope, name, only=query.id, by=caller)
+        return service.rehearsals.end(transact, service.scope, name, only=query.id, by=service.by)
 
     ended = await service.run_unscoped(Alone(end))
     return EndedRehearsalAnswer(rehearsal=_shown(ended), called_off=tuple(ended.cancelled))

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from forewarn.api.inputs import PageQuery, PreparedInput, RolloutInPath
 from forewarn.api.order_bodies import DAY, DriverFields, OrderBody, ServiceFields, WholeFields
-from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, seconds, several, whole
+from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, seconds, whole
 from forewarn.api.request_models import Body, Query, field, nullable, request_model
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, CallerReading, Service, WholeTx
@@ -15,7 +15,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, RolloutTerms
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
-from forewarn.wire.fields import Field, choice, flag
+from forewarn.wire.fields import Field, choice, flag, several
 from forewarn.wire.texts import shown
 
 router = ApiRouter("rollouts")
@@ -157,15 +157,13 @@ PreparedPlan = Annotated[RolloutPlan | None, PreparedInput()]
     dry_run=_plan_rollout,
     prepare=_prepare_rollout,
 )
-def begin_rollout(
-    body: RolloutBody, service: Service, tx: WholeTx, caller: CallerName, plan: PreparedPlan
-) -> RolloutAnswer:
+def begin_rollout(body: RolloutBody, service: Service, tx: WholeTx, plan: PreparedPlan) -> RolloutAnswer:
     """Roll maintenance over hosts in waves. The hosts of a wave carry no two update domains of one group.
 
     A dry run returns the plan with its expected times and changes nothing. If another open rollout includes
     some of the hosts, the answer is 409 and names it.
     """
-    return _shown(service.fleet.rollouts.begin(tx, body.request(caller), plan))
+    return _shown(service.fleet.rollouts.begin(tx, body.request(service.by), plan))
 
 
 @router.call("GET /v1/rollouts", "List rollouts")
@@ -183,11 +181,11 @@ def show_rollout(id: RolloutInPath, reads: CallerReading, query: RolloutQuery) -
 
 @router.call("POST /v1/rollouts/{id}/resume", "Resume a rollout")
 def resume_rollout(
-    id: RolloutInPath, service: Service, tx: WholeTx, caller: CallerName, body: ResumeBody | None = None
+    id: RolloutInPath, service: Service, tx: WholeTx, body: ResumeBody | None = None
 ) -> RolloutAnswer:
     """Continue a paused rollout. Withdrawn work is announced again with full notice."""
     version = body.version if body else None
-    return _shown(service.fleet.rollouts.resume(tx, id, by=caller, version=version))
+    return _shown(service.fleet.rollouts.resume(tx, id, by=service.by, version=version))
 
 
 def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -> None:
@@ -198,11 +196,11 @@ def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -
         operation_id=f"{verb}_rollout",
     )
     def stop_rollout(
-        id: RolloutInPath, service: Service, tx: WholeTx, caller: CallerName, body: PauseBody | None = None
+        id: RolloutInPath, service: Service, tx: WholeTx, body: PauseBody | None = None
     ) -> RolloutAnswer:
         asked = body or PauseBody()
         stop = service.fleet.rollouts.pause if verb == "pause" else service.fleet.rollouts.abort
-        return _shown(stop(tx, id, by=caller, reason=asked.reason, version=asked.version))
+        return _shown(stop(tx, id, by=service.by, reason=asked.reason, version=asked.version))
 
 
 _add_stop(

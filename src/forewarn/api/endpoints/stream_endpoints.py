@@ -14,18 +14,20 @@ from starlette.types import Message, Send
 from forewarn.api import request_models
 from forewarn.api.authentication import Authenticator, credentials_of
 from forewarn.api.inputs import HeaderInput
-from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, several, whole_in_query
+from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, whole_in_query
 from forewarn.api.request_models import Query, nullable, request_model
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import ApiSettings, Read, Service, Services
+from forewarn.api.services import ApiSettings, CallerRead, Service, Services
 from forewarn.control.all_use_cases import CallerReads
 from forewarn.control.followed_records import FollowedRecords
 from forewarn.core.access import Right
 from forewarn.core.basic_types import Kind, MachineName, ProjectName
-from forewarn.core.errors import Conflict, Invalid, Unauthenticated, Unavailable
+from forewarn.core.errors import Conflict, Unauthenticated, Unavailable
 from forewarn.core.filters import Following, RecordFilter
 from forewarn.signals import Signal, waking
 from forewarn.wire import sse
+from forewarn.wire.fields import several
+from forewarn.wire.invalid_field import within_field
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +137,8 @@ def _credentials_check(request: Request) -> Callable[[], Awaitable[bool]]:
 async def _start(query: StreamQuery, last_event_id: str | None, service: Services) -> int:
     """Return the number after which the stream starts."""
     newest = await service.read(lambda reads: reads.records.newest())
-    given = _number(last_event_id) if last_event_id else query.last_event_id
+    with within_field("Last-Event-ID"):
+        given = NUMBER(last_event_id) if last_event_id else query.last_event_id
     number = query.since if given is None else given
     if number is None:
         return newest
@@ -145,19 +148,13 @@ async def _start(query: StreamQuery, last_event_id: str | None, service: Service
     return number
 
 
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text[:20]) > LARGEST:
-        raise Invalid(f"Last-Event-ID: expected the number of a record, got {text[:100]!r}")
-    return int(text)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
     """Reads records for one stream, from a number on, when it is woken."""
 
     records: FollowedRecords
     wanted: RecordFilter
-    read: Read
+    read: CallerRead
     heartbeat: float
     is_valid: Callable[[], Awaitable[bool]]
     cut_off: Signal

@@ -14,7 +14,6 @@ from forewarn.api.request_fields import NAME, PROJECT, one_of, seconds
 from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import (
-    CallerName,
     CallerReading,
     IdentifiedCaller,
     KnownCaller,
@@ -71,26 +70,22 @@ async def show_caller(caller: KnownCaller) -> CallerAnswer:
 
 
 @router.call("POST /v1/tokens", "Create a token", status=201)
-def create_token(
-    body: TokenBody, request: Request, service: Service, tx: WholeTx, caller: CallerName
-) -> NewTokenAnswer:
+def create_token(body: TokenBody, request: Request, service: Service, tx: WholeTx) -> NewTokenAnswer:
     """Create a token. Only this answer shows its secret.
 
     The first token must be an operator's. From then on every request needs a token.
     """
     life = None if body.expires_seconds is None else timedelta(seconds=body.expires_seconds)
     wanted = body.build(Grant, life=life)
-    token, secret = service.fleet.tokens.create(tx, wanted, by=caller)
+    token, secret = service.fleet.tokens.create(tx, wanted, by=service.by)
     tx.after_commit(request.app.state.authenticator.forget)
     return NewTokenAnswer(token=TokenAnswer.like(token), secret=secret)
 
 
 @router.call("POST /v1/tokens/{name}/revoke", "Revoke a token")
-def revoke_token(
-    name: TokenInPath, request: Request, service: Service, tx: WholeTx, caller: CallerName
-) -> RevokedTokenAnswer:
+def revoke_token(name: TokenInPath, request: Request, service: Service, tx: WholeTx) -> RevokedTokenAnswer:
     """Revoke a token at once. `warnings` names consequences to act on."""
-    revoked = service.fleet.tokens.revoke(tx, name, by=caller)
+    revoked = service.fleet.tokens.revoke(tx, name, by=service.by)
     tx.after_commit(request.app.state.authenticator.forget)
     return RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))
 
@@ -169,10 +164,11 @@ def begin_session(
 
 
 @router.call("DELETE /v1/session", "Sign out", right=Right.SEE, respond=_send_no_cookie, tag="session")
-async def end_session(request: Request, service: Service, identified: IdentifiedCaller) -> SessionAnswer:
+def end_session(request: Request, service: Service, tx: OwnTx, identified: IdentifiedCaller) -> SessionAnswer:
     """End the session of the cookie in this request. Copies of the cookie become invalid too."""
-    await service.run_unscoped(lambda tx: service.sessions.sign_out(tx, identified))
-    request.app.state.authenticator.forget(cut_off=True)
+    service.sessions.sign_out(tx, identified)
+    authenticator: Authenticator = request.app.state.authenticator
+    tx.after_commit(lambda: authenticator.forget(cut_off=True))
     return _shown(identified)
 
 

@@ -1,17 +1,17 @@
 """Endpoints of webhooks. Their URLs are often secrets, so that viewers cannot list them."""
 
 from forewarn.api.inputs import ListQuery, WebhookInPath
-from forewarn.api.request_fields import LINE, PROJECT, line, one_of, several
+from forewarn.api.request_fields import LINE, PROJECT, line, one_of
 from forewarn.api.request_models import Body, field, nullable, request_model
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, ScopedTx, Service, Services
+from forewarn.api.services import ScopedTx, Service, Services
 from forewarn.control.webhook_use_cases import WebhookView
 from forewarn.core.access import Right
 from forewarn.core.basic_types import Kind, ProjectName
 from forewarn.core.webhook_rules import WebhookId
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.record_answers import NewWebhookAnswer, WebhookAnswer, WebhookTestAnswer
-from forewarn.wire.fields import Field
+from forewarn.wire.fields import Field, several
 
 router = ApiRouter("webhooks")
 
@@ -49,10 +49,10 @@ async def list_webhooks(query: ListQuery, service: Service) -> Page[WebhookAnswe
     right=Right.USE,
     status=201,
 )
-def add_webhook(body: WebhookBody, service: Service, tx: ScopedTx, caller: CallerName) -> NewWebhookAnswer:
+def add_webhook(body: WebhookBody, service: Service, tx: ScopedTx) -> NewWebhookAnswer:
     """Deliver new records to a URL. Only this answer shows the secret that signs deliveries."""
     webhook = service.webhooks.add(
-        tx, body.url, project=body.project, kinds=body.kinds, secret=body.secret, by=caller
+        tx, body.url, project=body.project, kinds=body.kinds, secret=body.secret, by=service.by
     )
     shown = _shown(WebhookView(webhook=webhook, behind=0))
     return NewWebhookAnswer(webhook=shown, secret=webhook.secret)
@@ -65,10 +65,10 @@ async def show_webhook(id: WebhookInPath, service: Service) -> WebhookAnswer:
 
 
 @router.call("DELETE /v1/webhooks/{id}", "Delete a webhook", right=Right.USE)
-async def remove_webhook(id: WebhookInPath, service: Service, caller: CallerName) -> WebhookAnswer:
+async def remove_webhook(id: WebhookInPath, service: Service) -> WebhookAnswer:
     """Stop deliveries to a URL. Records that wait for delivery are dropped."""
     shown = _shown(await _view(service, id))
-    await service.run(lambda tx: service.webhooks.remove(tx, id, by=caller))
+    await service.run(lambda tx: service.webhooks.remove(tx, id, by=service.by))
     return shown
 
 

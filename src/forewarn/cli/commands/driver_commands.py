@@ -10,7 +10,6 @@ from forewarn.cli import terminal
 from forewarn.cli.command_group import PATH, argument, option
 from forewarn.cli.commands.fleet_commands import read_file
 from forewarn.cli.commands.serve_commands import installed
-from forewarn.cli.completion import names
 from forewarn.cli.session import Noun, Session
 from forewarn.wire.answers.fleet_answers import DriverAnswer, FleetAnswer
 
@@ -43,10 +42,8 @@ def list_(session: Session) -> None:
 
 
 @app.verb(
-    argument("name", "DRIVER", "The name of the driver.", shell_complete=names("drivers")),
-    option(
-        "--machine", "MACHINE", "The machine to ask about.", shell_complete=names("machines"), required=True
-    ),
+    argument("name", "DRIVER", "The name of the driver."),
+    option("--machine", "MACHINE", "The machine to ask about.", required=True),
     option("--config", "FILE", "The settings file of the server, in TOML.", type=PATH),
     option("--fleet", "FILE", "A fleet file. Default: the fleet of the server.", type=PATH),
     option(
@@ -54,7 +51,7 @@ def list_(session: Session) -> None:
         "WORK",
         "Really do this: freeze, reboot, redeploy, evict, terminate or start. Ctrl-C cancels it.",
     ),
-    option("--to", "HOST", "The target of the machine.", shell_complete=names("hosts")),
+    option("--to", "HOST", "The target of the machine."),
 )
 def try_(
     session: Session,

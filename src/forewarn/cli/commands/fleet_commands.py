@@ -10,7 +10,6 @@ import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import PATH, argument, flag, option
-from forewarn.cli.completion import names
 from forewarn.cli.options import duration, pairs
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
 from forewarn.cli.views.confirmation import SURE, confirm
@@ -90,21 +89,14 @@ def import_(
     source: str,
     host: tuple[str, ...],
     take: str | None,
-    managed: bool,
     dry_run: bool,
-    yes: bool,
     watch: bool,
     every: float,
+    **body: Any,
 ) -> None:
     """Change the fleet to match a hypervisor or cloud; the changes are shown first."""
-    body = {
-        "from": source,
-        "hosts": pairs(host, "--host"),
-        "take": take.split(",") if take else [],
-        "managed": managed,
-        "yes": yes,
-    }
-    importing = FleetImport(session, body, dry_run=dry_run, yes=yes)
+    body |= {"from": source, "hosts": pairs(host, "--host"), "take": take.split(",") if take else []}
+    importing = FleetImport(session, body, dry_run=dry_run)
     if watch:
         importing.watch(every)
     else:
@@ -113,7 +105,7 @@ def import_(
 
 @app.verb(
     flag("--fit", "Fit update domains to the hosts, so that rollouts need fewer waves."),
-    option("--group", "GROUP", "Only of this group.", shell_complete=names("groups")),
+    option("--group", "GROUP", "Only of this group."),
     flag("--yes", "Apply the changes. Without it they are only shown."),
 )
 def domains(session: Session, fit: bool, group: str | None, yes: bool) -> None:
@@ -198,11 +190,10 @@ def rest(seconds: float) -> None:
 class FleetImport:
     """An import of the fleet from one driver."""
 
-    def __init__(self, session: Session, body: Mapping[str, Any], *, dry_run: bool, yes: bool) -> None:
+    def __init__(self, session: Session, body: Mapping[str, Any], *, dry_run: bool) -> None:
         self._session = session
         self._body = body
         self._dry_run = dry_run
-        self._yes = yes
         self._shown: Sequence[str] = ()
 
     def run(self) -> None:
@@ -264,7 +255,7 @@ class FleetImport:
             return
         what = f"remove {answer.removes} of {formatting.counted(answer.of, 'machine')}"
         what += f", because {answer.source} no longer has them"
-        confirm(f"{what[0].upper()}{what[1:]}?", would=what, yes=self._yes)
+        confirm(f"{what[0].upper()}{what[1:]}?", would=what, yes=self._body["yes"])
         self._body = {**self._body, "yes": True}
 
 

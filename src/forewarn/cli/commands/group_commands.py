@@ -10,17 +10,11 @@ from forewarn.wire.answers.fleet_answers import GroupAnswer
 
 app = Noun()
 
-GROUP = options.name_argument("GROUP", "groups")
+GROUP = options.name_argument("GROUP")
 
 LIST = terminal.ItemTable[GroupAnswer](
     columns={
-        "GROUP": lambda group: group.name,
-        "KIND": lambda group: group.kind,
-        "UPDATE DOMAINS": lambda group: group.update_domains,
-        "PROJECT": lambda group: group.project,
-        "ENABLED": lambda group: group.enabled,
-        "INCARNATION": lambda group: group.incarnation,
-        "SOURCE": lambda group: group.source,
+        **terminal.columns("GROUP=name KIND UPDATE-DOMAINS PROJECT ENABLED INCARNATION SOURCE"),
     },
     spare=("INCARNATION", "PROJECT", "SOURCE"),
     spare_if_same=("SOURCE",),

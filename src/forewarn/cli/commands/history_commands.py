@@ -15,7 +15,6 @@ import click
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.command_group import PATH, flag, option
-from forewarn.cli.completion import ids, names
 from forewarn.cli.formatting import counted
 from forewarn.cli.options import OF_HOST, OF_MACHINE, full_id, kinds
 from forewarn.cli.session import EVERYWHERE, Noun, Session
@@ -26,11 +25,11 @@ from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer
 
-OF_EVENT = option("--event", "ID", "Only of this event.", shell_complete=ids("events"))
-OF_ORDER = option("--order", "ID", "Only of this order.", shell_complete=ids("orders"))
+OF_EVENT = option("--event", "EVENT", "Only of this event.")
+OF_ORDER = option("--order", "ORDER", "Only of this order.")
 TEXT = option("--text", "TEXT", "Only records that contain this text, in any case.")
 BY = option("--by", "NAME", "Only actions of this person, guest or service.")
-OF_GROUP = option("--group", "GROUP", "Only of this group.", shell_complete=names("groups"))
+OF_GROUP = option("--group", "GROUP", "Only of this group.")
 UNTIL = option("--until", "TIME", "Only before this time.")
 SINCE = option(
     "--since",

@@ -9,14 +9,13 @@ import click
 
 from forewarn.cli import terminal
 from forewarn.cli.command_group import flag, option
-from forewarn.cli.completion import names
 from forewarn.cli.options import full_id, id_argument
 from forewarn.cli.session import EVERYWHERE, Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.service_answers import HoldAnswer
 
 ID = id_argument("[HOLD]", "The id, or how it begins. Default: the only hold.")
-ON_HOST = option("--host", "HOST", "The hold on this host.", shell_complete=names("hosts"))
+ON_HOST = option("--host", "HOST", "The hold on this host.")
 
 
 def _parameters(*, hidden: bool) -> tuple[click.Option, ...]:
@@ -28,7 +27,7 @@ def _parameters(*, hidden: bool) -> tuple[click.Option, ...]:
             required=not hidden,
             hidden=hidden,
         ),
-        option("--host", "HOST", "Only on this host.", shell_complete=names("hosts"), hidden=hidden),
+        option("--host", "HOST", "Only on this host.", hidden=hidden),
         flag("--abort", "Cancel running work too, where possible; name the rest.", hidden=hidden),
     )
 
@@ -36,9 +35,7 @@ def _parameters(*, hidden: bool) -> tuple[click.Option, ...]:
 LIST = terminal.ItemTable[HoldAnswer](
     columns={
         "HOLD": lambda hold: terminal.short(hold.id),
-        "REACH": lambda hold: hold.reach,
-        "BY": lambda hold: hold.by,
-        "SINCE": lambda hold: hold.at,
+        **terminal.columns("REACH BY SINCE=at"),
         "WHY": lambda hold: hold.reason + _unsaved(hold),
     },
     wraps=("WHY",),

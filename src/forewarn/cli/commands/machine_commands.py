@@ -7,7 +7,6 @@ import click
 
 from forewarn.cli import formatting, options, terminal
 from forewarn.cli.command_group import argument, flag, option
-from forewarn.cli.completion import names
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.confirmation import SURE, confirm
 from forewarn.cli.views.order_view import show_order_on_machine
@@ -32,7 +31,6 @@ _METAVARS = {
     "port": "PORT",
     "vm_id": "UUID",
 }
-_COMPLETED = {"host": names("hosts"), "group": names("groups")}
 _PAIRS = {
     "tags": option(
         "--tag tags", "NAME=VALUE", "A tag, as instance metadata shows it. Repeatable.", multiple=True
@@ -57,7 +55,6 @@ def _option(name: str, field: Field[Any]) -> click.Option:
         _METAVARS.get(name, metavar),
         field.schema.get("description", f"The {name.replace('_', ' ')} of the machine."),
         type=kind,
-        shell_complete=_COMPLETED.get(name),
     )
 
 
@@ -69,7 +66,7 @@ app = Noun()
 
 
 @app.verb(
-    argument("names", "[MACHINE]...", "Only these machines.", nargs=-1, shell_complete=names("machines")),
+    argument("names", "[MACHINE]...", "Only these machines.", nargs=-1),
     option("--group", "GROUP", "Only of this group."),
     option("--host", "HOST", "Only on this host."),
     option("--begins", "TEXT", "Only names that begin so, in any case."),
@@ -135,7 +132,7 @@ for _action, _facts in ON_MACHINES.items():
 
 @app.verb(
     options.MACHINE,
-    option("--to", "HOST", "The target. Default: the best host.", shell_complete=names("hosts")),
+    option("--to", "HOST", "The target. Default: the best host."),
     flag("--live", "Move the running machine: a Freeze of seconds. Otherwise a Redeploy."),
     options.REASON,
 )
@@ -154,18 +151,10 @@ def _show_list(session: Session, machines: Sequence[MachineAnswer], *, empty: st
     now = session.now()
     table = terminal.ItemTable[MachineAnswer](
         columns={
-            "MACHINE": lambda machine: machine.name,
-            "STATE": lambda machine: machine.state,
-            "HOST": lambda machine: machine.host,
-            "GROUP": lambda machine: machine.group,
-            "PROJECT": lambda machine: machine.project,
-            "UD": lambda machine: machine.update_domain,
-            "FD": lambda machine: machine.fault_domain,
-            "PRIORITY": lambda machine: machine.priority,
-            "ADDRESS": lambda machine: machine.address,
-            "PORT": lambda machine: machine.port,
-            "ENABLED": lambda machine: machine.enabled,
-            "SOURCE": lambda machine: machine.source,
+            **terminal.columns(
+                "MACHINE=name STATE HOST GROUP PROJECT UD=update_domain FD=fault_domain PRIORITY "
+                "ADDRESS PORT ENABLED SOURCE"
+            ),
             "LAST SEEN": lambda machine: machine.last_seen and formatting.countdown(machine.last_seen, now),
         },
         spare=("FD", "PORT", "PRIORITY", "ADDRESS", "LAST SEEN", "SOURCE"),

@@ -51,10 +51,9 @@ def show(session: Session, id_: str) -> None:
 def retry(session: Session, id_: str) -> None:
     """Retry the failed steps of an order."""
     order = _change(session, id_, "retry", "retries its failed steps")
-    if not session.json and order.driver == EXTERNAL and order.state is OrderState.STARTED:
-        caller = session.caller()
-        if caller is None or Right.RUN in caller.rights:
-            _show_external_steps(session, order)
+    is_started_outside = order.driver == EXTERNAL and order.state is OrderState.STARTED
+    if not session.json and is_started_outside and Right.RUN in session.caller().rights:
+        _show_external_steps(session, order)
 
 
 @app.verb(ORDER)
@@ -131,7 +130,7 @@ def _none_found(session: Session, wanted: Mapping[str, object]) -> str:
     """Say that there are no orders; members of a project see work on hosts only as events."""
     caller = session.caller()
     filtered = any(value for name, value in wanted.items() if name != "project")
-    if caller is not None and caller.project is not None and not filtered:
+    if caller.project is not None and not filtered:
         events = session.command("event list")
         return f"No orders of project {caller.project}: `{events}` shows what is announced to its machines."
     return formatting.none_found("orders", "No orders.", **wanted)
@@ -190,9 +189,7 @@ def _show_events(events: Sequence[EventAnswer]) -> None:
             "EVENT": lambda event: terminal.short(event.id),
             "TYPE": lambda event: event.type,
             "STATUS": lambda event: event.status if event.ended_at is None else "over",
-            "MACHINES": lambda event: event.resources,
-            "NOT BEFORE": lambda event: event.not_before,
-            "ENDED": lambda event: event.ended_at,
+            **terminal.columns("MACHINES=resources NOT-BEFORE ENDED=ended_at"),
         },
         wraps=("MACHINES",),
         spare=("NOT BEFORE",) if any_over else ("ENDED",),
@@ -203,10 +200,10 @@ def _show_events(events: Sequence[EventAnswer]) -> None:
 def _show_next(session: Session, order: OrderAnswer) -> None:
     """Print what the caller can do about failed and unknown steps."""
     failed = order.state is OrderState.FAILED
-    if not failed and not (any(map(is_unknown, order.steps)) or any(map(is_unknown, order.host_steps))):
+    unknown = any(map(is_unknown, order.steps)) or any(map(is_unknown, order.host_steps))
+    if not failed and not unknown:
         return
-    caller, short = session.caller(), terminal.short(order.id)
-    rights = tuple(Right) if caller is None else caller.rights
+    rights, short = session.caller().rights, terminal.short(order.id)
     is_operator = Right.RUN in rights
     if not is_operator and (order.source is not Source.USER or Right.USE not in rights):
         return

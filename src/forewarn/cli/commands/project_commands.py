@@ -12,6 +12,7 @@ from forewarn.cli.options import ONLY_NEW, delete_from_fleet, name_argument, pat
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
 from forewarn.core.time_formats import format_span_briefly
+from forewarn.wire import projects
 from forewarn.wire.answers.fleet_answers import ProjectAnswer
 from forewarn.wire.answers.rehearsal_answers import (
     EndedRehearsalAnswer,
@@ -19,6 +20,7 @@ from forewarn.wire.answers.rehearsal_answers import (
     RehearsalAnswer,
     RehearsingGuestAnswer,
 )
+from forewarn.wire.invalid_field import InvalidField
 
 app = Noun()
 
@@ -30,9 +32,7 @@ PROJECT = name_argument("PROJECT")
 
 LIST = terminal.ItemTable[ProjectAnswer](
     columns={
-        "PROJECT": lambda project: project.name,
-        "REHEARSAL": lambda project: project.rehearsal,
-        "TIME ZONE": lambda project: project.time_zone,
+        **terminal.columns("PROJECT=name REHEARSAL TIME-ZONE"),
         "WINDOWS": lambda project: _windows(project),
         "BLACKOUT": lambda project: _day_ranges(project.blackout),
     },
@@ -41,10 +41,7 @@ LIST = terminal.ItemTable[ProjectAnswer](
 )
 GUESTS = terminal.ItemTable[RehearsingGuestAnswer](
     columns={
-        "MACHINE": lambda guest: guest.machine,
-        "POLLS": lambda guest: guest.polls,
-        "SPOILED": lambda guest: guest.spoiled,
-        "MEETS": lambda guest: guest.meets,
+        **terminal.columns("MACHINE POLLS SPOILED MEETS"),
     },
     empty="No guests.",
 )
@@ -112,7 +109,12 @@ def _window(typed: str) -> dict[str, object]:
         expected = "expected [DAYS] START LENGTH, such as 'sat,sun 22:00 4h'"
         raise click.BadParameter(f"{expected}, got {typed!r}", param_hint="--window")
     *days, start, length = words
-    return given({"days": days[0].split(",") if days else None, "start": start, "length": length})
+    window = given({"days": days[0].split(",") if days else None, "start": start, "length": length})
+    try:
+        projects.PROJECT["windows"]([window])
+    except InvalidField as wrong:
+        raise click.BadParameter(f"{typed!r}: {wrong.expected}", param_hint="--window") from None
+    return window
 
 
 def _show_project(project: ProjectAnswer) -> None:

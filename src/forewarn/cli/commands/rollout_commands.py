@@ -6,7 +6,6 @@ import click
 
 from forewarn.cli import formatting, options, terminal
 from forewarn.cli.command_group import argument, flag, option
-from forewarn.cli.completion import names
 from forewarn.cli.live.rollout_follow import follow
 from forewarn.cli.options import duration
 from forewarn.cli.session import Noun, Session
@@ -39,7 +38,7 @@ _TERMS = (
 
 def _hosts(metavar: str) -> click.Argument:
     about = "The hosts, in this order; or use --all."
-    return argument("hosts", metavar, about, nargs=-1, shell_complete=names("hosts"))
+    return argument("hosts", metavar, about, nargs=-1)
 
 
 ROLLOUT = (

@@ -89,14 +89,7 @@ def calendar(session: Session) -> None:
 
 
 COLUMNS = {
-    "MONTH": lambda each: each.month,
-    "PROJECT": lambda each: each.project,
-    "MACHINES": lambda each: each.judged,
-    "KEPT": lambda each: each.kept,
-    "LATE": lambda each: each.late,
-    "MISSED": lambda each: each.never,
-    "BROKEN": lambda each: each.broken,
-    "UNANNOUNCED": lambda each: each.unannounced,
+    **terminal.columns("MONTH PROJECT MACHINES=judged KEPT LATE MISSED=never BROKEN UNANNOUNCED"),
     "WORK": lambda each: "simulated" if each.simulated else "real",
 }
 

@@ -24,13 +24,9 @@ NAME = name_argument("NAME")
 
 LIST = terminal.ItemTable[TokenAnswer](
     columns={
-        "TOKEN": lambda token: token.name,
-        "ROLE": lambda token: token.role,
-        "PROJECT": lambda token: token.project,
+        **terminal.columns("TOKEN=name ROLE PROJECT"),
         "STATE": lambda token: "revoked" if token.revoked_at else "in force",
-        "CREATED": lambda token: token.created_at,
-        "BY": lambda token: token.created_by,
-        "EXPIRES": lambda token: token.expires_at,
+        **terminal.columns("CREATED=created_at BY=created_by EXPIRES=expires_at"),
     },
     spare=("BY", "CREATED"),
     empty="No tokens: every local user of the server's machine has full access.",

@@ -7,16 +7,15 @@ from typing import Any
 from forewarn.cli import terminal
 from forewarn.cli.command_group import flag, option
 from forewarn.cli.commands.history_commands import write_record
-from forewarn.cli.completion import names
-from forewarn.cli.live.change_stream import ChangeStream, LinkState, OutageNotes, Record, Refresher
+from forewarn.cli.live.change_stream import ChangeStream, LinkState, Record, Refresher
 from forewarn.cli.live.fleet_copy import FleetCopy, WatchFilter
 from forewarn.cli.session import Session, command
 
 # Countdowns show seconds.
 REDRAWN_EVERY = 1.0
 
-GROUP = option("--group", "GROUP", "Only this group.", shell_complete=names("groups"))
-HOST = option("--host", "HOST", "Only the machines of this host.", shell_complete=names("hosts"))
+GROUP = option("--group", "GROUP", "Only this group.")
+HOST = option("--host", "HOST", "Only the machines of this host.")
 ONCE = flag("--once", "Print the current state, and exit.")
 
 
@@ -55,11 +54,10 @@ def _follow(session: Session, copy: FleetCopy) -> None:
 
 def _print_changes(copy: FleetCopy, current: Refresher, written: Callable[[Record], str]) -> None:
     """Print a line for each change, and to stderr when the server becomes ready or not ready."""
-    outages = OutageNotes(current)
     is_troubled = False
     while True:
         records = current.wait(REDRAWN_EVERY)
-        outages.note()
+        current.report_outages()
         if bool(copy.trouble) is not is_troubled:
             is_troubled = not is_troubled
             terminal.print_error(

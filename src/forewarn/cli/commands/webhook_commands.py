@@ -20,11 +20,7 @@ SECRET = option("--secret", "TEXT", "The secret that signs the calls: whsec_….
 LIST = terminal.ItemTable[WebhookAnswer](
     columns={
         "WEBHOOK": lambda webhook: terminal.short(webhook.id),
-        "URL": lambda webhook: webhook.url,
-        "PROJECT": lambda webhook: webhook.project,
-        "KINDS": lambda webhook: webhook.kinds,
-        "BEHIND": lambda webhook: webhook.behind,
-        "FAILING SINCE": lambda webhook: webhook.failing_since,
+        **terminal.columns("URL PROJECT KINDS BEHIND FAILING-SINCE"),
         "NEXT TRY": lambda webhook: _next_try(webhook),
         "ERROR": lambda webhook: webhook.error,
     },

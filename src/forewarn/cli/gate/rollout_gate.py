@@ -14,7 +14,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.gate.gated_command import CommandNotStarted, EmptyHost, GatedCommand
 from forewarn.cli.gate.gated_order import NO_SERVER, GatedOrder, is_done_here, under_way, was_empty
 from forewarn.cli.gate.interrupts import Interrupts, RetryingCaller
-from forewarn.cli.live.rollout_follow import reasons
+from forewarn.cli.live.rollout_follow import reasons, started_waves
 from forewarn.cli.session import Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.client.retrying import new_key
@@ -76,13 +76,8 @@ class RolloutGate:
 
     def _show_changes(self, rollout: RolloutAnswer) -> None:
         """Print the lines that have changed."""
-        begun = [
-            f"wave {number} of {len(rollout.waves)} ({formatting.listing(wave.hosts)}): {wave.state}"
-            for number, wave in enumerate(rollout.waves, start=1)
-            if wave.state is not WaveState.PLANNED
-        ]
         idle = all(wave.state in (WaveState.PLANNED, WaveState.DONE) for wave in rollout.waves)
-        lines = [*begun, *(reasons(rollout) if idle else [])]
+        lines = [*started_waves(rollout), *(reasons(rollout) if idle else [])]
         for line in lines:
             if line not in self._shown:
                 terminal.echo(f"  {line}")

@@ -14,7 +14,7 @@ from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.connected_processes import ConnectedProcess, ConnectedProcesses, connected_processes
 from forewarn.sdk.discovery import Finding, surroundings
 from forewarn.sdk.documents import Document
-from forewarn.sdk.guest_errors import GuestError, NoEndpoint, Refused, Unavailable
+from forewarn.sdk.guest_errors import EndpointRefused, EndpointUnavailable, GuestError, NoEndpoint
 from forewarn.sdk.instances import Instance
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class _Watch(threading.Thread):
         while not self.ended.is_set():
             try:
                 self._watch()
-            except (NoEndpoint, Unavailable) as error:
+            except (NoEndpoint, EndpointUnavailable) as error:
                 self.why = str(error)
                 self.ended.wait(RETRY_SECONDS)
             except GuestError as error:
@@ -259,7 +259,7 @@ class _Watch(threading.Thread):
         """Return the name of this machine; None makes every event count as its own."""
         try:
             return client.instance().name
-        except (Unavailable, Refused):
+        except (EndpointUnavailable, EndpointRefused):
             return None
 
     def _mine(self, document: "Document", machine: str | None) -> list[str]:
@@ -267,7 +267,7 @@ class _Watch(threading.Thread):
         unreadable = [f"an unreadable event ({each.why})" for each in document.unreadable]
         return [*(f"{event.type} ({event.status}, {event.id})" for event in events), *unreadable]
 
-    def _note(self, trouble: Unavailable | None) -> None:
+    def _note(self, trouble: EndpointUnavailable | None) -> None:
         if trouble is not None:
             self.why = str(trouble)
 

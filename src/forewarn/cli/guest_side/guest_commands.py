@@ -41,7 +41,11 @@ def _pass_on(ctx: click.Context, _: click.Parameter, endpoint: str | None) -> No
 ENDPOINT = _endpoint()
 MACHINE = option("--machine", "NAME", "The name of this machine. Default: from the endpoint.")
 IDS = argument(
-    "ids", "[EVENT]...", "The ids, or how they begin. Without ids, the command asks for each event.", nargs=-1
+    "ids",
+    "[EVENT]...",
+    "The ids, or how they begin. Without ids, the command asks for each event.",
+    nargs=-1,
+    shell_complete=None,  # a machine cannot reach the operator API
 )
 YES = flag("--yes -y", "Approve all events without asking.")
 CLEAR = flag("--clear", "Wait until no event of this machine is listed.")
@@ -132,8 +136,8 @@ def wait(session: Session, clear: bool, limit: float, machine: str | None, endpo
 def connected(session: Session, endpoint: str | None) -> "Iterator[GuestClient]":
     """Connect to the endpoint; errors of the SDK become exit codes."""
     from forewarn.sdk.blocking_client import GuestClient
+    from forewarn.sdk.guest_errors import EndpointRefused as Permanent
     from forewarn.sdk.guest_errors import GuestError, NoEndpoint
-    from forewarn.sdk.guest_errors import Refused as Permanent
 
     try:
         url = checked(session, endpoint)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from forewarn.sdk.blocking_client import GuestClient
     from forewarn.sdk.documents import Document, Event
-    from forewarn.sdk.guest_errors import Unavailable
+    from forewarn.sdk.guest_errors import EndpointUnavailable
 
 NO_EVENTS = "No events for the group of this machine."
 NO_EVENTS_THEN = "No events at that time; the current ones are unknown."
@@ -66,9 +66,7 @@ def event_table(client: "GuestClient") -> "terminal.ItemTable[Event]":
     return terminal.ItemTable(
         columns={
             "EVENT": lambda event: terminal.short(event.id),
-            "TYPE": lambda event: event.type,
-            "STATUS": lambda event: event.status,
-            "MACHINES": lambda event: event.resources,
+            **terminal.columns("TYPE STATUS MACHINES=resources"),
             "STARTS": lambda event: starts(event, client),
             "LASTS": lambda event: event.duration and format_span_briefly(event.duration.total_seconds()),
             "SOURCE": lambda event: event.source,
@@ -122,8 +120,8 @@ class _Drawing:
         self._trouble: str | None = None
         self.document: Document | None = None
 
-    def note(self, trouble: "Unavailable | None") -> None:
-        """Note that the endpoint is unreachable, or answers again."""
+    def note(self, trouble: "EndpointUnavailable | None") -> None:
+        """Take note that the endpoint is away, or is back."""
         self._trouble = None if trouble is None else str(trouble)
 
     def drawn(self) -> "RenderableType":
@@ -158,7 +156,7 @@ class _Drawing:
         return Text("\n").join([*lines, *unreadable])
 
 
-def _complain(trouble: "Unavailable | None") -> None:
+def _complain(trouble: "EndpointUnavailable | None") -> None:
     terminal.print_error("the endpoint answers again" if trouble is None else str(trouble))
 
 

@@ -189,7 +189,7 @@ class Refresher:
         self._load = load
         self._take = take
         self._on_idle = on_idle
-        self._stale = False
+        self._stale = self._reported = False
         self._trouble = ""
 
     @property
@@ -201,6 +201,12 @@ class Refresher:
     def trouble(self) -> str:
         """Why the connection is lost, if it is."""
         return self._trouble or self._changes.trouble
+
+    def report_outages(self) -> None:
+        """Print to stderr, once each, that the connection is lost and that it is back."""
+        if (self.link is LinkState.LOST) is not self._reported:
+            self._reported = not self._reported
+            terminal.print_error(f"reconnecting: {self.trouble}" if self._reported else "connected again")
 
     def wait(self, seconds: float) -> tuple[Record, ...]:
         """Wait up to `seconds` for records, and read what they name; tolerate an unreachable server."""
@@ -227,22 +233,6 @@ class Refresher:
             self._take(news.records)
         else:
             self._on_idle()
-
-
-class OutageNotes:
-    """Print to stderr when the connection is lost, and when it is back."""
-
-    def __init__(self, current: Refresher) -> None:
-        self._current = current
-        self._lost = False
-
-    def note(self) -> None:
-        """Print a change since the last call."""
-        if (self._current.link is LinkState.LOST) is not self._lost:
-            self._lost = not self._lost
-            terminal.print_error(
-                f"reconnecting: {self._current.trouble}" if self._lost else "connected again"
-            )
 
 
 def is_temporary(refusal: RequestRefused) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.live.change_stream import ChangeStream, LinkState, OutageNotes, Refresher
+from forewarn.cli.live.change_stream import ChangeStream, LinkState, Refresher
 from forewarn.cli.live.fleet_copy import ReasonExpiry, ServiceTime
 from forewarn.cli.session import Session
 from forewarn.cli.views.rollout_progress import RolloutProgress, read_progress
@@ -98,11 +98,6 @@ class _FollowedRollout:
     def facts(self) -> list[str]:
         """Return the current state as lines; changed lines are printed again."""
         rollout = self.rollout
-        begun = [
-            f"wave {number} of {len(rollout.waves)} ({formatting.listing(wave.hosts)}): {wave.state}"
-            for number, wave in enumerate(rollout.waves, start=1)
-            if wave.state is not WaveState.PLANNED
-        ]
         announced = [
             f"{event.type} of {formatting.listing(event.resources)}: {_status(event)}"
             for event in self.events
@@ -111,11 +106,20 @@ class _FollowedRollout:
         # Reasons matter only while no wave is under way.
         stuck = [] if self._under_way() else reasons(rollout)
         state = f"rollout {rollout.id}: {formatting.rollout_state(rollout)}{why}"
-        lines = [*begun, *announced, *stuck]
+        lines = [*started_waves(rollout), *announced, *stuck]
         return [state, *lines] if self.moving else [*lines, state]
 
     def _under_way(self) -> list[WaveAnswer]:
         return [wave for wave in self.rollout.waves if wave.state not in (WaveState.PLANNED, WaveState.DONE)]
+
+
+def started_waves(rollout: RolloutAnswer) -> list[str]:
+    """Return a line for each wave that has started."""
+    return [
+        f"wave {number} of {len(rollout.waves)} ({formatting.listing(wave.hosts)}): {wave.state}"
+        for number, wave in enumerate(rollout.waves, start=1)
+        if wave.state is not WaveState.PLANNED
+    ]
 
 
 def reasons(rollout: RolloutAnswer, most: int = MOST_REASONS) -> list[str]:
@@ -134,7 +138,6 @@ def _status(event: ListedEventAnswer) -> str:
 def _print_lines(followed: _FollowedRollout, current: Refresher, lines: Callable[[], list[str]]) -> None:
     """Print the lines that have changed."""
     shown: set[str] = set()
-    outages = OutageNotes(current)
     while True:
         for line in lines():
             if line not in shown:
@@ -143,7 +146,7 @@ def _print_lines(followed: _FollowedRollout, current: Refresher, lines: Callable
         if not followed.moving:
             return
         current.wait(REDRAWN_EVERY)
-        outages.note()
+        current.report_outages()
 
 
 def _draw(followed: _FollowedRollout, current: Refresher) -> None:

@@ -73,11 +73,10 @@ def _show_driver(session: Session, order: OrderAnswer) -> None:
     elif is_unfenced(order):
         show_waiting(order.waiting)
     elif formatting.is_done_outside(order) and order.ended_at is None:
-        caller = session.caller()
         in_parts = len(order.stages) > 1 and not (order.whole or order.together)
         parts = " --one-by-one" if in_parts else ""
         gate = session.command(f"gate order {terminal.short(order.id)}{parts} -- COMMAND")
-        how = f": {gate}" if caller is None or Right.RUN in caller.rights else ""
+        how = f": {gate}" if Right.RUN in session.caller().rights else ""
         terminal.echo(f"  Done by an external program{how}")
 
 

@@ -45,10 +45,7 @@ ON_HOST = terminal.ItemTable[HostStepAnswer](
     columns={
         "ON THE HOST": lambda step: step.task,
         "STEP": lambda step: _state(step),
-        "ATTEMPT": lambda step: step.attempt,
-        "BY": lambda step: step.driver,
-        "BEGUN": lambda step: step.begun_at,
-        "ENDED": lambda step: step.ended_at,
+        **terminal.columns("ATTEMPT BY=driver BEGUN=begun_at ENDED=ended_at"),
         "WHY": lambda step: "; ".join(filter(None, (step.why, _back_by(step)))) or None,
     },
     wraps=("WHY",),

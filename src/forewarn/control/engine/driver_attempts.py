@@ -27,9 +27,9 @@ from forewarn.control.engine.driver_calls import (
     CallAnswer,
     DriverCall,
     DriverCalls,
+    HostRefused,
     Possible,
     Reached,
-    Refused,
     Verb,
     perform,
 )
@@ -115,13 +115,13 @@ class DriverAttempts:
 
     def keep(self, running: Collection[AttemptId]) -> None:
         """Remove all other attempts."""
-        self._forget([id_ for mine in self._attempts.values() for id_ in mine if id_ not in running])
+        self._forget([id_ for attempts in self._attempts.values() for id_ in attempts if id_ not in running])
 
     def _forget(self, ended: Iterable[AttemptId]) -> None:
         for id_ in ended:
-            mine = self._attempts.get(id_.order, {})
-            attempt = mine.pop(id_, None)
-            if not mine:
+            siblings = self._attempts.get(id_.order, {})
+            attempt = siblings.pop(id_, None)
+            if not siblings:
                 self._attempts.pop(id_.order, None)
             if attempt is None:
                 continue
@@ -220,7 +220,7 @@ class DriverAttempts:
         if answer.call.verb is Verb.BEGIN:
             attempt.begin_open = answer.hangs
         match answer.answer:
-            case Refused():
+            case HostRefused():
                 target = None if attempt.step is None else attempt.step.task.target
                 if target is None or task.target is None or target.name != task.target.name:
                     return None  # another host was chosen since
@@ -250,9 +250,9 @@ class DriverAttempts:
                 self._submit(attempt, verb, task, at=look_at or soon)
             case TooLate():
                 self._submit(attempt, Verb.CHECK, task)  # after a start, no `check` may have been submitted
-            case Refused() if attempt.begun:
+            case HostRefused() if attempt.begun:
                 pass  # `begin` was submitted for another host
-            case NotBegun() | Done() | Failed() | Cancelled() | Refused() | Possible() | Reached():
+            case NotBegun() | Done() | Failed() | Cancelled() | HostRefused() | Possible() | Reached():
                 # NotBegun is outdated, or the answer was not saved.
                 self._submit(attempt, Verb.CHECK, task, at=soon)
 

@@ -31,7 +31,7 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
 from forewarn.core.redaction import driver_named
-from forewarn.core.rollouts.emptying import MoveAnswer
+from forewarn.core.rollouts.evacuation import MoveAnswer
 from forewarn.durations import Distribution
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class HostRefused:
     """The driver refused the chosen host before the step began; nothing was begun."""
 
     why: str
@@ -68,8 +68,13 @@ class Reached:
 
 
 Answer: TypeAlias = (
-    Done | Running | Failed | NotBegun | Unknown | Cancelled | TooLate | Refused | Possible | Reached
+    Done | Running | Failed | NotBegun | Unknown | Cancelled | TooLate | HostRefused | Possible | Reached
 )
+
+
+def label_of(answer: Answer) -> str:
+    """Return the name of an answer in metrics and commands."""
+    return "refused" if isinstance(answer, HostRefused) else type(answer).__name__.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +132,7 @@ def perform(driver: Driver, call: DriverCall) -> Answer:
     if isinstance(answer, Done):
         return replace(answer, note=mark_driver_text(answer.note, HOOK)) if answer.note else answer
     # The type of the answer first: a check of the protocol takes forty times as long.
-    if not isinstance(answer, Failed | Unknown | Refused) or isinstance(driver, TrustedText):
+    if not isinstance(answer, Failed | Unknown | HostRefused) or isinstance(driver, TrustedText):
         return answer
     return replace(answer, why=mark_driver_text(answer.why, task.driver))
 
@@ -162,7 +167,7 @@ def _reached(driver: Driver, task: DriverTask) -> Reached:
         return Reached(f"{driver_named(task.driver)} broke: {error}")
 
 
-def _refusal(driver: Driver, task: DriverTask) -> Refused | Unknown | None:
+def _refusal(driver: Driver, task: DriverTask) -> HostRefused | Unknown | None:
     """Precheck the target host again, immediately before the step begins.
 
     If the target does not answer, another host is chosen. A live move waits instead: it must not become a
@@ -170,18 +175,18 @@ def _refusal(driver: Driver, task: DriverTask) -> Refused | Unknown | None:
     """
     answer = _prechecked(driver, task)
     if isinstance(answer, Unknown) and task.target is not None and answer.host == task.target.name:
-        return Refused(answer.why, unreached=True)
+        return HostRefused(answer.why, unreached=True)
     if isinstance(answer, Unknown) and task.work is not Work.FREEZE:
-        return Refused(answer.why)
+        return HostRefused(answer.why)
     return answer
 
 
-def _prechecked(driver: Driver, task: DriverTask) -> Refused | Unknown | None:
+def _prechecked(driver: Driver, task: DriverTask) -> HostRefused | Unknown | None:
     """Ask the driver whether a machine can move to its target. None: it can, or the driver cannot tell."""
     if task.target is None or task.machine is None or not isinstance(driver, Prechecking):
         return None
     why = driver.precheck(task)
-    return Refused(why) if isinstance(why, str) else why
+    return HostRefused(why) if isinstance(why, str) else why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +247,7 @@ def precheck_call(task: DriverTask) -> DriverCall:
 def move_answer(answer: CallAnswer) -> MoveAnswer:
     """Return a driver's answer about a move."""
     match answer.answer:
-        case Refused(why=why):
+        case HostRefused(why=why):
             return MoveAnswer(refused=why)
         case Unknown(why=why):
             return MoveAnswer(unknown=why)

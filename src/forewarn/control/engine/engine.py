@@ -62,7 +62,7 @@ class Engine(UseCase):
         self.pruning = RecordPruning(context, keep=context.keep_history)
         self.due = NextDue(context.store, policy=context.policy)
         self._failed_last = OrderId("")  # the last overdue external order that was failed
-        self._only_told = False  # whether the last tick only called drivers
+        self._only_news = False  # whether the last tick only called drivers
 
     def note(self, saved: Saved) -> None:
         """Note committed changes, on the thread that committed them."""
@@ -74,19 +74,19 @@ class Engine(UseCase):
     ) -> bool:
         """Do one piece of the work that is due; return whether more may be left.
 
-        Other callers run between two pieces. Each piece gets the current time, so that the last
-        announcement has as much notice as the first. A piece is one batch at most.
-        With `few`, the engine asks `should_yield` more often.
+        Other callers get their turn between two pieces. Each piece gets the current time, so that the last
+        announcement has as much notice as the first. A piece is a batch, or less if `should_yield` returns
+        true. With `few`, the engine asks `should_yield` more often.
         """
         self._rehearsals.review(self._transact)
         more_polls = self._guests.save_due(now)
         faults, more_overdue = self._fail_overdue(now, should_yield=should_yield)
         # Steps that have just started come first. They are not due afterwards.
-        told = self._orders.has_news
+        has_news = self._orders.has_news
         faults += _named(self._orders.tell_drivers(now))
         # This is a piece by itself, but not twice in a row: due work must not starve while jobs start steps.
-        self._only_told = told and not self._only_told and should_yield()
-        if self._only_told:
+        self._only_news = has_news and not self._only_news and should_yield()
+        if self._only_news:
             _report(faults)
             return True
         # Commits are noted, so before the known due time nothing is due, and the store is not read.

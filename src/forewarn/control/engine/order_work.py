@@ -10,10 +10,10 @@ from forewarn.control.engine.driver_attempts import DriverAttempts
 from forewarn.control.engine.driver_calls import (
     CallAnswer,
     DriverCalls,
+    HostRefused,
     Possible,
     Prechecks,
     Reached,
-    Refused,
     Verb,
     move_answer,
 )
@@ -155,12 +155,14 @@ class OrderWork(UseCase):
         *,
         room: bool | None = None,
     ) -> None:
-        mine = [each for each in answers if each.call.task.order in orders]
-        if any(isinstance(each.answer, Refused) or each.call.verb is Verb.PRECHECK for each in mine):
+        own_answers = [each for each in answers if each.call.task.order in orders]
+        if any(
+            isinstance(each.answer, HostRefused) or each.call.verb is Verb.PRECHECK for each in own_answers
+        ):
             room = True
-        around = tx.rules.around(orders=list(orders), hosts=_hosts_named(mine), room=room)
+        around = tx.rules.around(orders=list(orders), hosts=_hosts_named(own_answers), room=room)
         with self._saving(tx, around, now=now) as draft:
-            for each in mine:
+            for each in own_answers:
                 if each.call.task.order not in draft.orders:
                     continue
                 if each.call.verb is Verb.PRECHECK:
@@ -234,7 +236,7 @@ def _take(draft: Draft, answer: CallAnswer, *, laned: bool) -> None:
             reports.step_unknown(draft, id_, why=why, look_at=later)
         case Failed(why=why, again=again):
             reports.step_failed(draft, id_, why=why, again=again)
-        case Refused(why=why, unreached=unreached):
+        case HostRefused(why=why, unreached=unreached):
             turned_down = reports.step_target_unreachable if unreached else reports.step_refused
             turned_down(draft, id_, why=why)
         case Cancelled() | TooLate() as cancel:
@@ -245,10 +247,10 @@ def _take(draft: Draft, answer: CallAnswer, *, laned: bool) -> None:
 
 
 def _take_precheck(draft: Draft, answer: CallAnswer) -> None:
-    task, said = answer.call.task, move_answer(answer)
+    task, move = answer.call.task, move_answer(answer)
     if task.target is not None:
         target = task.target.name
-        move_prechecks.answered(draft, task.id, task.work, target, refused=said.refused, unknown=said.unknown)
+        move_prechecks.answered(draft, task.id, task.work, target, refused=move.refused, unknown=move.unknown)
 
 
 def _hosts_named(answers: Iterable[CallAnswer]) -> list[HostName]:

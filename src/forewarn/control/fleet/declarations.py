@@ -1,8 +1,9 @@
-"""Declaring the fleet: single machines, or the fleet as a whole."""
+"""Declaring the fleet: as a whole, or single machines, hosts, groups and projects."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from forewarn.control import naming
 from forewarn.control.driver import KnownDrivers
@@ -10,17 +11,31 @@ from forewarn.control.fleet.fleet_application import (
     AT_ONCE,
     CheckedFleet,
     FleetApplication,
-    FleetTurns,
+    FleetApplyLock,
     find_leftovers,
 )
 from forewarn.control.fleet.fleet_import import ImportDryRuns
+from forewarn.control.paging import all_pages
 from forewarn.control.use_case import Context, Reading, UseCase
-from forewarn.core.basic_types import GroupName, Kind, NameKind, ProjectName
+from forewarn.core.basic_types import (
+    DEFAULT_PROJECT,
+    GroupKind,
+    GroupName,
+    HostName,
+    Kind,
+    NameKind,
+    ProjectName,
+)
 from forewarn.core.errors import Conflict, Invalid, NotFound, UnknownName
-from forewarn.core.fleet import applying, machines
+from forewarn.core.filters import MachineFilter
+from forewarn.core.fleet import applying, fleet_changes, machines
 from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, cut, difference
-from forewarn.core.model.declaration import FleetSpec, MachineSpec
+from forewarn.core.model import declaration
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec, MachineSpec
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
 from forewarn.core.rollouts.domain_fitting import FittedDomains, fit
 from forewarn.core.scope import EVERYTHING
@@ -104,7 +119,7 @@ class FleetCommands(UseCase, FleetDryRuns):
         super().__init__(context)
         self._context = context
         self._webhooks_changed = webhooks_changed
-        self.turns = FleetTurns()
+        self.apply_lock = FleetApplyLock()
 
     def put_machine(
         self,
@@ -148,8 +163,8 @@ class FleetCommands(UseCase, FleetDryRuns):
         self, transact: Transact, spec: FleetSpec, *, digest: str | None = None, by: str
     ) -> tuple[str, ...]:
         """Apply a declaration; return its changes."""
-        with self.turns.alone():
-            if self.turns.in_doubt:
+        with self.apply_lock.exclusive():
+            if self.apply_lock.in_doubt:
                 transact(self.resolve_doubt)
             application = self.application(self.check(spec, by=by), digest=digest, by=by)
             while not application.over:
@@ -158,9 +173,9 @@ class FleetCommands(UseCase, FleetDryRuns):
 
     def resolve_doubt(self, tx: Transaction) -> None:
         """Wait until an uncertain commit of a part has succeeded or failed."""
-        if self.turns.in_doubt:
+        if self.apply_lock.in_doubt:
             tx.lock()  # the uncertain transaction holds it until then
-            self.turns.in_doubt = False
+            self.apply_lock.in_doubt = False
 
     def application(self, checked: CheckedFleet, *, digest: str | None = None, by: str) -> FleetApplication:
         """Return the application of a checked declaration, which saves it in parts."""
@@ -170,7 +185,7 @@ class FleetCommands(UseCase, FleetDryRuns):
             digest=digest,
             by=by,
             webhooks_changed=self._webhooks_changed,
-            turns=self.turns,
+            apply_lock=self.apply_lock,
         )
 
     def applied_fleet(self) -> str | None:
@@ -209,3 +224,90 @@ def _check_fleet(fleet: FleetQueries, name: str) -> None:
 def _no_such(spec: MachineSpec, kind: NameKind, got: str) -> Invalid:
     expected = f"expected one of the {kind}s, got {got!r}"
     return Invalid(f'machine "{spec.name}": {kind}: {expected}', unknown=UnknownName(kind=kind, name=got))
+
+
+# Machines, groups and hosts per page.
+_PAGE = 1_000
+
+
+class FleetItems(UseCase):
+    """Use cases that declare one host, group or project."""
+
+    def __init__(self, context: Context, declarations: FleetCommands) -> None:
+        super().__init__(context)
+        self._declarations = declarations
+
+    def put_host(
+        self, tx: Transaction, name: HostName, change: Callable[[HostSpec | None], HostSpec], *, by: str
+    ) -> bool:
+        """Add or change a host; return whether it is new.
+
+        `change` maps the present declaration to the new one.
+        """
+        known = tx.fleet.host(name)
+        wanted = change(None if known is None else declaration.host_spec(known))
+        self._drivers_known.check(wanted.driver, where=f'host "{name}": driver')
+        self._save(tx, fleet_changes.host_part(known, wanted), by=by)
+        return known is None
+
+    def put_group(
+        self, tx: Transaction, name: GroupName, change: Callable[[GroupSpec | None], GroupSpec], *, by: str
+    ) -> bool:
+        """Add or change a group; return whether it is new.
+
+        `change` maps the present declaration to the new one.
+        """
+        known = tx.fleet.group(name)
+        if known is not None and known.kind is GroupKind.STANDALONE:
+            known = None
+        wanted = change(None if known is None else declaration.group_spec(known))
+        projects = {project.name: project for project in tx.fleet.projects()}
+        draft = self._draft(replace(tx.rules.around(), projects=projects))
+        found = partial(tx.fleet.machines, MachineFilter(group=name))
+        members = [] if known is None else list(all_pages(found, limit=_PAGE))
+        self._save(tx, fleet_changes.group_part(draft, known, wanted, members), by=by)
+        return known is None
+
+    def put_project(
+        self, tx: Transaction, name: ProjectName, change: Callable[[Project | None], Project], *, by: str
+    ) -> bool:
+        """Add or change a project; return whether it is new.
+
+        `change` maps the present declaration to the new one.
+        """
+        known = tx.fleet.project(name)
+        self._save(tx, fleet_changes.project_part(known, change(known)), by=by)
+        return known is None
+
+    def delete_host(self, tx: Transaction, name: HostName, *, by: str) -> Host:
+        """Remove a host; Conflict while it has machines or an order."""
+        known = tx.fleet.host(name)
+        if known is None:
+            raise naming.unknown(NameKind.HOST, name)
+        self._save(tx, FleetChange(removed_hosts=(name,)), by=by)
+        return known
+
+    def delete_group(self, tx: Transaction, name: GroupName, *, by: str) -> Group:
+        """Remove a group; Conflict while it has machines."""
+        known = naming.find_group(tx.fleet, name)
+        self._save(tx, FleetChange(removed_groups=(name,)), by=by)
+        return known
+
+    def delete_project(self, tx: Transaction, name: ProjectName, *, by: str) -> Project:
+        """Remove a project; Conflict while it has groups or machines."""
+        if name == DEFAULT_PROJECT:
+            raise Conflict(f'project "{name}" cannot be removed: it has everything that names no project')
+        known = tx.fleet.project(name)
+        if known is None:
+            raise naming.unknown(NameKind.PROJECT, name)
+        for group in all_pages(tx.fleet.groups, limit=_PAGE):
+            if group.project == name:
+                raise Conflict(
+                    f'project "{name}" still has group "{group.name}": remove it, or keep the project'
+                )
+        self._save(tx, FleetChange(removed_projects=(name,)), by=by)
+        return known
+
+    def _save(self, tx: Transaction, part: FleetChange, *, by: str) -> None:
+        # As a part of a fleet, but without a record that a fleet was applied.
+        self._declarations.application(CheckedFleet(changes=(), parts=(part,)), by=by).save_next(tx)

@@ -85,7 +85,7 @@ class CheckedFleet:
     origin: str = ""  # its source, for the record; empty: a declaration
 
 
-class FleetTurns:
+class FleetApplyLock:
     """Ensures that one fleet is applied at a time, and none while a part of another is being saved.
 
     Thread-safe.
@@ -98,7 +98,7 @@ class FleetTurns:
         self._saving = threading.Lock()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Exclude other fleets during the block; Conflict if one is being applied."""
         if not self._applying.acquire(blocking=False):
             raise Conflict(ANOTHER)
@@ -131,12 +131,12 @@ class FleetApplication(UseCase):
         digest: str | None,
         by: str,
         webhooks_changed: Signal,
-        turns: FleetTurns,
+        apply_lock: FleetApplyLock,
     ) -> None:
         super().__init__(context)
         self.changes = checked.changes
         self._origin = checked.origin
-        self._turns = turns
+        self._apply_lock = apply_lock
         self._given_up = False  # owner: the operator loop
         # A file without changes is saved as applied, with an empty part.
         self._parts = checked.parts or (() if digest is None else (FleetChange(),))
@@ -160,7 +160,7 @@ class FleetApplication(UseCase):
 
     def apply_next(self, transact: Transact) -> None:
         """Commit the next part. Conflict if that has become impossible; the message says how far it got."""
-        with self._turns.saving():
+        with self._apply_lock.saving():
             if self._given_up:
                 raise Unavailable("the caller has stopped waiting: apply the fleet again to continue")
             try:
@@ -177,8 +177,8 @@ class FleetApplication(UseCase):
             leftovers = find_leftovers(tx, draft)
             remove_leftovers(tx, draft, leftovers, by=self._by)
             if last and self.changes:
-                said = f"{counted(len(self.changes), 'change')} {self._origin}".strip()
-                draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=said)
+                reason = f"{counted(len(self.changes), 'change')} {self._origin}".strip()
+                draft.record(Kind.FLEET_APPLIED, None, by=self._by, reason=reason)
         # Between the first part and the last, no file counts as applied, not even the previous one.
         if self._digest is not None:
             tx.fleet_file.set_applied(self._digest if last else None)

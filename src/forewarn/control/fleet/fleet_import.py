@@ -66,13 +66,13 @@ class ImportDryRuns(Reading):
         self._drivers_known.check_listing(source, where="from")
         with self._store.read() as snapshot:
             base = snapshot.rules.everything()
-        mine = {
+        to_list = {
             name: host for name, host in base.hosts.items() if base.defaults.driver_of(host.driver) == source
         }
         for name, uri in given.items():
             known = base.hosts.get(name) or Host(name=name)
-            mine[name] = replace(known, driver=source, uri=uri)
-        return ImportBase(base=base, hosts=[mine[name] for name in sorted(mine)])
+            to_list[name] = replace(known, driver=source, uri=uri)
+        return ImportBase(base=base, hosts=[to_list[name] for name in sorted(to_list)])
 
     def check_import(
         self, before: ImportBase, found: FoundFleet, terms: ImportTerms, *, by: str

@@ -263,10 +263,10 @@ class OpenRehearsals(UseCase):
             others = projects - {ended.was.project}
             goes_on = any(may_have_ordered(self._open[other], order) for other in others & self._open.keys())
             may_cancel = not others or not (ended.by_tenant or goes_on)
-            mine = ended.was.project in projects and may_cancel
-            if mine:
+            is_own = ended.was.project in projects and may_cancel
+            if is_own:
                 interventions.cancel(draft, order.id, by=ended.by)
-        return mine
+        return is_own
 
 
 def _all_kept(tx: Transaction) -> Sequence[SavedRehearsal]:

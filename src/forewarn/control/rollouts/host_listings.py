@@ -58,9 +58,9 @@ class HostListings(Reading):
         """Return the machines whose work is done, and that are still being watched."""
         if rollout.state is not RolloutState.RUNNING:
             return []
-        waves = machine_health.recent(rollout, now=self._clock.now())
+        waves = machine_health.watched_waves(rollout, now=self._clock.now())
         orders = snapshot.rollouts.orders_by_id(order for wave in waves for order in wave.orders)
-        return [step.machine for step in machine_health.treated(rollout, orders.values())]
+        return [step.machine for step in machine_health.finished_steps(rollout, orders.values())]
 
     def _looks(self, snapshot: Snapshot, machines: Sequence[MachineId]) -> Iterator[HostListing]:
         """Group machines by the drivers of their hosts. For a stopped machine, the last host counts."""
@@ -73,7 +73,7 @@ class HostListings(Reading):
             host = machine.host or machine.last_host
             if host is None or drivers.of(host) not in self._drivers_known.listing:
                 continue
-            seen = ObservedMachine(before=machine, hands=outside_changes.hands(draft, id_))
+            seen = ObservedMachine(before=machine, open_steps=outside_changes.open_steps(draft, id_))
             by_driver.setdefault(drivers.of(host), {}).setdefault(host, []).append(seen)
         for driver, there in by_driver.items():
             hosts = (snapshot.fleet.host(name) for name in there)
@@ -91,5 +91,5 @@ class MachineSightings(UseCase):
         """Follow changes of machines outside forewarn."""
         around = tx.rules.around(machines=[each.before.id for each in seen])
         with self._saving(tx, around) as draft:
-            for _ in outside_changes.follow(draft, seen, by=FOREWARN):
+            for _ in outside_changes.apply_reports(draft, seen, by=FOREWARN):
                 pass

@@ -14,8 +14,8 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import emptying
-from forewarn.core.rollouts.emptying import (
+from forewarn.core.rollouts import evacuation
+from forewarn.core.rollouts.evacuation import (
     EvacuationInput,
     MoveAnswer,
     PlannedMove,
@@ -72,7 +72,7 @@ def load(
     known = snapshot.rules.host_drivers()
     drivers = {host: rollout.terms.driver or known.of(host) for host in rollout.hosts}
     able = {host for host, driver in drivers.items() if driver in policy.prechecking}
-    emptied = emptying.find_obstacles(rollout, survey, around) if able else ()
+    emptied = evacuation.find_obstacles(rollout, survey, around) if able else ()
     leaving = list(machines_to_evacuate(rollout, around, emptied, of=able))
     moves = planned_moves(leaving[:MOST_MACHINES], around)
     reader = _HostReader(snapshot)
@@ -168,10 +168,12 @@ def _answers(
             _key(each): each.tasks(each.move.works[kind], asked=len(answers[_key(each)]), now=now)
             for each in left
         }
-        said = prechecks.ask([task for its in tasks.values() for task in its], now=now, within=waits)
-        for name, its in tasks.items():
-            moves = [move for task in its if (move := move_of(task)) is not None]
-            answers[name] |= {move[-1]: said.get(move, NOT_HEARD) for move in moves}
+        received = prechecks.ask(
+            [task for own_tasks in tasks.values() for task in own_tasks], now=now, within=waits
+        )
+        for name, own_tasks in tasks.items():
+            moves = [move for task in own_tasks if (move := move_of(task)) is not None]
+            answers[name] |= {move[-1]: received.get(move, NOT_HEARD) for move in moves}
         left = [each for each in left if _goes_on(each, answers[_key(each)])]
         waits = until - monotonic()
     return answers

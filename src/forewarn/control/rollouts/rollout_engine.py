@@ -20,7 +20,7 @@ from forewarn.core.orders import interventions, lifecycle, winding_down
 from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import (
-    emptying,
+    evacuation,
     forecast,
     interchangeable_hosts,
     machine_health,
@@ -97,7 +97,9 @@ class RolloutEngine(UseCase):
         if wrong:
             return self.pause(tx, rollout, by="", why=wrong, now=now)
         if quiet or not planning.is_ready(rollout, now=now):
-            return self.save(tx, planning.rest(rollout, orders, quiet, now=now, policy=self._policy), now)
+            return self.save(
+                tx, planning.with_due_time(rollout, orders, quiet, now=now, policy=self._policy), now
+            )
         if survey is None:
             survey = self._survey(tx, rollout, rollout.left)
         rollout, chosen = planning.next_wave(rollout, survey, now=now, policy=self._policy)
@@ -109,7 +111,7 @@ class RolloutEngine(UseCase):
         if chosen:
             ends = forecast.ends_about(rollout, chosen, survey, now=now, policy=self._policy)
             # No machine may move to a host of its own wave: all hosts need orders before the first starts.
-            first = chosen if emptying.moves_machines(rollout) or len(chosen) <= TOGETHER else chosen[:FEW]
+            first = chosen if evacuation.moves_machines(rollout) or len(chosen) <= TOGETHER else chosen[:FEW]
             placed = self._place(tx, rollout, first, now)
             rollout = planning.begin(rollout, _ids(placed), survey, now=now, ends_about=ends)
             rollout = _with_drivers(rollout, placed)
@@ -134,11 +136,11 @@ class RolloutEngine(UseCase):
         if wrong:
             return self.pause(tx, rollout, by="", why=f"{wrong[0]}", now=now)
         # As in `_act`: if machines move, all hosts need orders before the first one starts.
-        some = rollout.coming if emptying.moves_machines(rollout) else rollout.coming[:most]
+        some = rollout.coming if evacuation.moves_machines(rollout) else rollout.coming[:most]
         survey = self._survey(tx, rollout, some)
         free = planning.still_announceable(rollout, some, survey, now=now, policy=self._policy)
         placed = self._place(tx, rollout, free, now)
-        rollout = _with_drivers(planning.go_on(rollout, some, _ids(placed), now=now), placed)
+        rollout = _with_drivers(planning.add_orders(rollout, some, _ids(placed), now=now), placed)
         return self.save(tx, replace(rollout, due_at=now), now)
 
     def _survey(self, tx: Transaction, rollout: Rollout, hosts: Sequence[HostName]) -> HostSurvey:
@@ -157,15 +159,15 @@ class RolloutEngine(UseCase):
         known = self.cache.stopped(tx, rollout)
         if known is not None and not known:
             return ()
-        every = (order for wave in machine_health.recent(rollout, now=now) for order in wave.orders)
+        every = (order for wave in machine_health.watched_waves(rollout, now=now) for order in wave.orders)
         unknown = [order for order in every if order not in orders]
         earlier = tx.rollouts.orders_by_id(unknown) if unknown else {}
-        steps = machine_health.treated(rollout, (*orders.values(), *earlier.values()))
+        steps = machine_health.finished_steps(rollout, (*orders.values(), *earlier.values()))
         stopped = tx.fleet.stopped([step.machine for step in steps]) if steps else frozenset()
         self.cache.keep_stopped(tx, rollout, stopped)
         its_off = [step for step in steps if step.machine in stopped]
         by_others = {step.machine for step in its_off if self._is_stopped_by_others(tx, step)}
-        return machine_health.off(its_off, by_others)
+        return machine_health.stopped_outside(its_off, by_others)
 
     def _is_stopped_by_others(self, tx: Transaction, step: Step) -> bool:
         """Return whether an import has found a machine stopped. forewarn itself stops evicted ones."""
@@ -179,7 +181,7 @@ class RolloutEngine(UseCase):
             return ()
         worked_on = [step.machine for order in orders.values() for step in order.steps]
         seen = {**tx.fleet.last_seen(worked_on), **self._polls.fresh()(worked_on)}
-        return machine_health.silent(rollout, orders.values(), seen)
+        return machine_health.not_polling(rollout, orders.values(), seen)
 
     def pause(self, tx: Transaction, rollout: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
         """Cancel orders that have not begun, withdraw other announcements, and wait for a person."""
@@ -266,7 +268,7 @@ class RolloutEngine(UseCase):
         placed: dict[HostName, Order] = {}
         for some in chunks(hosts, TOGETHER):
             near = sorted({home for host in some for home in homes.get(host, ())})
-            around = tx.rules.around(hosts=some, room=emptying.moves_machines(rollout), homes=near)
+            around = tx.rules.around(hosts=some, room=evacuation.moves_machines(rollout), homes=near)
             with self._saving(tx, around, now=now) as draft:
                 for host in some:
                     own = replace(request, terms=replace(terms, homes=homes.get(host, ())))
@@ -289,7 +291,7 @@ def disturbed(survey: HostSurvey, rollout: Rollout) -> HostSurvey:
 
 def with_alike(rollouts: RolloutQueries, rollout: Rollout, survey: HostSurvey) -> Rollout:
     """Note which hosts are interchangeable, if machines leave their hosts."""
-    if not emptying.moves_machines(rollout):
+    if not evacuation.moves_machines(rollout):
         return rollout
     groups = {group for footprint in survey.footprints.values() for group in footprint.counts}
     listed = groups & survey.sizes.keys()

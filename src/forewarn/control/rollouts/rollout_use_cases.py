@@ -46,11 +46,13 @@ class Rollouts(RolloutViews, UseCase):
         # A rollout that shares hosts with an open one is usually the same, sent twice.
         for also in () if request.overlap else shared_with(rollout, tx.rollouts.open()):
             raise Conflict(f'{also}: wait for it or abort it, or begin anyway with "overlap" (--overlap)')
-        said = f"{rollout.action} of {counted(len(rollout.hosts), 'host')}, {request.hosts_at_once} at once"
-        said = f"{said}: {request.reason}" if request.reason else said
+        summary = (
+            f"{rollout.action} of {counted(len(rollout.hosts), 'host')}, {request.hosts_at_once} at once"
+        )
+        summary = f"{summary}: {request.reason}" if request.reason else summary
         if plan.is_large:
             rollout = replace(rollout, due_at=now)
-        rollout = self._engine.save(tx, rollout, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
+        rollout = self._engine.save(tx, rollout, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=summary)
         if not plan.is_large:
             rollout = self._engine.carry_on(tx, rollout, now, survey=plan.survey)
         return self.shown(tx, rollout, now, warnings=plan.warnings)
@@ -90,9 +92,9 @@ class Rollouts(RolloutViews, UseCase):
         now = self._clock.now()
         why = f"by {by}: {reason}" if reason else f"by {by}"
         rollout = self._open(tx, id_, version)
-        said = f"rollout {rollout.id} is aborted: {why}"
-        self._engine.cancel_unbegun(tx, rollout, by=by, why=said, now=now)
-        self._engine.wind_down(tx, rollout, by=by, why=said, now=now)
+        message = f"rollout {rollout.id} is aborted: {why}"
+        self._engine.cancel_unbegun(tx, rollout, by=by, why=message, now=now)
+        self._engine.wind_down(tx, rollout, by=by, why=message, now=now)
         rollout = progress.aborted(rollout, self._engine.orders_of(tx, rollout), why=why, now=now)
         rollout = progress.with_change(rollout, "aborted", by=by, now=now)
         self._engine.save(tx, rollout, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)

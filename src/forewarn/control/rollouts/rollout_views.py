@@ -23,9 +23,9 @@ from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts import emptying, forecast, planning, progress
+from forewarn.core.rollouts import evacuation, forecast, planning, progress
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.emptying import EvacuationCheck, EvacuationInput
+from forewarn.core.rollouts.evacuation import EvacuationCheck, EvacuationInput
 from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.store.queries.fleet import FleetQueries
 from forewarn.store.snapshots import Snapshot
@@ -152,22 +152,22 @@ class RolloutViews(Reading):
             drivers=drivers,
             expected=expected,
             warnings=(*warnings, *prechecked_moves.warnings_of(more), *lowered[:MOST_LOWERED]),
-            emptying=emptying.with_obstacles(emptying.find_obstacles(rollout, survey, around), obstacles),
+            emptying=evacuation.with_obstacles(evacuation.find_obstacles(rollout, survey, around), obstacles),
         )
 
     def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:
         """Return one rollout. `expected` adds a forecast of the coming waves, which takes longer."""
         now = self._clock.now()
         times: tuple[Expected, ...] = ()
-        said: tuple[str, ...] = ()
+        warnings: tuple[str, ...] = ()
         with self._store.read() as snapshot:
             rollout = with_notice(snapshot, naming.existing(snapshot.rollouts.find(id_), "rollout", id_))
             # A paused rollout has no forecast, because it is unknown when it continues.
             if expected and rollout.left and rollout.state is RolloutState.RUNNING and not rollout.aborting:
                 survey = surveyed(snapshot.rollouts, rollout, rollout.left)
-                times = forecast.times(rollout, survey, now=now, policy=self._policy)
-                said = tuple(forecast.warnings(rollout, survey, times, policy=self._policy))
-            shown = self.shown(snapshot, rollout, now, warnings=said)
+                times = forecast.wave_times(rollout, survey, now=now, policy=self._policy)
+                warnings = tuple(forecast.warnings(rollout, survey, times, policy=self._policy))
+            shown = self.shown(snapshot, rollout, now, warnings=warnings)
             waiting = tuple(dict.fromkeys((*_held(snapshot, rollout), *shown.waiting)))
             return replace(shown, waiting=waiting, expected=times)
 
@@ -234,7 +234,7 @@ class RolloutViews(Reading):
         polled = fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in polled)
         never = (f"never polled: {naming.shortened(silent)}",) if silent else ()
-        times = forecast.times(rollout, survey, now=now, policy=self._policy)
+        times = forecast.wave_times(rollout, survey, now=now, policy=self._policy)
         unexpected = forecast.warnings(rollout, survey, times, policy=self._policy)
         shared = shared_with(rollout, snapshot.rollouts.open())
         also = (f"{each}: each waits for the other's orders there" for each in shared)
@@ -282,5 +282,5 @@ def _wanted_hosts(fleet: FleetQueries, request: RolloutRequest) -> tuple[HostNam
     away = (HostState.FAILED, HostState.LOST)
     sound = tuple(host.name for host in every if host.state not in away)
     if not sound:
-        raise Invalid("hosts: there is none in the fleet that has not failed")
+        raise Invalid("hosts: every host of the fleet has failed")
     return sound

@@ -45,7 +45,7 @@ def apply(draft: Draft, part: FleetChange, *, by: str) -> tuple[str, ...]:
         *_apply_hosts(draft, part.hosts, by=by),
         *_apply_groups(draft, part.groups, by=by),
         *_remove_machines(draft, part.removed_machines, by=by),
-        *outside_changes.follow(draft, part.seen, by=by),
+        *outside_changes.apply_reports(draft, part.seen, by=by),
         *_apply_machines(draft, part.machines, by=by),
         *_drop_groups(draft, part.removed_groups, by=by),
         *_drop_hosts(draft, part.removed_hosts, by=by),
@@ -182,7 +182,7 @@ def _refuse_while_announced(draft: Draft, known: Group, changed: Group) -> None:
     deep = (known.kind, known.project) != (changed.kind, changed.project)
     if deep and draft.listed_domains(known.name):
         raise Conflict(
-            f'group "{known.name}" has events listed: its kind and project cannot change until they are over'
+            f'group "{known.name}" has listed events: its kind and project cannot change until they are over'
         )
 
 
@@ -208,7 +208,7 @@ def _apply_machines(draft: Draft, declared: Sequence[DeclaredMachine], *, by: st
         if own is not None and own.bare_metal and known.host not in (None, own.name):
             raise Conflict(
                 f'hosts.{own.name}: bare-metal: machine "{known.name}" is on "{known.host}": '
-                "move it there, or leave bare-metal out"
+                "move it there, or omit bare-metal"
             )
         changed = machines.change(draft, known, wanted, by=by)
         if changed != known:
@@ -276,7 +276,7 @@ def _check_bare_metal(draft: Draft, host: Host) -> None:
     """Refuse to declare a host as bare metal while another machine is on it, or moves there."""
     if not host.bare_metal:
         return
-    where, way = f"hosts.{host.name}: bare-metal", "or leave bare-metal out"
+    where, way = f"hosts.{host.name}: bare-metal", "or omit bare-metal"
     for machine in draft.machines_on(host.name):
         if HostName(machine.name) != host.name:
             raise Conflict(f'{where}: it still carries "{machine.name}": move it, {way}')
@@ -295,8 +295,8 @@ def _check_uri(draft: Draft, host: HostName) -> None:
             by_connection = order.driver_of(step) not in (*SYNCHRONOUS_DRIVERS, HOOK)
             if by_connection and not step.why and host in _hosts(draft, order, step):
                 raise Conflict(
-                    f"hosts.{host}: uri: order {order.id} ({order.action}) is at work there, on "
-                    f'"{step.name}": change it when that is over, or abandon the order first'
+                    f"hosts.{host}: uri: order {order.id} ({order.action}) is working there on "
+                    f'"{step.name}": change the uri afterwards, or abandon the order first'
                 )
 
 

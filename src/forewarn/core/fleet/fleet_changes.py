@@ -54,7 +54,7 @@ class ObservedMachine:
     # The machine, and forewarn's steps on it, before the source was asked. If either has changed since, the
     # report is stale.
     before: Machine
-    hands: StepStates
+    open_steps: StepStates
     host: HostName | None = None  # the host that defines it
     running: bool = False
     gone: bool = False  # no host defines it
@@ -114,23 +114,43 @@ def cut(whole: FleetChange, base: Slice, *, at_once: int) -> list[FleetChange]:
     """Split changes into parts of about `at_once` objects; dependent changes stay together."""
     if _size(whole) <= at_once:
         return [] if whole == FleetChange() else [whole]
-    parts = _PartBuilder(at_once)
+    parts: list[dict[str, list[Any]]] = [{}]
+    filled = 0
+    for weight, things in _pieces(whole, base):
+        if not any(things.values()):
+            continue
+        if filled and filled + weight > at_once:
+            parts.append({})
+            filled = 0
+        filled += weight
+        for name, values in things.items():
+            parts[-1].setdefault(name, []).extend(values)
+    return [
+        FleetChange(
+            defaults=next(iter(part.pop("defaults", ())), None),
+            **{name: tuple(values) for name, values in part.items()},
+        )
+        for part in parts
+    ]
+
+
+def _pieces(whole: FleetChange, base: Slice) -> Iterator[tuple[int, Mapping[str, Sequence[Any]]]]:
+    """Yield the changes that stay together, each with its weight, in the order in which they are saved."""
     deep = {each.name for each in whole.groups if _is_deep(base.groups.get(each.name), each)}
-    parts.add(1, defaults=(whole.defaults,) if whole.defaults else (), projects=whole.projects)
+    yield 1, {"defaults": [whole.defaults] if whole.defaults else [], "projects": whole.projects}
     for host in whole.hosts:
-        parts.add(_KNOWN_HOST_WEIGHS if host.name in base.hosts else 1, hosts=(host,))
-    parts.add_each("groups", (each for each in whole.groups if each.name not in deep))
-    parts.add_each("removed_machines", whole.removed_machines)
-    parts.add_each("seen", whole.seen)
+        yield _KNOWN_HOST_WEIGHS if host.name in base.hosts else 1, {"hosts": [host]}
+    yield from ((1, {"groups": [each]}) for each in whole.groups if each.name not in deep)
+    yield from ((1, {"removed_machines": [each]}) for each in whole.removed_machines)
+    yield from ((1, {"seen": [each]}) for each in whole.seen)
     for groups, changed in _dependent_changes(whole, base, deep):
-        parts.add(len(groups) + len(changed), groups=groups, machines=changed)
+        yield len(groups) + len(changed), {"groups": groups, "machines": changed}
     # Ordered by host, because a part loads the hosts that it names.
     new = (each for each in whole.machines if each.known is None)
-    parts.add_each("machines", sorted(new, key=lambda each: each.spec.host or ""))
-    parts.add_each("removed_groups", whole.removed_groups)
-    parts.add_each("removed_hosts", whole.removed_hosts)
-    parts.add(0, removed_projects=whole.removed_projects)
-    return parts.all()
+    yield from ((1, {"machines": [each]}) for each in sorted(new, key=lambda each: each.spec.host or ""))
+    yield from ((1, {"removed_groups": [each]}) for each in whole.removed_groups)
+    yield from ((1, {"removed_hosts": [each]}) for each in whole.removed_hosts)
+    yield 0, {"removed_projects": whole.removed_projects}
 
 
 def _size(part: FleetChange) -> int:
@@ -225,41 +245,6 @@ def _connected(links: Iterable[tuple[Node, Node]]) -> Iterable[list[Node]]:
     return ordered.values()
 
 
-class _PartBuilder:
-    """Parts that are filled one after another."""
-
-    def __init__(self, at_once: int) -> None:
-        self._at_once = at_once
-        self._full: list[FleetChange] = []
-        self._next: dict[str, list[Any]] = {}
-        self._weight = 0
-
-    def add(self, weight: int, **things: tuple[Any, ...]) -> None:
-        """Add objects that stay together."""
-        if not any(things.values()):
-            return
-        if self._weight and self._weight + weight > self._at_once:
-            self._finish()
-        for name, values in things.items():
-            self._next.setdefault(name, []).extend(values)
-        self._weight += weight
-
-    def add_each(self, name: str, things: Iterable[Any]) -> None:
-        """Add objects that may be in several parts."""
-        for each in things:
-            self.add(1, **{name: (each,)})
-
-    def all(self) -> list[FleetChange]:
-        self._finish()
-        return self._full
-
-    def _finish(self) -> None:
-        defaults = next(iter(self._next.pop("defaults", ())), None)
-        things = {name: tuple(values) for name, values in self._next.items()}
-        self._full.append(FleetChange(defaults=defaults, **things))
-        self._next, self._weight = {}, 0
-
-
 def host_part(known: Host | None, wanted: HostSpec) -> FleetChange:
     """Return the change that puts a host; a bare-metal host comes with its machine."""
     if known is not None:
@@ -302,8 +287,8 @@ def _check_group(draft: Draft, wanted: GroupSpec, members: Sequence[Machine]) ->
     highest = max(members, key=lambda each: each.update_domain, default=None)
     if highest is not None and highest.update_domain >= wanted.update_domains:
         raise Conflict(
-            f'{where}: update-domains: expected at least {highest.update_domain + 1}, for "{highest.name}" '
-            f"is in update domain {highest.update_domain}: give it another first"
+            f"{where}: update-domains: expected at least {highest.update_domain + 1}, because "
+            f'"{highest.name}" is in update domain {highest.update_domain}: change that first'
         )
     budget = wanted.policy.budget
     if budget and budget >= len(members):

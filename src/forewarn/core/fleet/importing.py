@@ -160,7 +160,9 @@ class _Import:
                 self._conflicts.add(f"machine {known.name}", name, getattr(each.present, name), value)
             else:
                 what = name.replace("_", "-")
-                self._notes.append(f"machine {known.name} is named in an event: until then its {what} stays")
+                self._notes.append(
+                    f"machine {known.name} is named in an event: its {what} stays until the event is over"
+                )
 
     def _see(
         self, known: Machine, *, host: HostName | None = None, running: bool = False, gone: bool = False
@@ -169,13 +171,13 @@ class _Import:
         before = self._before.machines.get(known.id)
         if before is None:
             return False  # it was added after the source was asked
-        hands = outside_changes.hands(self._before, known.id)
-        seen = ObservedMachine(before=before, hands=hands, host=host, running=running, gone=gone)
-        happened = outside_changes.happened(self._draft, known, seen) is not None
-        self._notes += _about_failure(self._draft, known, seen, followed=happened)
-        if happened:
+        open_steps = outside_changes.open_steps(self._before, known.id)
+        seen = ObservedMachine(before=before, open_steps=open_steps, host=host, running=running, gone=gone)
+        is_changed = outside_changes.outside_change(self._draft, known, seen) is not None
+        self._notes += _about_failure(self._draft, known, seen, followed=is_changed)
+        if is_changed:
             self._seen.append(seen)
-        return happened
+        return is_changed
 
     def _missing(self) -> list[MachineId]:
         """Return the imported machines that are gone; none while a host is unreachable."""
@@ -263,7 +265,7 @@ def _about_failure(draft: Draft, known: Machine, seen: ObservedMachine, *, follo
     if followed and order.machine == known.id:
         where = "retry it from where the machine is now, or abandon it"
         yield f"machine {known.name} is in {failed}, which has failed: {where}"
-    elif outside_changes.is_kept_by_failure(draft, known, seen):
+    elif outside_changes.may_be_failed_step(draft, known, seen):
         state = "gone" if seen.gone else "off"
         left = "retry or abandon it, then import again"
         yield f"machine {known.name} is {state}, and {failed} has failed: {left}"

@@ -72,7 +72,7 @@ def add(draft: Draft, spec: MachineSpec, *, by: str, running: bool = True) -> Ma
     if spec.host is not None:
         _check_host(draft, spec.host, spec.name)
     elif running:
-        raise Invalid(f'machine "{spec.name}": host: expected the host that carries it first')
+        raise Invalid(f'machine "{spec.name}": host: expected its first host')
     _check_bare_metal(draft, spec)
     id_ = _id_for(draft, spec)
     machine = Machine(
@@ -186,11 +186,11 @@ def check_bare_metal(spec: MachineSpec, bare_metal: Collection[HostName], where:
                 f'{where}: host: expected "{own}", which is bare metal, or nothing, got "{spec.host}"'
             )
         if spec.mobility is not Mobility.NONE:
-            raise Invalid(f'{where}: mobility: expected "none", for it is bare metal, got "{spec.mobility}"')
+            raise Invalid(
+                f'{where}: mobility: expected "none"because it is bare metal, got "{spec.mobility}"'
+            )
     elif spec.host in bare_metal:
-        raise Invalid(
-            f'{where}: host: expected another, for "{spec.host}" is bare metal and carries itself alone'
-        )
+        raise Invalid(f'{where}: host: expected another host, because "{spec.host}" is bare metal')
 
 
 def _group_for(draft: Draft, spec: MachineSpec, machine: MachineId) -> GroupName:
@@ -210,7 +210,7 @@ def _refuse_while_announced(draft: Draft, machine: Machine) -> None:
     for event in listed_events(draft, machine):
         raise Conflict(
             f'machine "{machine.name}" is named in event {event.id}: '
-            "it cannot be renamed or regrouped until that is over"
+            "it cannot be renamed or regrouped until the event is over"
         )
 
 

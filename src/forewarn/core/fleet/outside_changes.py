@@ -19,7 +19,7 @@ from forewarn.core.orders import departures
 from forewarn.core.orders.steps import SETTLED
 
 
-def hands(draft: Draft, machine: MachineId) -> StepStates:
+def open_steps(draft: Draft, machine: MachineId) -> StepStates:
     """Return the open steps of a machine; if the result differs later, forewarn did something in between."""
     return tuple(
         (order.id, step.attempt, step.state)
@@ -30,30 +30,30 @@ def hands(draft: Draft, machine: MachineId) -> StepStates:
 
 
 def _is_under_way(draft: Draft, machine: Machine) -> bool:
-    running = any(state is StepState.RUNNING for _, _, state in hands(draft, machine.id))
+    running = any(state is StepState.RUNNING for _, _, state in open_steps(draft, machine.id))
     return running or (machine.state not in SETTLED and failed_order(draft, machine) is None)
 
 
 def failed_order(draft: Draft, machine: Machine) -> Order | None:
     """Return the order with a failed step of a machine that waits for a person's decision."""
-    failed = {order for order, _, state in hands(draft, machine.id) if state is StepState.FAILED}
+    failed = {order for order, _, state in open_steps(draft, machine.id) if state is StepState.FAILED}
     return next(
         (order for order in departures.open_orders_with(draft, machine.id) if order.id in failed), None
     )
 
 
-def is_kept_by_failure(draft: Draft, machine: Machine, seen: ObservedMachine) -> bool:
+def may_be_failed_step(draft: Draft, machine: Machine, seen: ObservedMachine) -> bool:
     """Whether a machine is off or gone, and a failed step may be the cause."""
     is_down = seen.gone or (not seen.running and machine.state is not MachineState.STOPPED)
     followed = _is_stale(draft, machine, seen) or _is_under_way(draft, machine)
     return is_down and not followed and failed_order(draft, machine) is not None
 
 
-def follow(draft: Draft, seen: Iterable[ObservedMachine], *, by: str) -> Iterable[str]:
+def apply_reports(draft: Draft, seen: Iterable[ObservedMachine], *, by: str) -> Iterable[str]:
     """Apply the reported changes that were made outside forewarn; yield a line for each."""
     for each in seen:
         machine = draft.machines.get(each.before.id)
-        if machine is None or (what := happened(draft, machine, each)) is None:
+        if machine is None or (what := outside_change(draft, machine, each)) is None:
             continue
         if not _is_announced(draft, machine):
             draft.record(Kind.UNANNOUNCED_IMPACT, machine, by=by, reason=f"{what} {OUTSIDE_FOREWARN}")
@@ -68,13 +68,13 @@ def follow(draft: Draft, seen: Iterable[ObservedMachine], *, by: str) -> Iterabl
 def _is_stale(draft: Draft, machine: Machine, seen: ObservedMachine) -> bool:
     """Whether forewarn changed a machine, or worked on it, since its source was asked."""
     now, then = ((each.host, each.state, each.bound_for) for each in (machine, seen.before))
-    return now != then or hands(draft, machine.id) != seen.hands
+    return now != then or open_steps(draft, machine.id) != seen.open_steps
 
 
-def happened(draft: Draft, machine: Machine, seen: ObservedMachine) -> str | None:
+def outside_change(draft: Draft, machine: Machine, seen: ObservedMachine) -> str | None:
     """Describe a change that was made outside forewarn; None if there is none, or if that is uncertain."""
     unsure = _is_stale(draft, machine, seen) or _is_under_way(draft, machine)
-    if unsure or is_kept_by_failure(draft, machine, seen):
+    if unsure or may_be_failed_step(draft, machine, seen):
         return None
     if seen.gone:
         return "destroyed"

@@ -13,7 +13,7 @@ TAG_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class GroupDocument:
     """All listed events of a group, with its incarnation."""
 
     incarnation: int
@@ -22,10 +22,12 @@ class Document:
     events: tuple[Event, ...]
 
 
-def document(group: Group, events: Iterable[Event]) -> Document:
+def document(group: Group, events: Iterable[Event]) -> GroupDocument:
     """Return the document of a group, with its oldest event first."""
     listed = sorted((event for event in events if event.listed), key=lambda event: event.number)
-    return Document(incarnation=group.incarnation, kind=group.kind, born=group.born, events=tuple(listed))
+    return GroupDocument(
+        incarnation=group.incarnation, kind=group.kind, born=group.born, events=tuple(listed)
+    )
 
 
 def resource_names(event: Event) -> tuple[MachineName, ...]:

@@ -123,9 +123,9 @@ def with_affected(changes: Changes, base: Slice, *, groups: Mapping[GroupName, G
     return replace(
         changes,
         relieved_groups=frozenset(_relieved(changes, base)),
-        hosts_to_recheck=frozenset(chain(_gaining_hosts(changes), _lost_or_found(changes, base))),
-        changed_groups_and_hosts=frozenset(name for name in _stirred(changes) if name is not None),
-        machine_stopped_outside=any(_found_off(changes)),
+        hosts_to_recheck=frozenset(_hosts_to_recheck(changes, base)),
+        changed_groups_and_hosts=frozenset(name for name in _changed_names(changes) if name is not None),
+        machine_stopped_outside=_is_machine_stopped_outside(changes),
         budgets_tightened=any(
             name in groups and groups[name].policy.budget for name in _tightened(changes, base)
         ),
@@ -147,8 +147,7 @@ def _relieved(changes: Changes, base: Slice) -> Iterable[GroupName]:
         if before is None or (before.state, before.group) != (machine.state, machine.group):
             yield machine.group
     for group in changes.groups:
-        known = base.groups.get(group.name)
-        if known is not None and known.policy != group.policy:
+        if group.name in base.groups and base.groups[group.name].policy != group.policy:
             yield group.name
 
 
@@ -158,27 +157,23 @@ def _names_fewer(event: Event, base: Slice) -> bool:
     return before is not None and len(event.resources) < len(before.resources)
 
 
-def _gaining_hosts(changes: Changes) -> Iterable[HostName]:
-    """Yield the hosts that machines moved to, or no longer move to."""
+def _hosts_to_recheck(changes: Changes, base: Slice) -> Iterable[HostName]:
+    """Yield the hosts that machines moved to, or no longer move to, and those with a new reachability."""
     after = {machine.id: machine.destination for machine in changes.machines}
-    for id_, known in changes.machines_before.items():
-        if known.bound_for is not None and after.get(id_) != known.bound_for:
-            yield known.bound_for
+    for id_, machine in changes.machines_before.items():
+        if machine.bound_for is not None and after.get(id_) != machine.bound_for:
+            yield machine.bound_for
     for machine in changes.machines:
         before = changes.machines_before.get(machine.id)
         if machine.host is not None and (before is None or before.host != machine.host):
             yield machine.host
-
-
-def _lost_or_found(changes: Changes, base: Slice) -> Iterable[HostName]:
-    """Yield the hosts that became reachable or unreachable."""
     for host in changes.hosts:
-        before = base.hosts.get(host.name)
-        if before is not None and (before.unreachable_since is None) != (host.unreachable_since is None):
+        known = base.hosts.get(host.name)
+        if known is not None and (known.unreachable_since is None) != (host.unreachable_since is None):
             yield host.name
 
 
-def _stirred(changes: Changes) -> Iterable[str | None]:
+def _changed_names(changes: Changes) -> Iterable[str | None]:
     """Yield the groups and hosts with changes, before and after."""
     yield from (event.group for event in changes.events)
     yield from (order.host for order in changes.orders)
@@ -191,19 +186,18 @@ def _stirred(changes: Changes) -> Iterable[str | None]:
 def _tightened(changes: Changes, base: Slice) -> Iterable[GroupName]:
     """Yield the groups that lost a machine, or need more machines than before."""
     after = {machine.id: machine.group for machine in changes.machines}
-    for id_, machine in changes.machines_before.items():
-        if after.get(id_) != machine.group:
-            yield machine.group
+    yield from (each.group for id_, each in changes.machines_before.items() if after.get(id_) != each.group)
     for group in changes.groups:
-        known = base.groups.get(group.name)
-        if known is not None and group.policy.budget > known.policy.budget:
+        if group.name in base.groups and group.policy.budget > base.groups[group.name].policy.budget:
             yield group.name
 
 
-def _found_off(changes: Changes) -> Iterable[bool]:
-    """Yield for each machine whether it was stopped outside forewarn: forewarn records its own steps."""
-    changed = {record.machine for record in changes.records if record.kind is Kind.MACHINE_CHANGED}
-    for machine in changes.machines:
-        before = changes.machines_before.get(machine.id)
-        ran = before is not None and before.state is not MachineState.STOPPED
-        yield ran and machine.state is MachineState.STOPPED and machine.name in changed
+def _is_machine_stopped_outside(changes: Changes) -> bool:
+    """Whether a machine was stopped outside forewarn, which records its own steps differently."""
+    recorded = {record.machine for record in changes.records if record.kind is Kind.MACHINE_CHANGED}
+    return any(
+        machine.state is MachineState.STOPPED and machine.name in recorded
+        for machine in changes.machines
+        if machine.id in changes.machines_before
+        and changes.machines_before[machine.id].state is not MachineState.STOPPED
+    )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from forewarn.core.basic_types import (
+    HINTS,
     EventType,
     GroupName,
     HostName,
@@ -93,7 +94,7 @@ class ArmedDomain:
 
 def blocks_other_domains(event: Event) -> bool:
     """Whether an event keeps other update domains of its group from being armed."""
-    return event.listed and event.armed and not event.hint
+    return event.ended_at is None and event.armed_at is not None and event.type not in HINTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

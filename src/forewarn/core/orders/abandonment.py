@@ -59,20 +59,20 @@ def advance(draft: Draft, order: Order) -> Order:
 
 def _close(draft: Draft, order: Order) -> Order:
     if order.state is OrderState.CANCELLED:
-        why = _with_release(draft, order, order.why)
+        why = _with_uncordon(draft, order, order.why)
         order = host_steps.with_steps(order, lambda step: host_steps.abandon(draft, step, why=order.why))
         return draft.put_order(departures.ended(draft, order, OrderState.CANCELLED, why=why))
     by, why = order.terms.abandoned_by, _why(order)
     closed = departures.close(draft, order, why=why, by=by, kind=Kind.ORDER_ABANDONED)
-    why = _with_release(draft, order, why)
+    why = _with_uncordon(draft, order, why)
     departures.remove_if_terminated(draft, closed)
     departures.wake_host_of(draft, closed)
     return draft.put_order(replace(draft.orders[order.id], state=OrderState.FAILED, why=why))
 
 
-def _with_release(draft: Draft, order: Order, why: str) -> str:
+def _with_uncordon(draft: Draft, order: Order, why: str) -> str:
     """Uncordon the host if possible; otherwise append the reason why it stays cordoned."""
-    kept = host_work.release(draft, order)
+    kept = host_work.uncordon(draft, order)
     return f"{why}; {kept}" if kept else why
 
 

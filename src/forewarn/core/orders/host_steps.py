@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from forewarn.core.basic_types import SIMULATED, HostTask, Kind, StepState
+from forewarn.core.basic_types import HostTask, Kind, StepState
 from forewarn.core.draft import Draft
 from forewarn.core.model.order import HostStep, Order
 from forewarn.core.orders import steps
-from forewarn.core.redaction import driver_named
 
 
 def find(order: Order, task: HostTask) -> HostStep | None:
@@ -29,20 +28,13 @@ def with_steps(order: Order, change: Callable[[HostStep], HostStep]) -> Order:
 
 def begin(draft: Draft, order: Order, step: HostStep) -> HostStep:
     """Mark a step as running, before the driver or hook is called."""
-    _record(draft, Kind.STEP_BEGUN, order, step)
+    steps.record(draft, Kind.STEP_BEGUN, order, step)
     return replace(steps.running(draft, step, step.driver), back_by=None)  # each attempt gets the full time
-
-
-def unknown(draft: Draft, order: Order, step: HostStep, *, why: str) -> HostStep:
-    """Note that the driver cannot tell the state of a step. The step stays running."""
-    if step.unknown_at is None:  # one record for each attempt
-        _record(draft, Kind.STEP_UNKNOWN, order, step, why=why)
-    return replace(step, unknown_at=step.unknown_at or draft.now, why=why)
 
 
 def done(draft: Draft, order: Order, step: HostStep, *, by: str = "") -> HostStep:
     """Mark a step as done."""
-    _record(draft, Kind.STEP_DONE, order, step, by=by)
+    steps.record(draft, Kind.STEP_DONE, order, step, by=by)
     return steps.ended(draft, step, StepState.DONE)
 
 
@@ -50,7 +42,9 @@ def fail(
     draft: Draft, order: Order, step: HostStep, *, why: str, by: str = "", again: bool = False
 ) -> HostStep:
     """Mark a step as failed, or queue the next attempt if `again` is set."""
-    _record(draft, Kind.STEP_FAILED, order, step, by=by, why=f"{why}; it is tried again" if again else why)
+    steps.record(
+        draft, Kind.STEP_FAILED, order, step, by=by, why=f"{why}; it is tried again" if again else why
+    )
     failed = steps.ended(draft, step, StepState.FAILED, why=why)
     return steps.tried_again(failed) if again else failed
 
@@ -58,9 +52,3 @@ def fail(
 def abandon(draft: Draft, step: HostStep, *, why: str) -> HostStep:
     """Mark a step as moot unless it is finished."""
     return step if step.state in steps.FINISHED else steps.ended(draft, step, StepState.MOOT, why=why)
-
-
-def _record(draft: Draft, kind: Kind, order: Order, step: HostStep, *, by: str = "", why: str = "") -> None:
-    actor = ", simulated" if step.driver == SIMULATED else f" by {driver_named(step.driver)}"
-    reason = f"{step.task} of the host{actor}"
-    draft.record(kind, order, by=by or order.by, reason=f"{reason}: {why}" if why else reason)

@@ -66,7 +66,7 @@ def advance(draft: Draft, order: Order, policy: Policy) -> Order:
     if steps.all_finished(work) and order.driver not in policy.verifying_restarts:
         order = _restarted(draft, order)
     if is_settled(order) and not order.terms.winding_down:
-        release(draft, order)
+        uncordon(draft, order)
     return order
 
 
@@ -109,7 +109,7 @@ def is_settled(order: Order) -> bool:
     return steps.all_finished(order.host_steps)
 
 
-def not_cordoned(order: Order) -> tuple[Waiting, ...]:
+def why_not_cordoned(order: Order) -> tuple[Waiting, ...]:
     """Return that machines wait until the host is cordoned: otherwise others might still be placed there."""
     step = host_steps.find(order, HostTask.CORDON)
     if step is None or step.state in steps.FINISHED:
@@ -134,7 +134,7 @@ def cordon(draft: Draft, order: Order) -> None:
         draft.put_host(replace(host, state=HostState.CORDONED, cordoned_for=order.id))
 
 
-def release(draft: Draft, order: Order) -> str:
+def uncordon(draft: Draft, order: Order) -> str:
     """Uncordon the host if this order has cordoned it.
 
     If the host must stay cordoned, return why, and what the operator can do.

@@ -32,7 +32,7 @@ def cancel(draft: Draft, order_id: OrderId, *, by: str, why: str = "cancelled") 
     if host_work.was_cordoned_by_step(order):
         return abandonment.cancel(draft, order, by=by, why=why)
     order = departures.close(draft, order, why=why, by=by)
-    host_work.release(draft, order)
+    host_work.uncordon(draft, order)
     departures.wake_host_of(draft, order)
     return order
 

@@ -104,8 +104,10 @@ def _with_reasons(draft: Draft, order: Order) -> Order:
     """Add the reasons that concern the whole order: it winds down, or its announcements never start."""
     if not order.open:
         return order
-    ends = winding_down.waiting(order)
-    waiting = tuple(dict.fromkeys((*order.waiting, *ends))) if ends else order.waiting
+    waiting = order.waiting
+    if order.terms.winding_down:
+        reason = f"ends after all work that has started: {order.terms.winding_down}"
+        waiting = tuple(dict.fromkeys((*waiting, Waiting(what=f"order {order.id}", reason=reason))))
     announcements = _announcements(draft, order)
     if announcements >= STUCK_ANNOUNCEMENTS:
         reason = f"announced {announcements} times without a start; see what it waits for, or cancel it"
@@ -163,7 +165,7 @@ def _end(draft: Draft, order: Order, policy: Policy) -> Order:
     if order.terms.winding_down:
         return winding_down.end(draft, order)
     draft.record(Kind.ORDER_DONE, order, by=order.by, reason="simulated" if order.simulated else "")
-    host_work.release(draft, order)
+    host_work.uncordon(draft, order)
     return departures.ended(draft, order, OrderState.DONE)
 
 

@@ -359,9 +359,9 @@ class _Source:
     def mismatch(self, room: Room, machine: Machine) -> int:
         """Return how likely a machine causes additional waves on a host.
 
-        It causes none on a host that shares waves with the source: in the same rack, with the same update
-        domain of some group, or empty. It causes some on a host with another domain of some group, and most
-        if that is its own group, since an order on that host then needs two stages.
+        It causes none on a host that shares waves with the source. Such a host is in the same rack, has the
+        same update domain of some group, or is empty. It causes some on a host with another domain of some
+        group. It causes most if that group is its own: an order on that host then needs two stages.
         """
         if machine.group not in self.domains:
             return _LIKE  # a standalone machine fits into any wave

@@ -134,7 +134,7 @@ def why_not_started(
         *(() if alone else unannounced_machines(draft, order, stage)),
         *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
-        *busy(draft, order, stage.steps),
+        *other_orders_on(draft, order, stage.steps),
         *(() if alone else lost_hosts.stranded_machines(draft, order, stage.steps)),
     )
 
@@ -163,7 +163,7 @@ def why_not_finished(draft: Draft, order: Order, affected: tuple[Step, ...]) -> 
         *_unknown(order),
         *fencing.why_not_fenced(draft, order),
         *_done_outside(order),
-        *busy(draft, order, affected),
+        *other_orders_on(draft, order, affected),
         *lost_hosts.stranded_machines(draft, order, affected),
     )
 
@@ -305,7 +305,7 @@ def _awaited(event: Event) -> str:
     return f"not approved; awaits {events.awaited_approvals(event)}"
 
 
-def busy(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+def other_orders_on(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
     """Return the other orders that work on the machines of these steps."""
     return tuple(
         Waiting(what=step.name, reason=f"waits for order {other.id} ({other.action}) to finish with it")

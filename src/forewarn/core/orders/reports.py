@@ -129,13 +129,10 @@ def step_unknown(draft: Draft, attempt: AttemptId, *, why: str, look_at: datetim
     """Note that the driver cannot tell the state of a step. The step stays running."""
     if (step := _running_step(draft, attempt)) is None:
         return
-    order = draft.orders[attempt.order]
-    unknown = (
-        host_steps.unknown(draft, order, step, why=why)
-        if isinstance(step, HostStep)
-        else steps.unknown(draft, order, step, why=why)
-    )
-    _put(draft, order.id, replace(unknown, look_at=look_at))
+    if step.unknown_at is None:  # one record for each attempt, even if the connection is unstable
+        steps.record(draft, Kind.STEP_UNKNOWN, draft.orders[attempt.order], step, why=why)
+    unknown = replace(step, unknown_at=step.unknown_at or draft.now, why=why, look_at=look_at)
+    _put(draft, attempt.order, unknown)
 
 
 def step_done(

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from forewarn.core.admission import work_durations
-from forewarn.core.admission.announcing import listing
+from forewarn.core.admission import announcing, work_durations
 from forewarn.core.basic_types import (
     GroupName,
     MachineState,
@@ -211,4 +210,4 @@ def _check_domains(draft: Draft, order: Order, staying: Sequence[Step]) -> None:
 
 def _describe_domains(group: str, domains: Mapping[int, Sequence[str]]) -> str:
     names = ", ".join(f"{', '.join(domains[each])} of domain {each}" for each in sorted(domains))
-    return f"update domains {listing(sorted(domains))} of group {group} ({names})"
+    return f"update domains {announcing.listing(sorted(domains))} of group {group} ({names})"

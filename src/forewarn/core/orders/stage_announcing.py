@@ -33,7 +33,6 @@ from forewarn.core.orders import (
     service,
     stages,
 )
-from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.redaction import machine_names
 from forewarn.core.time_formats import format_time
@@ -92,7 +91,7 @@ def _notice(draft: Draft, order: Order, index: int, affected: tuple[Step, ...], 
     notice = notice_of(order, affected[0].work, reasons.groups_of(draft, affected), policy)
     if not stages.starts_per_event(order.stages[index]) or order.terms.emergency:
         return notice
-    return replace(notice, ahead=max(notice.ahead, Slots(draft, order, index).turn() - draft.now))
+    return replace(notice, ahead=max(notice.ahead, moves.Slots(draft, order, index).turn() - draft.now))
 
 
 def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:

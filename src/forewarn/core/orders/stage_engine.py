@@ -40,7 +40,6 @@ from forewarn.core.orders import (
     steps,
     superseding,
 )
-from forewarn.core.orders.moves import Slots
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import machine_names
 from forewarn.core.time_formats import format_time
@@ -192,7 +191,7 @@ def _start(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Orde
         alone = stages.starts_per_event(share)
         away = stage_announcing.why_not_sent(draft, order, index, share.steps)
         kept = reasons.why_not_started(draft, order, share, announced, policy, alone=alone)
-        why = (*unarmed, *host_work.not_cordoned(order), *((*away, *kept) if alone else (*kept, *away)))
+        why = (*unarmed, *host_work.why_not_cordoned(order), *((*away, *kept) if alone else (*kept, *away)))
         if not why and alone:
             why = _wait_for_slot(draft, order, index, announced[0])
         waiting += why
@@ -213,7 +212,7 @@ def _begin_share(draft: Draft, order: Order, index: int, announced: tuple[Event,
 
 def _wait_for_slot(draft: Draft, order: Order, index: int, event: Event) -> tuple[Waiting, ...]:
     """Return nothing if a slot is free; otherwise postpone an event that is due, and return its reason."""
-    slots = Slots(draft, order, index)
+    slots = moves.Slots(draft, order, index)
     if slots.is_free:
         return ()
     others = machine_names(step.name for step in order.stages[index].steps if step.state is StepState.RUNNING)
@@ -244,7 +243,7 @@ def _begin_steps(draft: Draft, order: Order, index: int) -> Order:
     if order.action is Action.FAIL and (not order.is_fenced or host_failures.is_superseded(draft, order)):
         return order
     stage = order.stages[index]
-    idle = Slots(draft, order, index).idle if stages.starts_per_event(stage) else None
+    idle = moves.Slots(draft, order, index).idle if stages.starts_per_event(stage) else None
     begun: dict[MachineId, Step] = {}
     for step in _started_part(draft, order, index).steps:
         if idle is not None and len(begun) >= idle:

@@ -24,6 +24,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import HostStep, Order, RefusedHost, Step
 from forewarn.core.orders import bare_metal, placement
+from forewarn.core.redaction import driver_named
 from forewarn.core.time_formats import format_span
 
 # Machine states in which no step is under way.
@@ -161,12 +162,17 @@ def refusal(refused: RefusedHost) -> str:
     return f"{refused.host} cannot take it, {refused.why}"
 
 
-def unknown(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
-    """Note that the driver cannot tell the state of a step. The step stays running."""
-    if step.unknown_at is None:  # one record for each attempt, even if the connection is unstable
-        machine = draft.machines[step.machine]
-        draft.record(Kind.STEP_UNKNOWN, machine, order=order.id, by=order.by, reason=f"{step.work}: {why}")
-    return replace(step, unknown_at=step.unknown_at or draft.now, why=why)
+def record(
+    draft: Draft, kind: Kind, order: Order, step: Step | HostStep, *, by: str = "", why: str = ""
+) -> None:
+    """Record a change of a step."""
+    if isinstance(step, HostStep):
+        actor = ", simulated" if step.driver == SIMULATED else f" by {driver_named(step.driver)}"
+        reason = f"{step.task} of the host{actor}" + (f": {why}" if why else "")
+        draft.record(kind, order, by=by or order.by, reason=reason)
+    else:
+        machine, reason = draft.machines[step.machine], f"{step.work}: {why}"
+        draft.record(kind, machine, order=order.id, by=by or order.by, reason=reason)
 
 
 def done(
@@ -210,8 +216,8 @@ def _announced_duration(draft: Draft, order: Order, step: Step) -> str:
 
 def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> Step:
     """Mark a step as failed. A person must retry or abandon its order."""
-    machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
-    draft.record(Kind.STEP_FAILED, machine, order=order.id, by=by or order.by, reason=f"{step.work}: {why}")
+    draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
+    record(draft, Kind.STEP_FAILED, order, step, by=by, why=why)
     return replace(ended(draft, step, StepState.FAILED, why=why), failures=step.failures + 1)
 
 

@@ -69,7 +69,7 @@ def _moving_away(draft: Draft, host: HostName) -> dict[MachineId, HostName]:
 def _take_over_arrivals(draft: Draft, host: HostName, *, why: str) -> None:
     """Put machines that are being started on the host into the failure: they may run until it is fenced.
 
-    A machine that is being moved there is not taken over: it may still run on its old host, and the driver
+    A machine that is being moved there is not taken over, since it may still run on its old host. The driver
     that moves it reports where it is.
     """
     for order, step in host_failures.steps_bound_for(draft, host):

@@ -19,7 +19,6 @@ from forewarn.core.basic_types import (
     StepState,
 )
 from forewarn.core.draft import Draft
-from forewarn.core.model.constraints import Waiting
 from forewarn.core.model.order import HostStep, Order, Stage, Step
 from forewarn.core.orders import departures, events, host_steps, host_work, stages, steps
 from forewarn.core.redaction import machine_names
@@ -42,13 +41,6 @@ def begin(draft: Draft, order_id: OrderId, *, by: str, why: str) -> None:
     draft.wake([draft.put_order(order)])
 
 
-def waiting(order: Order) -> tuple[Waiting, ...]:
-    """Return that an order winds down, if it does."""
-    why = order.terms.winding_down
-    ends = f"ends after all work that has started: {why}"
-    return (Waiting(what=f"order {order.id}", reason=ends),) if why else ()
-
-
 def end(draft: Draft, order: Order) -> Order:
     """End an order after everything that had started, and name the machines that have moved."""
     work = host_steps.find(order, HostTask.WORK)
@@ -59,7 +51,7 @@ def end(draft: Draft, order: Order) -> Order:
         done = all(step.why != order.terms.winding_down for step in cancelled)
     why = "; ".join(filter(None, (order.terms.winding_down, _moved(draft, order))))
     draft.record(Kind.ORDER_DONE if done else Kind.ORDER_CANCELLED, order, by=order.by, reason=why)
-    host_work.release(draft, order)
+    host_work.uncordon(draft, order)
     return departures.ended(draft, order, OrderState.DONE if done else OrderState.CANCELLED, why=why)
 
 

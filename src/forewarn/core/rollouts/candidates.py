@@ -27,7 +27,7 @@ _StagesKey: TypeAlias = tuple[frozenset[ProjectName], int, _Notices]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForeseenStage:
+class PlannedStage:
     """A stage of the future order on a host. Hosts with the same key share equal stages."""
 
     projects: frozenset[ProjectName]
@@ -37,9 +37,9 @@ class ForeseenStage:
     lasting: timedelta  # from its start until the next stage may be announced
 
 
-def foreseen(
+def planned_stages(
     rollout: Rollout, host: HostName, survey: HostSurvey, policy: Policy
-) -> tuple[ForeseenStage, ...]:
+) -> tuple[PlannedStage, ...]:
     """Return the stages of the future order on a host; none if it disturbs no machine."""
     footprint = survey.footprint(host)
     work = machine_health.expected_work(rollout, policy)
@@ -53,7 +53,7 @@ def foreseen(
         restart = _stage(left, (Work.REBOOT,), survey, policy, work=work)
     else:  # no guest is notified, and no window applies
         nothing = timedelta()
-        restart = ForeseenStage(
+        restart = PlannedStage(
             projects=frozenset(), notice=nothing, least=nothing, work=nothing, lasting=work
         )
     return (*moving, restart, *(moving if rollout.terms.returning else ()))
@@ -68,7 +68,7 @@ def _staying(rollout: Rollout, footprint: Footprint, host: Host) -> Footprint:
 
 def _moves(
     rollout: Rollout, leaving: Footprint, host: Host, survey: HostSurvey, policy: Policy
-) -> tuple[ForeseenStage, ...]:
+) -> tuple[PlannedStage, ...]:
     """Return the stages in which machines leave: the update domains of a group go one after another."""
     shares = leaving.shares
     if not shares:
@@ -89,14 +89,14 @@ def _stage(
     *,
     work: timedelta,
     lasting: timedelta | None = None,
-) -> ForeseenStage:
+) -> PlannedStage:
     types = [event_type(each) for each in works]
     notices = (
         policy.shortened(policy.notice(type_, notice), heard=heard)
         for notice, heard in _notices(footprint, survey)
         for type_ in types
     )
-    return ForeseenStage(
+    return PlannedStage(
         projects=footprint.projects,
         notice=max(notices, default=timedelta()),
         least=max(policy.notice(type_) for type_ in types),
@@ -114,7 +114,7 @@ ANY_TIME = Timing()
 _NO_WORK = Proposal(host=HostName(""), footprint=Footprint(), armed={}, budgets={}, timing=ANY_TIME)
 
 # The stages of the future order on a host, each with the times at which it may be announced.
-Stages: TypeAlias = tuple[tuple[ForeseenStage, Timing], ...]
+PlannedStages: TypeAlias = tuple[tuple[PlannedStage, Timing], ...]
 
 
 class Candidates:
@@ -124,12 +124,12 @@ class Candidates:
         self._rollout = rollout
         self._survey = survey
         self._policy = policy
-        self._timings: dict[ForeseenStage, Timing] = {}
-        self._by_host: dict[HostName, Stages] = {}
-        self._by_key: dict[_StagesKey, Stages] = {}
+        self._timings: dict[PlannedStage, Timing] = {}
+        self._by_host: dict[HostName, PlannedStages] = {}
+        self._by_key: dict[_StagesKey, PlannedStages] = {}
         # The announcement times of hosts with the same stages, for one `now`.
         self._asked_at: datetime | None = None
-        self._times: dict[Stages, datetime | None] = {}
+        self._times: dict[PlannedStages, datetime | None] = {}
 
     def why_not(self, host: HostName, *, now: datetime) -> tuple[Waiting, ...]:
         """Return everything that prevents the announcement of a host now."""
@@ -145,8 +145,8 @@ class Candidates:
     def announce_at(self, host: HostName, now: datetime) -> datetime | None:
         """Return the first time from now on at which a host may be announced; None if there is none.
 
-        If a window would end between two stages, the host rather waits for a window with room for all of
-        them, unless its remaining stages could begin earlier than that.
+        If a window would end between two stages, the host waits for a window with room for all of them. It
+        does not wait if its remaining stages could begin earlier than that.
         """
         if now != self._asked_at:
             self._asked_at, self._times = now, {}
@@ -201,26 +201,26 @@ class Candidates:
         """Return the times at which the first stage of a host may be announced."""
         return next((timing for _, timing in self.stages(host)), ANY_TIME)
 
-    def stages(self, host: HostName) -> Stages:
+    def stages(self, host: HostName) -> PlannedStages:
         """Return the stages of the future order on a host, each with its timing."""
         if host not in self._by_host:
             self._by_host[host] = self._stages_of(host)
         return self._by_host[host]
 
-    def _stages_of(self, host: HostName) -> Stages:
+    def _stages_of(self, host: HostName) -> PlannedStages:
         if self._rollout.work is Work.HOST:  # its stages depend on more than the key
-            return self._foreseen(host)
+            return self._plan_stages(host)
         footprint = self._survey.footprint(host)
         key = footprint.projects, footprint.stages, _notices(footprint, self._survey)
         if key not in self._by_key:
-            self._by_key[key] = self._foreseen(host)
+            self._by_key[key] = self._plan_stages(host)
         return self._by_key[key]
 
-    def _foreseen(self, host: HostName) -> Stages:
-        stages = foreseen(self._rollout, host, self._survey, self._policy)
+    def _plan_stages(self, host: HostName) -> PlannedStages:
+        stages = planned_stages(self._rollout, host, self._survey, self._policy)
         return tuple((stage, self._timing(stage)) for stage in stages)
 
-    def _timing(self, stage: ForeseenStage) -> Timing:
+    def _timing(self, stage: PlannedStage) -> Timing:
         if stage not in self._timings:
             known = self._survey.projects
             self._timings[stage] = Timing(
@@ -263,7 +263,7 @@ class Candidates:
         return Proposal(host=host, footprint=footprint, armed={}, budgets={}, timing=ANY_TIME, whole=True)
 
 
-def _in_one(stages: Sequence[ForeseenStage]) -> ForeseenStage:
+def _in_one(stages: Sequence[PlannedStage]) -> PlannedStage:
     """Combine several stages, each announced after the one before, into one."""
     first, *later = stages
     work = sum((stage.notice + stage.lasting for stage in later), first.lasting)

@@ -12,8 +12,8 @@ from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, waves
-from forewarn.core.rollouts.candidates import Candidates, Stages
-from forewarn.core.rollouts.emptying import HALF_OF_A_RACK, HALF_OF_THOSE_ALIKE, evacuation_limits
+from forewarn.core.rollouts.candidates import Candidates, PlannedStages
+from forewarn.core.rollouts.evacuation import HALF_OF_A_RACK, HALF_OF_INTERCHANGEABLE, evacuation_limits
 from forewarn.core.time_formats import format_time
 
 # Hosts that were planned together rarely need different times. If they do for so long, they need a new plan.
@@ -68,7 +68,9 @@ def arrange_by_windows(rollout: Rollout, survey: HostSurvey, *, now: datetime, p
     return forecast(rollout, survey, now=now, policy=policy)[0]
 
 
-def times(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> tuple[Expected, ...]:
+def wave_times(
+    rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
+) -> tuple[Expected, ...]:
     """Return the times of the planned waves, up to a wave that no window has room for."""
     candidates, at = Candidates(rollout, survey, policy), _free_at(rollout, now)
     found: list[Expected] = []
@@ -142,7 +144,7 @@ def _expected(hosts: Iterable[HostName], candidates: Candidates, *, at: datetime
     )
 
 
-def _stages(stages: Stages, *, at: datetime) -> Iterator[Expected]:
+def _stages(stages: PlannedStages, *, at: datetime) -> Iterator[Expected]:
     """Yield the times of the stages of one host."""
     for stage, timing in stages:
         at = timing.announce_at(at) or at
@@ -183,7 +185,7 @@ def more_waves_to_empty(rollout: Rollout, survey: HostSurvey) -> Iterator[str]:
             for limits in evacuation_limits(rollout, survey).values()
             for limit in limits
         )
-        why = HALF_OF_A_RACK if racked else HALF_OF_THOSE_ALIKE
+        why = HALF_OF_A_RACK if racked else HALF_OF_INTERCHANGEABLE
         yield f"{len(rollout.planned)} waves instead of {len(whole)}: {why}"
 
 

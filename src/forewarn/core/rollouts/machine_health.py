@@ -27,7 +27,7 @@ class UnwellMachine:
     reason: str
 
 
-def silent(
+def not_polling(
     rollout: Rollout, orders: Iterable[Order], seen: Mapping[MachineId, datetime]
 ) -> tuple[UnwellMachine, ...]:
     """Return the machines that polled before their work and not since. `seen` has their last polls."""
@@ -40,18 +40,18 @@ def silent(
     )
 
 
-def recent(rollout: Rollout, *, now: datetime) -> tuple[Wave, ...]:
+def watched_waves(rollout: Rollout, *, now: datetime) -> tuple[Wave, ...]:
     """Return the waves whose machines are still within the time limit."""
     limit = now - rollout.terms.health
     return tuple(wave for wave in rollout.begun if wave.ended_at is None or wave.ended_at >= limit)
 
 
-def treated(rollout: Rollout, orders: Iterable[Order]) -> tuple[Step, ...]:
+def finished_steps(rollout: Rollout, orders: Iterable[Order]) -> tuple[Step, ...]:
     """Return the finished steps of machines that no operator has excused."""
     return () if rollout.aborting else tuple(_steps(rollout, orders, StepState.DONE))
 
 
-def off(steps: Iterable[Step], stopped: Collection[MachineId]) -> tuple[UnwellMachine, ...]:
+def stopped_outside(steps: Iterable[Step], stopped: Collection[MachineId]) -> tuple[UnwellMachine, ...]:
     """Return the machines that were stopped outside forewarn since their work."""
     reason = "is off, as its hypervisor says,"
     return tuple(UnwellMachine(step=step, reason=reason) for step in steps if step.machine in stopped)
@@ -76,24 +76,13 @@ def unwell(
     policy: Policy,
 ) -> dict[MachineId, Waiting]:
     """Return the machines that have exceeded the time limit."""
-    limit = rollout.terms.health
-    span, work = format_span(limit), expected_work(rollout, policy)
-    slow = {
-        step.machine: Waiting(
-            what=step.name, reason=f"is not healthy {span} after its work should have been over"
-        )
-        for step in _steps(rollout, orders, StepState.RUNNING)
-        if step.begun_at is not None and step.begun_at + work + limit <= now
+    limits = _limits(rollout, orders, quiet, policy)
+    return {
+        step.machine: Waiting(what=step.name, reason=reason) for step, reason, limit in limits if limit <= now
     }
-    late = {
-        each.step.machine: Waiting(what=each.step.name, reason=f"{each.reason} {span} after its work")
-        for each in quiet
-        if each.step.ended_at is not None and each.step.ended_at + limit <= now
-    }
-    return slow | late
 
 
-def look_at(
+def next_limit(
     rollout: Rollout,
     orders: Iterable[Order],
     quiet: Iterable[UnwellMachine],
@@ -102,11 +91,26 @@ def look_at(
     policy: Policy,
 ) -> datetime | None:
     """Return when the next machine reaches the time limit."""
-    begun = (step.begun_at for step in _steps(rollout, orders, StepState.RUNNING))
-    over = (time + expected_work(rollout, policy) for time in begun if time is not None)
-    times = (*over, *(each.step.ended_at for each in quiet if each.step.ended_at is not None))
-    limits = (time + rollout.terms.health for time in times)
-    return min((time for time in limits if time > now), default=None)
+    limits = (limit for _, _, limit in _limits(rollout, orders, quiet, policy))
+    return min((limit for limit in limits if limit > now), default=None)
+
+
+def _limits(
+    rollout: Rollout, orders: Iterable[Order], quiet: Iterable[UnwellMachine], policy: Policy
+) -> Iterator[tuple[Step, str, datetime]]:
+    """Yield each step with its time limit, and the reason that holds after it."""
+    limit = rollout.terms.health
+    span, work = format_span(limit), expected_work(rollout, policy)
+    yield from (
+        (step, f"is not healthy {span} after its work should have been over", step.begun_at + work + limit)
+        for step in _steps(rollout, orders, StepState.RUNNING)
+        if step.begun_at is not None
+    )
+    yield from (
+        (each.step, f"{each.reason} {span} after its work", each.step.ended_at + limit)
+        for each in quiet
+        if each.step.ended_at is not None
+    )
 
 
 def expected_work(rollout: Rollout, policy: Policy) -> timedelta:

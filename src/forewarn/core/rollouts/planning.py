@@ -42,7 +42,7 @@ def is_ready(rollout: Rollout, *, now: datetime) -> bool:
     return going and not unfinished(rollout) and bool(rollout.left) and (resting is None or resting <= now)
 
 
-def rest(
+def with_due_time(
     rollout: Rollout, orders: Orders, quiet: UnwellMachines = (), *, now: datetime, policy: Policy
 ) -> Rollout:
     """Set when to look at a rollout without a new wave again, unless an order changes before."""
@@ -52,7 +52,7 @@ def rest(
     if any(wave.state is WaveState.CHECKING for wave in under_way):
         return replace(rollout, due_at=now + LOOK_FOR_POLLS)
     if under_way:
-        look_at = machine_health.look_at(rollout, orders.values(), quiet, now=now, policy=policy)
+        look_at = machine_health.next_limit(rollout, orders.values(), quiet, now=now, policy=policy)
         return replace(rollout, due_at=look_at)
     if quiet:
         waiting = tuple(
@@ -152,7 +152,7 @@ def still_announceable(
     )
 
 
-def go_on(
+def add_orders(
     rollout: Rollout, asked: Sequence[HostName], placed: Mapping[HostName, OrderId], *, now: datetime
 ) -> Rollout:
     """Add orders to the wave under way. Hosts that got no order return to the plan.

@@ -15,7 +15,7 @@ from forewarn.core.basic_types import GroupName, HostName
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.rollout import Rollout, Wave
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts.emptying import EvacuationLimit, evacuation_limits
+from forewarn.core.rollouts.evacuation import EvacuationLimit, evacuation_limits
 
 # The search for fewer waves takes several times as long, and is not worth it for one wave in ten.
 _GOOD_ENOUGH = 1.1
@@ -29,7 +29,7 @@ class WaveLimits:
     at_once: int
     spare: Mapping[GroupName, int]
     # The limits of hosts that are evacuated.
-    emptying: Mapping[HostName, tuple[EvacuationLimit, ...]] = field(default_factory=dict)
+    evacuation: Mapping[HostName, tuple[EvacuationLimit, ...]] = field(default_factory=dict)
 
     def cut(self, hosts: Iterable[HostName]) -> tuple[Wave, ...]:
         """Split hosts into waves in the given order, or the most constrained first if that needs fewer."""
@@ -38,7 +38,7 @@ class WaveLimits:
         fewest = max(_fewest(map(self.survey.footprint, hosts)), -(-len(hosts) // self.at_once))
         if len(waves) > fewest * _GOOD_ENOUGH:
             waves = min(waves, self.most_constrained_first(hosts), key=len)
-        if self.emptying:
+        if self.evacuation:
             waves = min(self._halved(hosts), waves, key=len)
         return tuple(Wave(hosts=tuple(wave.hosts)) for wave in waves)
 
@@ -48,7 +48,7 @@ class WaveLimits:
         All first halves come before the second halves. Otherwise the machines of a second half could only go
         to the first half, which was just evacuated.
         """
-        parts = [self.in_order(wave.hosts) for wave in replace(self, emptying={}).cut(hosts)]
+        parts = [self.in_order(wave.hosts) for wave in replace(self, evacuation={}).cut(hosts)]
         return [part for turn in zip_longest(*parts) for part in turn if part is not None]
 
     def most_constrained_first(self, hosts: Sequence[HostName]) -> "list[WaveBuilder]":
@@ -141,9 +141,9 @@ def cut(
 def without_evacuation_limits(rollout: Rollout, survey: HostSurvey) -> tuple[Wave, ...]:
     """Return the planned waves as they would be without evacuation limits."""
     coming = limits(rollout, survey)
-    if not coming.emptying:
+    if not coming.evacuation:
         return rollout.planned
-    return cut(rollout, survey, rollout.left, replace(coming, emptying={}))
+    return cut(rollout, survey, rollout.left, replace(coming, evacuation={}))
 
 
 def choose(
@@ -197,7 +197,10 @@ def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
 
 def _limits(rollout: Rollout, survey: HostSurvey, spare: Mapping[GroupName, int]) -> WaveLimits:
     return WaveLimits(
-        survey=survey, at_once=rollout.hosts_at_once, spare=spare, emptying=evacuation_limits(rollout, survey)
+        survey=survey,
+        at_once=rollout.hosts_at_once,
+        spare=spare,
+        evacuation=evacuation_limits(rollout, survey),
     )
 
 
@@ -272,7 +275,9 @@ class WaveBuilder:
                 return f"two update domains of group {group} are not disturbed together"
             if group in self._spare and footprint.together(group) > self._spare[group]:
                 return f"group {group} can spare {self._limits.spare[group]} at once"
-        full = (limit for limit in self._limits.emptying.get(host, ()) if self._emptied[limit] >= limit.most)
+        full = (
+            limit for limit in self._limits.evacuation.get(host, ()) if self._emptied[limit] >= limit.most
+        )
         return next((limit.why for limit in full), "")
 
     def take(self, host: HostName) -> None:
@@ -283,4 +288,4 @@ class WaveBuilder:
             self._domains[group] = frozenset(counts)
             if group in self._spare:
                 self._spare[group] -= footprint.together(group)
-        self._emptied.update(self._limits.emptying.get(host, ()))
+        self._emptied.update(self._limits.evacuation.get(host, ()))

@@ -11,23 +11,35 @@ from forewarn.drivers.driver_setup import CallOptions
 class LibvirtOptions(CallOptions):
     """Time limits of guests, and how machines migrate."""
 
-    freeze_for: timedelta = timedelta(seconds=2)  # how long a frozen machine is suspended
+    #: How long a machine is suspended for a freeze in place.
+    freeze_for: timedelta = timedelta(seconds=2)
     # Azure gives an evicted guest 30 seconds after its notice. An orderly shutdown takes longer.
-    shutdown_for: timedelta = timedelta(minutes=1)  # then the guest is powered off
-    reboot_for: timedelta = timedelta(minutes=2)  # then the guest is reset
-    migrate_for: timedelta = timedelta(minutes=30)  # then the live migration is aborted
-    bandwidth: int = 0  # of a live migration, in MiB/s; 0: libvirt's default
-    auto_converge: bool = True  # slow down a guest that writes faster than its memory can be copied
-    # The URI by which a host's libvirt reaches another host, with {host} for its name. "": the host's `uri`.
+    #: Time for a guest to shut down before it is powered off.
+    shutdown_for: timedelta = timedelta(minutes=1)
+    #: Time for the guest agent to report a new boot before the machine is reset.
+    reboot_for: timedelta = timedelta(minutes=2)
+    #: Time after which a live migration is cancelled.
+    migrate_for: timedelta = timedelta(minutes=30)
+    #: Bandwidth of a live migration in MiB/s. 0: libvirt's default.
+    bandwidth: int = 0
+    #: Slow down a guest that writes faster than its memory can be copied.
+    auto_converge: bool = True
+    #: URI by which hosts reach each other, with `{host}` for the name. Default: the host's `uri`.
     peer_uri: str = ""
-    migration_uri: str = ""  # the destination of memory, such as tcp://{host}; "": the target chooses
-    # Allow migration with disks that libvirt does not know to be shared, or that are cached.
+    #: Destination of memory, such as `tcp://{host}`. Default: the target chooses.
+    migration_uri: str = ""
+    #: Allow migration with disks that libvirt does not know to be shared, or that are cached.
     unsafe_migration: bool = False
-    shared_paths: tuple[str, ...] = ()  # directories that are the same on all hosts
-    destroy: bool = False  # Terminate undefines the domain
-    definitions: str = ""  # a directory for copies of definitions, which Recover needs
-    connect_for: timedelta = timedelta(seconds=10)  # timeout of connecting to a host
-    keepalive: timedelta = timedelta(seconds=5)  # interval of keepalive messages
+    #: Directories that are the same on all hosts.
+    shared_paths: tuple[str, ...] = ()
+    #: Terminate undefines the domain.
+    destroy: bool = False
+    #: Directory for copies of definitions, to recover machines of lost hosts.
+    definitions: str = ""
+    #: Timeout of connecting to a host.
+    connect_for: timedelta = timedelta(seconds=10)
+    #: Interval of keepalive messages.
+    keepalive: timedelta = timedelta(seconds=5)
 
     def __post_init__(self) -> None:
         CallOptions.__post_init__(self)  # super() does not work in a class with slots

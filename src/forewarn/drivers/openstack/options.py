@@ -10,15 +10,24 @@ from forewarn.drivers.driver_setup import CallOptions
 class OpenStackOptions(CallOptions):
     """The cloud, and how its machines are treated."""
 
-    cloud: str = ""  # its name in clouds.yaml; "": from the environment (OS_CLOUD, OS_AUTH_URL, …)
-    region: str = ""  # "": the only region
-    addresses: tuple[str, ...] = ()  # networks whose addresses are imported, in this order; (): all
-    freeze_for: timedelta = timedelta(seconds=2)  # how long a frozen machine is paused
+    #: Name of the cloud in clouds.yaml. Default: from the environment (`OS_CLOUD`, `OS_AUTH_URL`,
+    #: …).
+    cloud: str = ""
+    #: Region of the cloud. Default: the only region.
+    region: str = ""
+    #: Networks whose addresses are imported, in this order. Default: all.
+    addresses: tuple[str, ...] = ()
+    #: How long a machine is paused for a freeze in place.
+    freeze_for: timedelta = timedelta(seconds=2)
     # nova waits two minutes for a guest to reboot before it resets the guest.
-    reboot_for: timedelta = timedelta(minutes=3)  # then a hard reboot follows a soft one
-    destroy: bool = False  # Terminate deletes the server; otherwise it stops the server
-    fences: bool = True  # forcing a compute service down counts as a fence
-    answer_for: timedelta = timedelta(seconds=20)  # timeout of a request
+    #: Time for a soft reboot before a hard reboot.
+    reboot_for: timedelta = timedelta(minutes=3)
+    #: Terminate deletes the server; otherwise it stops the server.
+    destroy: bool = False
+    #: Forcing a compute service down counts as fencing.
+    fences: bool = True
+    #: Timeout of each request.
+    answer_for: timedelta = timedelta(seconds=20)
 
     def __post_init__(self) -> None:
         CallOptions.__post_init__(self)  # super() does not work in a class with slots

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import inf
 
 from forewarn.core.basic_types import GroupKind, GroupName, MachineId
-from forewarn.core.guests.document import Document, document
+from forewarn.core.guests.document import GroupDocument, document
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
@@ -53,7 +53,7 @@ class Rate:
 
 NO_RESTS: tuple[None, ...] = (None,) * len(VERSIONS)
 # The document of all new groups.
-NOTHING_YET = Document(incarnation=1, kind=GroupKind.STANDALONE, born=0, events=())
+NOTHING_YET = GroupDocument(incarnation=1, kind=GroupKind.STANDALONE, born=0, events=())
 # The `news` of a document without events; incarnations begin with 1.
 NO_NEWS = 0
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from forewarn.core.guests.document import Document
+from forewarn.core.guests.document import GroupDocument
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal_ledger import GuestLedger
 from forewarn.core.rehearsal_rules import Fault, FaultKind
@@ -60,7 +60,9 @@ class ShownDocuments:
         self._restarted: set[int] = set()
         self.altered = False
 
-    def instead_of(self, document: Document, faults: Sequence[Fault], *, now: datetime) -> Document | None:
+    def instead_of(
+        self, document: GroupDocument, faults: Sequence[Fault], *, now: datetime
+    ) -> GroupDocument | None:
         """Return the altered document to send; None to send the real one."""
         events = tuple(
             event for event in document.events if not any(fault.hides(event, now) for fault in faults)

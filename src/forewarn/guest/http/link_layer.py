@@ -56,10 +56,10 @@ class Netlink:
         answer = self._ask(_GET_ROUTE, head + _attribute(_TO, wanted.packed), _NEW_ROUTE)
         if answer is None or _ROUTE.unpack_from(answer)[7] != _UNICAST:
             return None
-        said = dict(_attributes(answer[_ROUTE.size :]))
-        if _GATEWAY in said or _VIA in said or _THROUGH not in said:
+        found = dict(_attributes(answer[_ROUTE.size :]))
+        if _GATEWAY in found or _VIA in found or _THROUGH not in found:
             return None
-        return int.from_bytes(said[_THROUGH], sys.byteorder)
+        return int.from_bytes(found[_THROUGH], sys.byteorder)
 
     def mac_of(self, address: str, interface: int) -> bytes | None:
         """Return the MAC of an address on a link, from the neighbour table."""
@@ -82,9 +82,9 @@ class Netlink:
             kernel.send(_HEADER.pack(_HEADER.size + len(body), kind, _REQUEST, self._asked, 0) + body)
             while True:
                 answer = kernel.recv(_LONGEST_ANSWER)
-                length, said, _, sequence, _ = _HEADER.unpack_from(answer)
+                length, received, _, sequence, _ = _HEADER.unpack_from(answer)
                 if sequence == self._asked:  # an older answer came after its timeout
-                    return answer[_HEADER.size : length] if said == expected else None
+                    return answer[_HEADER.size : length] if received == expected else None
         except (OSError, AttributeError):  # systems other than Linux have no such socket
             return None
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from forewarn.core.basic_types import MachineId
 from forewarn.guest.board.members import Allowance
+from forewarn.guest.guest_requests import Poll
 from forewarn.guest.http.link_layer import LinkLayer
 from forewarn.guest.http.refusals import Impostors, Limit, Refusals
 from forewarn.guest.request_handler import RequestHandler

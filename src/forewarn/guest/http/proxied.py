@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from forewarn.guest.board.board import Key
 from forewarn.guest.board.members import Allowance, BoardMachine
+from forewarn.guest.guest_requests import Request, RequestFault
 from forewarn.guest.http.connection import Connection
 from forewarn.guest.http.open_connections import OpenConnections
 from forewarn.guest.http.refusals import Limit

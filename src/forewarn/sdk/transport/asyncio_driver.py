@@ -49,7 +49,7 @@ class AsyncioConnection(asyncio.Protocol):
         self._reply: asyncio.Future[Reply] | None = None  # while one is awaited
 
     @property
-    def is_silent(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether it is open; unrequested data would have closed it."""
         return self._transport is not None and not self._transport.is_closing()
 

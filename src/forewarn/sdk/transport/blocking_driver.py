@@ -50,7 +50,7 @@ class BlockingConnection:
         self._socket = made
 
     @property
-    def is_silent(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether it is open and has received no unrequested data."""
         self._socket.settimeout(0)
         try:

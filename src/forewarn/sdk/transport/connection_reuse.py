@@ -41,7 +41,7 @@ class TransportConnection(Protocol):
         ...
 
     @property
-    def is_silent(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether it is open and has received no unrequested data."""
         ...
 
@@ -153,7 +153,7 @@ class EndpointConnections:
                 if not self._idle:
                     return None
                 connection, since = self._idle.pop()
-            if connection.is_silent and self._monotonic() < since + KEPT_SECONDS:
+            if connection.is_reusable and self._monotonic() < since + KEPT_SECONDS:
                 return connection
             connection.close()
 

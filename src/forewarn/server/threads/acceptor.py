@@ -34,7 +34,7 @@ class Caps:
     per_address: int
 
 
-class _Connection:
+class _AcceptedConnection:
     """An accepted connection, from before its handshake until its end."""
 
     __slots__ = ("_socket", "_waits", "address", "connection", "starting")
@@ -84,14 +84,14 @@ class Acceptor:
     def __init__(
         self,
         listening: Sequence[socket.socket],
-        connect: Callable[[Callable[[], None]], OperatorConnection],
+        connect: Callable[..., OperatorConnection],
         *,
         caps: Caps,
         refusals: Refusals,
         tls: Callable[[], ssl.SSLContext | None],
         handshake: float,
     ) -> None:
-        """Take `connect`, which makes the protocol of a connection and gets a callback for its end.
+        """Take `connect`, which makes the protocol of a connection; `ended` is its callback for the end.
 
         `tls` is called for each connection, because a reload may replace the certificate. `handshake` is the
         timeout of the TLS handshake in seconds.
@@ -104,7 +104,7 @@ class Acceptor:
         self._handshake = handshake
         self._loop = asyncio.get_running_loop()
         # Owner of the following values: the operator loop.
-        self._opened: dict[_Connection, None] = {}  # oldest first
+        self._opened: dict[_AcceptedConnection, None] = {}  # oldest first
         self._by_address: Counter[str] = Counter()
         self._retries: dict[socket.socket, asyncio.TimerHandle] = {}
         for each in listening:
@@ -149,7 +149,7 @@ class Acceptor:
         if not self._has_room(address):
             accepted.close()
             return
-        opened = _Connection(accepted, address)
+        opened = _AcceptedConnection(accepted, address)
         self._opened[opened] = None
         self._by_address[address] += 1
         opened.starting = self._loop.create_task(self._start(accepted, opened))
@@ -165,7 +165,7 @@ class Acceptor:
             return self._drop_idle(lambda _: True)
         return True
 
-    def _drop_idle(self, among: Callable[[_Connection], bool]) -> bool:
+    def _drop_idle(self, among: Callable[[_AcceptedConnection], bool]) -> bool:
         oldest = next((each for each in self._opened if among(each) and each.is_idle), None)
         if oldest is None:
             return False
@@ -173,16 +173,16 @@ class Acceptor:
         self._release(oldest)
         return True
 
-    def _release(self, opened: _Connection) -> None:
+    def _release(self, opened: _AcceptedConnection) -> None:
         if opened in self._opened:
             del self._opened[opened]
             self._by_address[opened.address] -= 1
             if not self._by_address[opened.address]:
                 del self._by_address[opened.address]
 
-    async def _start(self, accepted: socket.socket, opened: _Connection) -> None:
+    async def _start(self, accepted: socket.socket, opened: _AcceptedConnection) -> None:
         """Do the TLS handshake if TLS is on, and let uvicorn serve the connection."""
-        connection = opened.connection = self._connect(lambda: self._release(opened))
+        connection = opened.connection = self._connect(ended=lambda: self._release(opened))
         tls = self._tls()
         try:
             if tls is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from forewarn.control.driver import DriverTask, Unknown
-from forewarn.control.engine.driver_calls import CallAnswer, DriverCall, Reached, Refused, Verb
+from forewarn.control.engine.driver_calls import CallAnswer, DriverCall, HostRefused, Reached, Verb
 from forewarn.control.host_reachability import UNKNOWN, Reachability, ReachState
 from forewarn.control.use_case import Context
 from forewarn.core.basic_types import Action, HostName, OrderId, Work
@@ -72,6 +72,8 @@ class HostProbes:
         self._probes: dict[HostName, _Probe] = {}  # lock: self._lock, also for the fields of the values
         self._default = ""  # the driver of hosts that name none; lock: self._lock
         self._is_stale = True  # whether hosts must be read again; lock: self._lock
+        # The hosts committed since `load` began to read; None: it is not reading. Lock: self._lock.
+        self._newer: dict[HostName, Host] | None = None
         self._unsaved: set[HostName] = set()  # lock: self._lock
         self._is_posted = False  # lock: self._lock
 
@@ -101,6 +103,8 @@ class HostProbes:
                 self._is_stale = True
 
     def _note_host(self, host: Host) -> None:
+        if self._newer is not None:
+            self._newer[host.name] = host
         probe = self._probes.get(host.name)
         if probe is None:
             driver = host.driver or self._default
@@ -113,17 +117,22 @@ class HostProbes:
     def load(self) -> None:
         """Read the hosts to probe from the store."""
         with self._lock:
-            self._is_stale = False
+            self._is_stale, self._newer = False, {}
         try:
             found, away, default = self._read()
         except BaseException:
             with self._lock:
-                self._is_stale = True
+                self._is_stale, self._newer = True, None
             raise
         now = self._monotonic()
         with self._lock:
             before, self._probes, self._default = self._probes, {}, default
+            newer, self._newer = self._newer or {}, None
             for position, (host, driver) in enumerate(found):
+                newest = newer.get(host.name, host)
+                # If the driver or the URI has changed, the next load applies it.
+                if (newest.driver, newest.uri) == (host.driver, host.uri):
+                    host = newest
                 probe = before.get(host.name)
                 if probe is None or (probe.driver, probe.host.uri) != (driver, host.uri):
                     probe = _Probe(host, driver, due=now + position / ASKED_A_SECOND)
@@ -174,8 +183,8 @@ class HostProbes:
         self._post_unsaved()
 
     def _take_probe_answer(self, answer: CallAnswer) -> None:
-        task, said = answer.call.task, answer.answer
-        why = said.why if isinstance(said, Reached | Unknown) else None
+        task, result = answer.call.task, answer.answer
+        why = result.why if isinstance(result, Reached | Unknown) else None
         why = None if why is None else unmark_driver_text(why)
         with self._lock:
             probe = None if task.source is None else self._probes.get(task.source.name)
@@ -185,7 +194,7 @@ class HostProbes:
                 probe.is_asked = False
             if (probe.driver, probe.host.uri) != (task.driver, task.source.uri):
                 return  # the host has another driver or URI now
-            was_lost, probe.is_lost = probe.is_lost, isinstance(said, Unknown) and not answer.hangs
+            was_lost, probe.is_lost = probe.is_lost, isinstance(result, Unknown) and not answer.hangs
             if probe.is_lost and not was_lost:
                 # A call to another host may have crashed the process. Only a second lost answer counts.
                 probe.due = self._monotonic() + ASK_AGAIN
@@ -195,16 +204,17 @@ class HostProbes:
             self._set(probe.host.name, why)
 
     def _take_step_answer(self, answer: CallAnswer) -> None:
-        task, said = answer.call.task, answer.answer
-        named = task.target.name if isinstance(said, Refused) and said.unreached and task.target else None
-        named = said.host if isinstance(said, Unknown) else named
+        task, result = answer.call.task, answer.answer
+        named = result.host if isinstance(result, Unknown) else None
+        if isinstance(result, HostRefused) and result.unreached and task.target is not None:
+            named = task.target.name
         with self._lock:
             for host in (task.source, task.target):
                 probe = None if host is None else self._probes.get(host.name)
                 if probe is None or probe.driver != task.driver:
                     continue
-                if probe.host.name == named and isinstance(said, Unknown | Refused):
-                    why = unmark_driver_text(said.why).removeprefix(f"{named} cannot be reached: ")
+                if probe.host.name == named and isinstance(result, Unknown | HostRefused):
+                    why = unmark_driver_text(result.why).removeprefix(f"{named} cannot be reached: ")
                     self._set(named, why)
                     probe.due = min(probe.due, self._monotonic() + ASK_AGAIN)
                 elif self._contradicts(answer, probe.host.name):
@@ -215,7 +225,7 @@ class HostProbes:
         away = self._reached.of(host).state is ReachState.UNREACHABLE
         if isinstance(answer.answer, Unknown):
             return not away
-        return away and not isinstance(answer.answer, Refused)
+        return away and not isinstance(answer.answer, HostRefused)
 
     def _set(self, host: HostName, why: str | None) -> None:
         """Set whether a host is reachable: `why` is the reason why it is not."""

@@ -25,6 +25,7 @@ from forewarn.control.engine.driver_calls import (
     DriverCallCounts,
     Reached,
     Verb,
+    label_of,
     perform,
 )
 from forewarn.core.basic_types import MachineId
@@ -283,4 +284,4 @@ def _label(answer: CallAnswer) -> str:
         return "none"
     if isinstance(answer.answer, Reached) and answer.answer.why is not None:
         return "unreached"
-    return type(answer.answer).__name__.lower()
+    return label_of(answer.answer)

@@ -5,10 +5,12 @@ import ssl
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import uvicorn
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.server import ServerState
 
 from forewarn.api.middleware import address_middleware
 from forewarn.config import OperatorSettings
@@ -139,14 +141,7 @@ class OperatorServer:
 
     def _run(self) -> None:
         """Serve until `stop`, on copies of the sockets, because uvicorn closes the sockets that it gets."""
-        server = _Server(
-            self._config,
-            caps=self._caps,
-            counts=self._counts,
-            timeouts=self._timeouts,
-            tls=lambda: self._tls,
-            answering=self._is_answering,
-        )
+        server = _Server(self._config, self._accept)
         self._server = server  # before the check of `_is_ending`, so that `stop` finds it
         copies = [each.dup() for each in self._sockets]
         try:
@@ -156,47 +151,37 @@ class OperatorServer:
             for each in copies:
                 each.close()
 
+    def _accept(self, sockets: Sequence[socket.socket], state: ServerState) -> Acceptor:
+        # One acceptor for all sockets, because the limits apply to the callers of all of them.
+        acceptor = Acceptor(
+            sockets,
+            partial(
+                OperatorConnection,
+                counts=self._counts,
+                timeouts=self._timeouts,
+                config=self._config,
+                server_state=state,
+                app_state={},
+            ),
+            caps=self._caps,
+            refusals=self._counts.refusals,
+            tls=lambda: self._tls,
+            handshake=self._timeouts.handshake,
+        )
+        self._is_answering.set()
+        return acceptor
+
 
 class _Server(uvicorn.Server):
     """A uvicorn server that accepts connections through `Acceptor`."""
 
     def __init__(
-        self,
-        config: uvicorn.Config,
-        *,
-        caps: Caps,
-        counts: PortCounts,
-        timeouts: Timeouts,
-        tls: Callable[[], ssl.SSLContext | None],
-        answering: threading.Event,
+        self, config: uvicorn.Config, accept: Callable[[Sequence[socket.socket], ServerState], Acceptor]
     ) -> None:
         super().__init__(config)
-        self._tls = tls
-        self._answering = answering
-        self._caps = caps
-        self._counts = counts
-        self._timeouts = timeouts
+        self._accept = accept
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # One acceptor for all sockets, because the limits apply to the callers of all of them.
-        acceptor = Acceptor(
-            sockets or (),
-            self._connect,
-            caps=self._caps,
-            refusals=self._counts.refusals,
-            tls=self._tls,
-            handshake=self._timeouts.handshake,
-        )
+        acceptor = self._accept(sockets or (), self.server_state)
         self.servers = [acceptor]  # type: ignore[list-item]  # it has the methods that uvicorn calls
         self.started = True
-        self._answering.set()
-
-    def _connect(self, ended: Callable[[], None]) -> OperatorConnection:
-        return OperatorConnection(
-            ended=ended,
-            counts=self._counts,
-            timeouts=self._timeouts,
-            config=self.config,
-            server_state=self.server_state,
-            app_state={},
-        )

@@ -1,9 +1,11 @@
 """Backups of a store as one SQLite file, and copies to another database."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,7 +32,7 @@ from forewarn.store.opening import lock
 from forewarn.store.opening.database import LOCK_SECONDS, Database, parse_database
 from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.schema import VERSION_TABLE, known_schema, make_schema, revisions
-from forewarn.store.opening.sqlite_files import appearing
+from forewarn.store.opening.sqlite_files import written_atomically
 
 # A copy inserts all rows into an empty database, reads them back and compares them. It copies JSON as text:
 # after parsing and writing, the text could differ.
@@ -41,16 +43,16 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class TableChecksum:
     """The number of rows of a table, and a checksum."""
 
     rows: int = 0
     sum: int = 0
 
-    def with_row(self, row: Sequence[Any]) -> "Contents":
+    def with_row(self, row: Sequence[Any]) -> "TableChecksum":
         """Add a row; the order of rows does not matter, because databases may differ in it."""
         digest = blake2b(repr(tuple(row)).encode(errors="surrogatepass"), digest_size=16).digest()
-        return Contents(rows=self.rows + 1, sum=(self.sum + int.from_bytes(digest)) % (1 << 128))
+        return TableChecksum(rows=self.rows + 1, sum=(self.sum + int.from_bytes(digest)) % (1 << 128))
 
 
 def copy_rows(
@@ -60,32 +62,26 @@ def copy_rows(
 
     Unavailable if the copy differs.
     """
-    copied = _made_tables(writing, schema)
+    copied = _create_tables(writing, schema)
     total = sum(reading.scalar(select(func.count()).select_from(table)) or 0 for table in copied)
-    sent = _Count(lambda rows: progress("copied", rows, total))
-    contents = [_copy(table, reading, writing, sent) for table in copied]
-    found = _Count(lambda rows: progress("compared", rows, total))
+    done = Counter[str]()
+
+    def report(phase: str, rows: int) -> None:
+        done[phase] += rows
+        progress(phase, done[phase], total)
+
+    contents = [_copy(table, reading, writing, partial(report, "copied")) for table in copied]
     for table, expected in zip(copied, contents, strict=True):
-        arrived = _contents(table, writing, found)
+        arrived = _contents(table, writing, partial(report, "compared"))
         if arrived != expected:
             raise Unavailable(
                 f"the copy of table {table.name} has {arrived.rows} of {expected.rows} rows or differs: "
                 "nothing was copied; try again, and if it happens again check disk and memory"
             )
-    return sent.rows
+    return done["copied"]
 
 
-class _Count:
-    def __init__(self, tell: Callable[[int], None]) -> None:
-        self._tell = tell
-        self.rows = 0
-
-    def add(self, rows: int) -> None:
-        self.rows += rows
-        self._tell(self.rows)
-
-
-def _made_tables(writing: Connection, schema: str) -> Sequence[Table]:
+def _create_tables(writing: Connection, schema: str) -> Sequence[Table]:
     """Create the tables of a schema, and return them in the order in which to copy them."""
     make_schema(writing, schema)
     if schema == revisions()[-1]:
@@ -98,29 +94,31 @@ def _made_tables(writing: Connection, schema: str) -> Sequence[Table]:
     ]
 
 
-def _copy(table: Table, reading: Connection, writing: Connection, count: _Count) -> Contents:
+def _copy(
+    table: Table, reading: Connection, writing: Connection, report: Callable[[int], None]
+) -> TableChecksum:
     into = _insertion(table, writing)
 
     def insert_rows(rows: Sequence[Any]) -> None:
         writing.execute(into, [_values(table, row) for row in rows])
 
-    return _contents(table, reading, count, insert_rows)
+    return _contents(table, reading, report, insert_rows)
 
 
 def _contents(
     table: Table,
     connection: Connection,
-    count: _Count,
+    report: Callable[[int], None],
     use: Callable[[Sequence[Any]], None] = lambda _: None,
-) -> Contents:
-    contents = Contents()
+) -> TableChecksum:
+    contents = TableChecksum()
     columns = [cast(each, Text) if _is_json(each) else each for each in table.columns]
     found = connection.execute(select(*columns), execution_options={"yield_per": _ROWS_AT_ONCE})
     for rows in found.partitions():
         for row in rows:
             contents = contents.with_row(row)
         use(rows)
-        count.add(len(rows))
+        report(len(rows))
     return contents
 
 
@@ -148,19 +146,19 @@ def _is_json(column: Column[Any]) -> bool:
 def backup(url: str, target: Path, *, new_lineage: str) -> int:
     """Copy a store into a new SQLite file that a server can use; return its number of webhooks.
 
-    The copy has no browser sessions: a restored backup must not revive a session that has ended since. It has
-    a lineage of its own, so that readers of the original do not take it for the same store. It keeps the
-    webhooks, so a server of the copy calls them too.
+    The copy has no browser sessions: a restored backup must not revive a session that has ended
+    since. It has a lineage of its own, so that readers of the original do not take it for the same store. It
+    keeps the webhooks, so a server of the copy calls them too.
     """
     database = parse_database(url)
-    with appearing(target) as unfinished:
+    with written_atomically(target) as unfinished:
         if database.file is not None:
             _copy_file(database, database.file, unfinished)
         elif database.embedded:
             raise Invalid(f"{database.name} cannot be backed up")
         else:
             _copy_tables(database, unfinished)
-        return _become_backup(unfinished, new_lineage)
+        return _mark_as_backup(unfinished, new_lineage)
 
 
 def _copy_file(database: Database, source: Path, target: Path) -> None:
@@ -181,7 +179,7 @@ def _copy_tables(database: Database, target: Path) -> None:
         copy.dispose()
 
 
-def _become_backup(file: Path, lineage: str) -> int:
+def _mark_as_backup(file: Path, lineage: str) -> int:
     """Mark a copy as a backup, remove its sessions, and return its number of webhooks."""
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(
@@ -195,7 +193,7 @@ def _become_backup(file: Path, lineage: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copied:
+class CopySummary:
     """The result of a copy."""
 
     source: str
@@ -203,7 +201,7 @@ class Copied:
     rows: int
 
 
-def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lambda *_: None) -> Copied:
+def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lambda *_: None) -> CopySummary:
     """Copy a store into an empty database, compare the copy, and give it a lineage of its own.
 
     This takes the locks of both databases, because the copy would lack the later changes of a running server.
@@ -218,7 +216,7 @@ def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lam
             writing.execute(text("UPDATE meta SET lineage = :lineage"), {"lineage": new_lineage})
             if not there.embedded:
                 _analyze(writing)
-    return Copied(source=here.name, target=there.name, rows=rows)
+    return CopySummary(source=here.name, target=there.name, rows=rows)
 
 
 def _analyze(connection: Connection) -> None:
@@ -250,7 +248,7 @@ def _writing(target: Database) -> Iterator[Connection]:
     """Open a transaction on an empty database; it commits everything or nothing."""
     if target.file is not None:
         with (
-            appearing(target.file) as unfinished,
+            written_atomically(target.file) as unfinished,
             _beginning(parse_database(f"sqlite:///{unfinished}")) as new,
         ):
             yield new

@@ -53,9 +53,6 @@ _POSTGRESQL = {
     "55P03": "is being written by another process: try again",
 }
 
-_TROUBLE = (OperationalError, InternalError, InterfaceError)
-
-
 _LOCKED_SQLITE = (5, 6)
 _LOCKED_POSTGRESQL = "55P03"
 
@@ -85,8 +82,12 @@ def _translation(context: ExceptionContext, name: str) -> ForewarnError | None:
             return Conflict(_not_unique(str(original)))
         case DataError():
             return Invalid(f"{name} cannot store this value: {_first_line(original)}")
-        case DBAPIError() as error:
-            return _by_code(original, name) or _trouble(error, name)
+        case OperationalError() | InternalError() | InterfaceError():
+            return _by_code(original, name) or Unavailable(
+                f"{name} cannot be used, check that it is up: {_first_line(original)}"
+            )
+        case DBAPIError():
+            return _by_code(original, name)
         case _:
             return None
 
@@ -105,12 +106,6 @@ def _by_code(error: BaseException, name: str) -> ForewarnError | None:
         return kind(f"{name} {advice}")
     advice = _POSTGRESQL.get(getattr(error, "sqlstate", None) or "", "")
     return Unavailable(f"{name} {advice}") if advice else None
-
-
-def _trouble(error: DBAPIError, name: str) -> ForewarnError | None:
-    if not isinstance(error, _TROUBLE):
-        return None
-    return Unavailable(f"{name} cannot be used, check that it is up: {_first_line(error.orig)}")
 
 
 def _first_line(error: object) -> str:
@@ -205,7 +200,7 @@ def read_json(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def note_locked(engine: Engine, deadlines: Deadlines) -> None:
+def fail_fast_when_locked(engine: Engine, deadlines: Deadlines) -> None:
     """Fail fast while another process holds the lock."""
 
     @event.listens_for(engine, "handle_error")

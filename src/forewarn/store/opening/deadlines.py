@@ -28,11 +28,11 @@ SLOW_AFTER = 0.5
 PROBE_EVERY = 1.0
 
 
-class Silent(Exception):
+class Unresponsive(Exception):
     """The database has not answered in time."""
 
 
-class TooLong(Silent):
+class StatementTooLong(Unresponsive):
     """A statement has taken too long, though the database answers."""
 
 
@@ -119,8 +119,8 @@ class Deadlines:
         if (lasted := monotonic() - began) > SLOW_AFTER:
             self._waited[thread] = self._waited.get(thread, 0.0) + lasted
 
-    def ended(self, steps: Generator[Any, int, R]) -> Generator[Any, int, R]:
-        """Run a driver's steps between its waits, but raise Silent once the database stops answering.
+    def with_deadline(self, steps: Generator[Any, int, R]) -> Generator[Any, int, R]:
+        """Run a driver's steps between its waits, but raise Unresponsive once the database stops answering.
 
         The driver regularly receives 0, which means that nothing has arrived yet.
         """
@@ -141,17 +141,17 @@ class Deadlines:
     def _check_wait(self, *, quiet: float, alive: float) -> float:
         """Check a wait after so many quiet seconds; return the second at which a ping was last answered."""
         if self._trouble is not None and self._reads_too:
-            raise Silent
+            raise Unresponsive
         if self.limit is None or quiet - alive < self.limit:
             return alive
         if quiet > LONGEST_STATEMENT:
-            raise TooLong
+            raise StatementTooLong
         if (ping := self._ping) is None:
-            raise Silent
+            raise Unresponsive
         try:
             ping()
         except Exception as error:
-            raise Silent from error
+            raise Unresponsive from error
         return quiet
 
     def _watch(self) -> None:

@@ -17,8 +17,8 @@ from forewarn.store.opening.database import (
     READING,
     Database,
     Engines,
+    fail_fast_when_locked,
     is_locked,
-    note_locked,
     read_json,
     translate_failures,
 )
@@ -33,7 +33,7 @@ def create_engines(database: Database) -> Engines:
         from forewarn.store.opening.postgresql import postgresql_engines
 
         return postgresql_engines(database, deadlines)
-    file = _SameFile(database)
+    file = _FileIdentity(database)
     begin = "BEGIN IMMEDIATE"
     writing = _sqlite_engine(database, file, begin=begin, deadlines=deadlines, pool_size=1, max_overflow=0)
     if database.file is None:
@@ -50,7 +50,7 @@ def create_engines(database: Database) -> Engines:
     )
 
 
-class _SameFile:
+class _FileIdentity:
     """Refuses to connect after the database file was replaced.
 
     SQLite would apply the write-ahead log of the old file to the new one.
@@ -79,7 +79,7 @@ def _refusing_writes(reading: Engine) -> Engine:
     @event.listens_for(reading, "connect")
     def refuse(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
-        cursor.execute(_REFUSE)
+        cursor.execute(_READ_ONLY)
         cursor.close()
 
     return reading
@@ -91,7 +91,7 @@ def _refuse_writes_in_turn(alone: Engine) -> None:
     @event.listens_for(alone, "begin")
     def refuse(connection: Connection) -> None:
         if connection.get_execution_options().get("read_only"):
-            connection.exec_driver_sql(_REFUSE)
+            connection.exec_driver_sql(_READ_ONLY)
 
     @event.listens_for(alone, "reset")
     def allow(connection: DBAPIConnection, _entry: ConnectionPoolEntry, _state: PoolResetState) -> None:
@@ -100,7 +100,7 @@ def _refuse_writes_in_turn(alone: Engine) -> None:
         cursor.close()
 
 
-_REFUSE = "PRAGMA query_only = ON"
+_READ_ONLY = "PRAGMA query_only = ON"
 
 
 class _Json(JSON):
@@ -113,7 +113,7 @@ class _Json(JSON):
 
 
 def _sqlite_engine(
-    database: Database, file: _SameFile, *, begin: str, deadlines: Deadlines | None = None, **pool: int
+    database: Database, file: _FileIdentity, *, begin: str, deadlines: Deadlines | None = None, **pool: int
 ) -> Engine:
     engine = create_engine(
         database.url,
@@ -125,7 +125,7 @@ def _sqlite_engine(
     engine.dialect.colspecs = {**engine.dialect.colspecs, JSON: _Json}
     translate_failures(engine, database.name)
     if deadlines is not None:
-        note_locked(engine, deadlines)
+        fail_fast_when_locked(engine, deadlines)
 
     @event.listens_for(engine, "do_connect")
     def check(*_: Any) -> None:
@@ -137,7 +137,7 @@ def _sqlite_engine(
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode = WAL")
-        # IdempotentResponse changes must survive a power failure, not only a crash.
+        # Answered changes must survive a power failure, not only a crash.
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.close()
 
@@ -155,7 +155,7 @@ def _sqlite_engine(
     return engine
 
 
-def _sqlite_prober(path: Path, file: _SameFile) -> Callable[[], None]:
+def _sqlite_prober(path: Path, file: _FileIdentity) -> Callable[[], None]:
     def probe() -> None:
         file.check()
         with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:

@@ -5,7 +5,6 @@ import fcntl
 import os
 import struct
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
@@ -13,11 +12,11 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.store.opening.database import Database, parse_database, translate_failures
 from forewarn.store.opening.deadlines import Deadlines
-from forewarn.store.opening.sqlite_files import PRIVATE, check_leftovers
+from forewarn.store.opening.sqlite_files import PRIVATE, check_foreign_log
 
 # Real seconds. No caller waits for the lock's connection. Giving the lock up early may hand it to another
 # server.
-GIVEN_UP_AFTER = 10.0
+LOCK_TIMEOUT = 10.0
 # Beyond the end of any file, and far beyond the bytes that SQLite locks (from 1 GiB).
 _FIRST_BYTE = 1 << 62
 _RANGE = struct.Struct("hhqqi4x")  # `struct flock`: kind, whence, start, length, process
@@ -42,9 +41,7 @@ class Lock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
@@ -75,7 +72,7 @@ def check_unserved(database: Database) -> None:
     finally:
         os.close(descriptor)
     if not served:
-        check_leftovers(database)
+        check_foreign_log(database)
 
 
 class FileLock(Lock):
@@ -96,8 +93,8 @@ class FileLock(Lock):
                 f"{database.name} cannot be locked: check that its folder exists and can be written to"
             ) from error
         try:
-            self._take()
-            check_leftovers(database)
+            self._acquire()
+            check_foreign_log(database)
         except BaseException:
             self.release()
             raise
@@ -117,14 +114,14 @@ class FileLock(Lock):
         """Release the lock."""
         os.close(self._descriptor)
 
-    def _take(self) -> None:
+    def _acquire(self) -> None:
         try:
             fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _range(fcntl.F_WRLCK, os.getpid()))
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise Unavailable(f"{self._database.name} cannot be locked: {error.strerror}") from error
             process = _file_holder(self._descriptor)
-            raise _taken(self._database, "" if process is None else f"process {process}") from None
+            raise _lock_taken(self._database, "" if process is None else f"process {process}") from None
 
     def _gone(self, what: str) -> Conflict:
         return Conflict(
@@ -152,7 +149,7 @@ class ConnectionLock(Lock):
         self.engine = _engine(database)
         # Owner of both: the thread that watches the lock.
         self._backend: int | None = None  # the backend process that holds the lock
-        self.connection = self._take()
+        self.connection = self._acquire()
 
     def keep(self) -> None:
         """Take the lock again if its connection was lost; Conflict if another server has it.
@@ -161,7 +158,7 @@ class ConnectionLock(Lock):
         """
         if not self._connected():
             self.connection.close()
-            self.connection = self._take()
+            self.connection = self._acquire()
 
     def release(self) -> None:
         """Release the lock."""
@@ -174,7 +171,7 @@ class ConnectionLock(Lock):
         except Unavailable:
             return False
 
-    def _take(self) -> Connection:
+    def _acquire(self) -> Connection:
         connection = self.engine.connect()
         if connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}):
             self._backend = connection.scalar(text("SELECT pg_backend_pid()"))
@@ -183,7 +180,7 @@ class ConnectionLock(Lock):
         connection.close()
         if self._backend is not None and backend in (None, self._backend):
             raise Unavailable(f"the lost connection to {self._database.name} has not ended yet")
-        raise _taken(self._database, holder)
+        raise _lock_taken(self._database, holder)
 
 
 def _engine(database: Database) -> Engine:
@@ -196,7 +193,7 @@ def _engine(database: Database) -> Engine:
         connect_args=connect_options(database.url) | {"application_name": f"forewarn, process {os.getpid()}"},
     )
     translate_failures(engine, database.name)
-    watch(engine, Deadlines(name=database.name, limit=GIVEN_UP_AFTER))
+    watch(engine, Deadlines(name=database.name, limit=LOCK_TIMEOUT))
     return engine
 
 
@@ -207,6 +204,6 @@ def _holder(connection: Connection) -> tuple[int | None, str]:
     return (None, "") if found is None else (found.pid, (found.application_name or "")[len("forewarn, ") :])
 
 
-def _taken(database: Database, holder: str) -> Conflict:
+def _lock_taken(database: Database, holder: str) -> Conflict:
     who = f" ({holder})" if holder else ""
     return Conflict(f"another server uses {database.name}{who}: stop it first, or use another --database")

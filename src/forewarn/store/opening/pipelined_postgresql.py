@@ -14,7 +14,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from sqlalchemy import Engine, event
 from sqlalchemy.engine.default import DefaultExecutionContext
 
-from forewarn.store.round_trips import TRIP, RoundTrip
+from forewarn.store.round_trips import ROUND_TRIP, RoundTrip
 
 Cursor = psycopg.Cursor[Any]
 Send = Callable[[Cursor], object]
@@ -121,7 +121,7 @@ def _trip(context: DefaultExecutionContext) -> RoundTrip | None:
     After a failure, psycopg believes that the statements behind the failed one are prepared, until the whole
     transaction is rolled back. Within a savepoint only a part is, so each statement is awaited there.
     """
-    trip: RoundTrip | None = context.execution_options.get(TRIP)
+    trip: RoundTrip | None = context.execution_options.get(ROUND_TRIP)
     return None if context.root_connection.in_nested_transaction() else trip
 
 

@@ -19,20 +19,20 @@ from forewarn.store.opening.database import (
     WRITING,
     Database,
     Engines,
+    fail_fast_when_locked,
     is_locked,
-    note_locked,
     read_json,
     translate_failures,
 )
-from forewarn.store.opening.deadlines import Deadlines, Silent, TooLong
+from forewarn.store.opening.deadlines import Deadlines, StatementTooLong, Unresponsive
 from forewarn.store.opening.pipelined_postgresql import pipeline
 
 R = TypeVar("R")
 
 # Idle connections of each engine: each costs PostgreSQL a process.
-KEPT_OPEN = 2
+IDLE_CONNECTIONS = 2
 CONNECT_SECONDS = 4
-UNACKNOWLEDGED_SECONDS = 4
+UNACKNOWLEDGED_LIMIT_SECONDS = 4
 # Short: the prober tries again soon.
 PROBE_LOCK_SECONDS = 1
 PROBE_SECONDS = 2
@@ -40,7 +40,7 @@ PROBE_SECONDS = 2
 # almost empty, and reuses the plan when they are large. So it must use indexes and avoid sequential scans.
 # Planning each time takes longer than most statements. If PostgreSQL must scan a small table after all,
 # versions before 18 would take the scan for expensive and compile it first (`jit`).
-BY_KEYS = {
+KEY_LOOKUP_SETTINGS = {
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
@@ -50,12 +50,12 @@ BY_KEYS = {
 _NONE: Mapping[str, str] = {}
 
 # How often a waiting connection checks its deadline.
-LOOK_EVERY = 0.1
+CHECK_EVERY = 0.1
 # Must reach the disk, and waits for a writer that lost its connection but still holds the lock.
-WRITE_SOMETHING = "UPDATE meta SET id = id"
-ASK_SOMETHING = "SELECT 1"
+PROBE_STATEMENT = "UPDATE meta SET id = id"
+PING_STATEMENT = "SELECT 1"
 # A connection that was idle for so many seconds is pinged before use.
-ASK_AFTER = 1.0
+PING_AFTER = 1.0
 _USED = "forewarn.used"  # key in the `info` of a pooled connection: when it was last used
 
 
@@ -66,14 +66,14 @@ def postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
         made = create_engine(
             database.url,
             pool_timeout=LOCK_SECONDS,
-            pool_size=KEPT_OPEN,
-            max_overflow=most - KEPT_OPEN,
+            pool_size=IDLE_CONNECTIONS,
+            max_overflow=most - IDLE_CONNECTIONS,
             isolation_level=isolation_level,
             connect_args=connect_options(database.url, settings=settings),
             json_deserializer=read_json,
         )
         translate_failures(made, database.name)
-        note_locked(made, deadlines)
+        fail_fast_when_locked(made, deadlines)
         watch(made, deadlines)
         check_before_use(made)
         return made
@@ -85,7 +85,7 @@ def postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
     )
     watch(probing, Deadlines(name=database.name, limit=PROBE_SECONDS))
     # The pipeline sends BEGIN with the first statement.
-    writing = engine("AUTOCOMMIT", WRITING, BY_KEYS)
+    writing = engine("AUTOCOMMIT", WRITING, KEY_LOOKUP_SETTINGS)
     pipeline(writing, begin="BEGIN ISOLATION LEVEL READ COMMITTED")
     return Engines(
         # A pool of its own: readers must not take the worker's connections, and resetting a read-only
@@ -93,8 +93,8 @@ def postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
         reading=engine("REPEATABLE READ", READING).execution_options(postgresql_readonly=True),
         writing=writing,
         deadlines=deadlines,
-        probe=prober(probing, WRITE_SOMETHING),
-        ping=prober(probing, ASK_SOMETHING),
+        probe=prober(probing, PROBE_STATEMENT),
+        ping=prober(probing, PING_STATEMENT),
     )
 
 
@@ -114,13 +114,13 @@ def connect_options(
     wanted = {
         "connect_timeout": connect or CONNECT_SECONDS,
         # Ends the connection if the network loses everything, so that no acknowledgement arrives.
-        "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
+        "tcp_user_timeout": UNACKNOWLEDGED_LIMIT_SECONDS * 1000,
     }
     left_open = {name: value for name, value in wanted.items() if name not in url.query}
     return {**left_open, "options": " ".join((ours, *url.normalized_query.get("options", ())))}
 
 
-class SaidNothing(psycopg.OperationalError):
+class ServerSilent(psycopg.OperationalError):
     """The server did not answer in time, so its connection was closed."""
 
 
@@ -129,19 +129,19 @@ class WatchedConnection(psycopg.Connection[Any]):
 
     deadlines: Deadlines
 
-    def wait(self, gen: PQGen[R], interval: float = LOOK_EVERY, timeout: float | None = None) -> R:
+    def wait(self, gen: PQGen[R], interval: float = CHECK_EVERY, timeout: float | None = None) -> R:
         """Wait for the server."""
         deadlines = self.deadlines
         began = deadlines.begin()
         try:
-            return super().wait(deadlines.ended(gen), interval, timeout)
-        except TooLong:
+            return super().wait(deadlines.with_deadline(gen), interval, timeout)
+        except StatementTooLong:
             self.close()
-            raise SaidNothing("a statement takes too long") from None
-        except Silent:
+            raise ServerSilent("a statement takes too long") from None
+        except Unresponsive:
             self.close()
             deadlines.fail_fast()
-            raise SaidNothing("it does not answer") from None
+            raise ServerSilent("it does not answer") from None
         finally:
             deadlines.end(began)
 
@@ -178,7 +178,7 @@ def check_before_use(engine: Engine) -> None:
     @event.listens_for(engine, "checkout")
     def check(connection: Any, entry: ConnectionPoolEntry, _fairy: Any) -> None:
         used = entry.info.get(_USED)
-        if used is None or (monotonic() - used < ASK_AFTER and not _has_news(connection)):
+        if used is None or (monotonic() - used < PING_AFTER and not _has_unread_message(connection)):
             return
         try:
             lives = engine.dialect.do_ping(connection)
@@ -188,7 +188,7 @@ def check_before_use(engine: Engine) -> None:
             raise InvalidatePoolError
 
 
-def _has_news(connection: WatchedConnection) -> bool:
+def _has_unread_message(connection: WatchedConnection) -> bool:
     """Return whether the server has sent an unrequested message or has hung up."""
     if connection.closed:
         return True
@@ -206,7 +206,7 @@ def prober(engine: Engine, statement: str) -> Callable[[], None]:
                 connection.exec_driver_sql(statement)
         except DBAPIError as error:
             original = error.orig
-            if isinstance(original, ConnectionTimeout | SaidNothing) or (original and is_locked(original)):
+            if isinstance(original, ConnectionTimeout | ServerSilent) or (original and is_locked(original)):
                 raise
 
     return probe

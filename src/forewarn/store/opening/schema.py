@@ -57,16 +57,18 @@ def migrate(connection: Connection, *, name: str) -> None:
         return
     if current not in known:
         raise _newer(name, current)
-    from alembic import command
-
-    command.upgrade(alembic_config(connection), "head")
+    _upgrade(connection, "head")
 
 
 def make_schema(connection: Connection, schema: str) -> None:
     """Create the tables of the current schema or of an older one in an empty database."""
     if schema == revisions()[-1]:
         _make(connection)
-        return
+    else:
+        _upgrade(connection, schema)
+
+
+def _upgrade(connection: Connection, schema: str) -> None:
     from alembic import command
 
     command.upgrade(alembic_config(connection), schema)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 # A store holds the secrets of webhooks.
 PRIVATE = 0o600
-_OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 
 # The files that SQLite keeps beside a database.
 SIDE_FILES = ("-wal", "-shm", "-journal")
@@ -37,13 +37,13 @@ def keep_private(file: Path) -> None:
     """Remove the permissions of other users on a database file and the files beside it."""
     real = file.resolve()  # SQLite keeps the other files there
     for each in (real, *(real.with_name(real.name + suffix) for suffix in SIDE_FILES)):
-        _take_from_others(each)
+        _remove_other_permissions(each)
 
 
-def _take_from_others(file: Path) -> None:
+def _remove_other_permissions(file: Path) -> None:
     try:
         mode = stat.S_IMODE(file.stat().st_mode)
-        if mode & _OF_OTHERS:
+        if mode & _OTHER_USERS:
             file.chmod(mode & PRIVATE)
             log.info("removed the permissions of other users on %s", file)
     except FileNotFoundError:
@@ -63,7 +63,7 @@ UNFINISHED_CHANGES = ("-wal", "-journal")
 
 
 @contextmanager
-def appearing(target: Path) -> Iterator[Path]:
+def written_atomically(target: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, and rename it to the target once it is complete and on the disk.
 
     Conflict if the target exists and is not an empty file.
@@ -118,7 +118,7 @@ _META = "SELECT lineage, number FROM meta"
 _Meta: TypeAlias = tuple[str, int]
 
 
-def check_leftovers(database: Database) -> None:
+def check_foreign_log(database: Database) -> None:
     """Refuse a database that has the write-ahead log of another one beside it; this changes no file.
 
     Call it only while no other process writes to the database.
@@ -129,7 +129,7 @@ def check_leftovers(database: Database) -> None:
     log = Path(f"{file}-wal")
     if not file.exists() or not log.exists() or log.stat().st_size <= _WAL_HEADER:
         return
-    if not _belong_together(file):
+    if not _log_belongs_to(file):
         raise Conflict(
             f"{log} does not belong to the store in {database.name}: SQLite would mix and destroy both. "
             f"To use {database.name} as it is, move {log} and {file}-shm away; "
@@ -137,7 +137,7 @@ def check_leftovers(database: Database) -> None:
         )
 
 
-def _belong_together(file: Path) -> bool:
+def _log_belongs_to(file: Path) -> bool:
     """Compare the state of the file alone with the state of the file and the log.
 
     Each transaction writes the row of `meta`, so the log has it. A copy of the same store from another time
@@ -148,14 +148,14 @@ def _belong_together(file: Path) -> bool:
     try:
         with closing(_open(file, "mode=ro")) as connection:
             together = _meta(connection)
-            return _may_precede(file, together) and connection.execute(_CHECK).fetchone() == ("ok",)
+            return _may_be_earlier(file, together) and connection.execute(_CHECK).fetchone() == ("ok",)
     except sqlite3.OperationalError:
         return True  # the file cannot be read: opening it reports why
     except sqlite3.DatabaseError:
         return False
 
 
-def _may_precede(file: Path, together: _Meta | None) -> bool:
+def _may_be_earlier(file: Path, together: _Meta | None) -> bool:
     """Return whether the file alone may be an earlier state of the store."""
     try:
         with closing(_open(file, "immutable=1")) as connection:

@@ -24,7 +24,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts.emptying import EvacuationInput
+from forewarn.core.rollouts.evacuation import EvacuationInput
 from forewarn.store import tables
 from forewarn.store.key_lists import for_keys
 from forewarn.store.reads.capacity import GROUP_SIZES, emptying_input, load_budgets

@@ -22,7 +22,7 @@ from forewarn.core.model.event import Resource
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import RACK, Host, HostLoad, HostResource, Room
 from forewarn.core.model.machine import Machine
-from forewarn.core.rollouts.emptying import EvacuationInput, LeavingMachine
+from forewarn.core.rollouts.evacuation import EvacuationInput, LeavingMachine
 from forewarn.store import tables
 from forewarn.store.key_lists import chunks, for_keys, key_list, one_of
 from forewarn.store.reads.open_transaction import OpenTransaction
@@ -51,8 +51,8 @@ _EMPTIEST = (
     .limit(bindparam("most", type_=Integer))
 )
 # Uses the same index; runs only if some of the emptiest hosts are unreachable.
-_EMPTIEST_REACHED = _EMPTIEST.where(_H.unreachable_since.is_(None))
-_OF_DOMAIN = (
+_EMPTIEST_REACHABLE = _EMPTIEST.where(_H.unreachable_since.is_(None))
+_COUNT_OF_DOMAIN = (
     select(func.count())
     .where(
         _M.place == _H.name,
@@ -63,8 +63,8 @@ _OF_DOMAIN = (
 )
 # Uses the same index. It skips hosts that carry too many machines of the group. There are at most as many
 # such hosts as the group has machines, so the cost does not grow with the fleet.
-_UNCROWDED = _EMPTIEST_REACHED.where(bindparam("spare", type_=Integer) > _OF_DOMAIN)
-_IN_RACK = _EMPTIEST_REACHED.where(_H.rack == bindparam("rack"))
+_UNCROWDED = _EMPTIEST_REACHABLE.where(bindparam("spare", type_=Integer) > _COUNT_OF_DOMAIN)
+_IN_RACK = _EMPTIEST_REACHABLE.where(_H.rack == bindparam("rack"))
 # `coalesce` keeps SQLite from using the index of states, with which it would read all sound hosts.
 _NAMED = for_keys(_ROOMS, _H.name).where(func.coalesce(_H.state, "") == HostState.OK.value)
 # Hosts that carry machines of an update domain: at most as many as the group has machines, limited further
@@ -79,7 +79,7 @@ _PLACES = (
     .limit(bindparam("most", type_=Integer))
 )
 # Machines that use resources of a host: those on it, and those that are moving to it.
-_TAKEN = union_all(
+_RESOURCES_USED = union_all(
     select(_M.host, _M.resources).where(one_of(_M.host, key_list("hosts"))),
     select(_M.bound_for, _M.resources).where(
         one_of(_M.place, key_list("hosts")), _M.bound_for.is_not(None), _M.bound_for != _M.host
@@ -121,7 +121,7 @@ def load_rooms(  # noqa: PLR0913 - the input of one decision
     if len(found) < most:
         return _with_resources(tx, found, machines)  # these are all sound hosts
     if any(room.unreachable_since is not None for room in found.values()):
-        found |= _rooms(tx, _EMPTIEST_REACHED, {"most": most}, listed)
+        found |= _rooms(tx, _EMPTIEST_REACHABLE, {"most": most}, listed)
     found |= _named(tx, (name for name in sorted(homes) if name not in found), listed)
     for rack in sorted({host.labels[RACK] for host in sources if RACK in host.labels}):
         found |= _rooms(tx, _IN_RACK, {"most": most, "rack": rack}, listed)
@@ -169,7 +169,7 @@ def _with_resources(
 
 def _subtract_usage(tx: OpenTransaction, free: Mapping[HostName, dict[str, float]]) -> None:
     for names in chunks(free):
-        for host, resources in tx.rows(_TAKEN, {"hosts": names}):
+        for host, resources in tx.rows(_RESOURCES_USED, {"hosts": names}):
             _subtract(resources, free[host])
 
 
@@ -253,7 +253,7 @@ _OPEN_ORDERS = select(_O.machine, _O.id, _O.action, _O.state).where(
 _SOUND = select(_H.name, _H.labels, _H.resources, _H.unreachable_since).where(
     _H.state == HostState.OK.value, _H.bare_metal.is_(False)
 )
-_TAKEN_BY = select(_M.host, _M.bound_for, _M.resources).where(_M.host.is_not(None))
+_RESOURCES_BY_HOST = select(_M.host, _M.bound_for, _M.resources).where(_M.host.is_not(None))
 
 
 def emptying_input(tx: OpenTransaction, hosts: Sequence[HostName]) -> EvacuationInput:
@@ -267,7 +267,7 @@ def emptying_input(tx: OpenTransaction, hosts: Sequence[HostName]) -> Evacuation
     free = {name: _capacities(resources) for name, _, resources, _ in found}
     # Used resources matter only if a machine that leaves needs some.
     if any(free.values()) and any(machine.resources for machine in machines):
-        for host, bound_for, resources in tx.rows(_TAKEN_BY):
+        for host, bound_for, resources in tx.rows(_RESOURCES_BY_HOST):
             for place in {host, bound_for or host} & free.keys():
                 _subtract(resources, free[place])
     rooms = {

@@ -75,14 +75,14 @@ def load(connection: Connection, calls: Sequence[Prefetch], state: BatchState) -
     of_machines = partial(_values, machines, MACHINES)
     orders = _orders(of_machines("id"), of_machines("host"))
     projects, groups = of_machines("project"), of_machines("group_name")
-    scheduled = _by(projects, _SCHEDULED, lambda row: row[0])
-    own_groups = _by(groups, GROUPS_WITH_LISTED, lambda row: row[0])
+    scheduled = _rows_by_key(projects, _SCHEDULED, lambda row: row[0])
+    own_groups = _rows_by_key(groups, GROUPS_WITH_LISTED, lambda row: row[0])
     ask(orders, scheduled, own_groups)
-    events = _by(_values(orders.rows, ORDERS, "id"), EVENTS_OF_ORDERS, _reading(EVENTS, "order_id"))
+    events = _rows_by_key(_values(orders.rows, ORDERS, "id"), EVENTS_OF_ORDERS, _reading(EVENTS, "order_id"))
     ask(events)
     of_events = partial(_values, events.rows, EVENTS)
-    notices = _by(of_events("id"), NOTICES, lambda row: row[0])
-    other_groups = _by(of_events("group_name") - groups, GROUPS_WITH_LISTED, lambda row: row[0])
+    notices = _rows_by_key(of_events("id"), NOTICES, lambda row: row[0])
+    other_groups = _rows_by_key(of_events("group_name") - groups, GROUPS_WITH_LISTED, lambda row: row[0])
     ask(notices, other_groups)
     return PrefetchedRows(
         answers=answers.found,
@@ -112,12 +112,12 @@ def _ask(connection: Connection, state: BatchState, *wanted: _KeyedRows[Any]) ->
 def _named(project: ProjectName | None, calls: Sequence[Prefetch]) -> _KeyedRows[str]:
     """Want the machines that the callers of a project name; None: callers that see all projects."""
     names = {name_key(call.machine) for call in calls if call.project == project}
-    return _by(
+    return _rows_by_key(
         names, _BY_NAME if project is None else _BY_NAME.where(_M.project == project), lambda row: row[-1]
     )
 
 
-def _by(keys: Iterable[str], query: Select[Any], key: Callable[[Row], str]) -> _KeyedRows[str]:
+def _rows_by_key(keys: Iterable[str], query: Select[Any], key: Callable[[Row], str]) -> _KeyedRows[str]:
     """Want the rows of a `for_keys` query; without keys no query runs."""
     wanted = sorted(keys)
     return _KeyedRows(
@@ -133,7 +133,7 @@ def _orders(machines: set[str], hosts: set[str]) -> _KeyedRows[tuple[str, str]]:
 
 
 def _answers(wanted: set[tuple[str, str]]) -> _KeyedRows[tuple[str, str]]:
-    queries = _by({key for _, key in wanted}, _ANSWERS, lambda row: row[_KEY]).queries
+    queries = _rows_by_key({key for _, key in wanted}, _ANSWERS, lambda row: row[_KEY]).queries
     return _KeyedRows(queries, lambda row: (row[_CALLER], row[_KEY]), {each: [] for each in wanted})
 
 

@@ -6,10 +6,9 @@ from datetime import date, datetime
 from typing import Any, ClassVar, Self
 
 from forewarn.core.basic_types import GroupKind, HostState, MachineState
-from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.fleet_counts import FleetSummary
 from forewarn.core.model.group import Group
-from forewarn.core.model.host import Host, HostLoad, HostResource
+from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.machine import Machine, MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.wire.answers.answer import ApiAnswer, leading
@@ -95,11 +94,6 @@ class ListedHostAnswer(HostAnswer):
     carried: int  #: Number of machines on the host.
     free: Mapping[str, float]  #: Free capacity, by resource name. Machines on their way already count.
 
-    @classmethod
-    def of(cls, host: Host, load: HostLoad, drivers: HostDrivers, **reached: Any) -> Self:
-        """Show a host, its load, its driver and whether the driver reaches it."""
-        return cls.like(host, load, driver=drivers.of(host.name), **reached)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostWithMachinesAnswer(HostAnswer):
@@ -109,11 +103,11 @@ class HostWithMachinesAnswer(HostAnswer):
     projects: tuple[str, ...]  #: Projects of these machines.
 
     @classmethod
-    def of(cls, host: Host, machines: Iterable[Machine], drivers: HostDrivers, **reached: Any) -> Self:
+    def of(cls, host: Host, machines: Iterable[Machine], **more: Any) -> Self:
         """Show a host and its machines."""
         names = tuple(machine.name for machine in machines)
         projects = sorted({machine.project for machine in machines})
-        return cls.like(host, machines=names, projects=projects, driver=drivers.of(host.name), **reached)
+        return cls.like(host, machines=names, projects=projects, **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from forewarn.agent.status import draining
 from forewarn.agent.verdicts import ApprovePolicy, Approver, HandlerFilter
 from forewarn.core.basic_types import EventType, Source
 from forewarn.sdk.documents import Event, UnreadableEvent
-from forewarn.sdk.guest_errors import Closed, GuestError, Refused, Unavailable
+from forewarn.sdk.guest_errors import Closed, EndpointRefused, EndpointUnavailable, GuestError
 from tests.helpers.programs.agents import NOW, AgentHarness, Doing, event, settled, started
 
 PREPARE, RECOVER = Side.PREPARE, Side.RECOVER
@@ -815,7 +815,9 @@ def test_only_user_events_are_approved(tmp_path: Path) -> None:
     play(main())
 
 
-@pytest.mark.parametrize("fault", [Unavailable("nobody answers"), Closed("another endpoint was found")])
+@pytest.mark.parametrize(
+    "fault", [EndpointUnavailable("nobody answers"), Closed("another endpoint was found")]
+)
 def test_an_undelivered_approval_is_logged_once_and_retried(tmp_path: Path, fault: GuestError) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path)
@@ -851,7 +853,7 @@ def test_a_refused_approval_is_logged_once_and_sent_again_later(
     async def main() -> None:
         pauses = noted_pauses(monkeypatch, longest=REFUSED_SECONDS)
         harness = AgentHarness(tmp_path)
-        harness.endpoint.fault = Refused("403: no")
+        harness.endpoint.fault = EndpointRefused("403: no")
         harness.start()
         await harness.show(event())
         assert pauses == [REFUSED_SECONDS]

@@ -141,7 +141,7 @@ def test_a_group_with_listed_events_keeps_its_kind() -> None:
     made = Fleet(machine("web-0"))
     made.order("web-0")
     deep = FleetChange(groups=(group(kind=GroupKind.SCALE_SET),))
-    with pytest.raises(Conflict, match='group "web" has events listed: its kind and project cannot change'):
+    with pytest.raises(Conflict, match='group "web" has listed events: its kind and project cannot change'):
         applying.apply(made.draft, deep, by="test")
     applying.apply(made.draft, FleetChange(groups=(group(update_domains=6),)), by="test")
 
@@ -182,7 +182,7 @@ def test_a_new_machine_does_not_take_the_id_of_another() -> None:
 
 def test_a_new_machine_needs_a_sound_host() -> None:
     made = Fleet(machine("web-0"))
-    with pytest.raises(Invalid, match="host: expected the host that carries it first"):
+    with pytest.raises(Invalid, match="host: expected its first host"):
         put(made, spec("web-1", host=None), None)
     with pytest.raises(Invalid, match="host: expected one of the hosts, got 'nowhere'"):
         put(made, spec("web-1", host=HostName("nowhere")), None)
@@ -253,7 +253,7 @@ def bare_metal(*names: str) -> Fleet:
 
 def test_a_bare_metal_host_carries_only_its_own_machine() -> None:
     made = bare_metal("gpu01")
-    with pytest.raises(Invalid, match='host: expected another, for "gpu01" is bare metal'):
+    with pytest.raises(Invalid, match='host: expected another host, because "gpu01" is bare metal'):
         put(made, spec("web-9", host=HostName("gpu01"), group=None), None)
 
 
@@ -320,7 +320,7 @@ def declare(fleet: Fleet, host: HostName, **fields: object) -> tuple[str, ...]:
 @pytest.mark.parametrize("host", [ONE, TWO])
 def test_a_uri_does_not_change_while_a_step_runs_there(host: HostName) -> None:
     fleet, order = at_work()
-    said = f'hosts.{host}: uri: order {order.id} .maintenance. is at work there, on "web-0": change it when'
+    said = f'hosts.{host}: uri: order {order.id} .maintenance. is working there on "web-0": change the uri'
     with pytest.raises(Conflict, match=said):
         declare(fleet, host, uri="qemu+tls://elsewhere/system")
     assert fleet.draft.hosts[host].uri == f"qemu+ssh://{host}/system"

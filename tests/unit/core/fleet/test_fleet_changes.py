@@ -1,4 +1,4 @@
-"""Splitting the changes of a declaration into parts, each of which leaves a valid fleet."""
+"""Splitting the changes of a declaration into parts; each part leaves a valid fleet."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -241,7 +241,7 @@ def test_a_machine_is_renamed_by_its_id() -> None:
         "~ machine a: name b to a",
         "+ machine c on h",
     ]
-    named = spec(machine("d", vm_id=ONE), machine("b"))  # the other one is gone, and this one is new
+    named = spec(machine("d", vm_id=ONE), machine("b"))  # one machine is removed, and one is added
     assert fleet.apply(named, at_once=9)[-1] == "+ machine b on h"
     assert TWO not in fleet.base.machines
 

@@ -195,7 +195,7 @@ def where(fleet: Fleet) -> dict[str, tuple[str, str | None]]:
 def test_leaving_its_own_network_takes_no_address_from_another_machine() -> None:
     fleet = imported(vm("2", addresses=("10.0.0.4",)))
     first = vm("1", addresses=("10.0.0.4",), own_network="shop.blue")
-    silent = vm("2")  # its addresses are not known just now
+    silent = vm("2")  # its addresses are unknown at the moment
     for _ in range(2):
         taken(fleet, found(first, silent))
         assert where(fleet) == {"1": ("shop.blue", "10.0.0.4"), "2": ("", "10.0.0.4")}
@@ -272,7 +272,7 @@ def test_a_machine_that_changes_its_group_starts_in_update_domain_0() -> None:
     fleet = imported(vm("a", group=WEB, update_domain=2))
     taken(fleet, found(vm("a", group=GroupName("db"))))
     assert (fleet.machine("a").group, fleet.machine("a").update_domain) == ("db", 0)
-    assert WEB not in fleet.draft.groups  # nothing is left in it
+    assert WEB not in fleet.draft.groups  # it is empty
 
 
 def test_a_machine_named_in_an_event_keeps_its_name_and_group() -> None:
@@ -283,8 +283,8 @@ def test_a_machine_named_in_an_event_keeps_its_name_and_group() -> None:
     plan = planned(fleet, found(vm("a", name=MachineName("z"), group=WEB, update_domain=1)))
     assert plan.part == FleetChange()
     assert set(plan.notes[:-1]) == {
-        "machine a is named in an event: until then its update-domain stays",
-        "machine a is named in an event: until then its name stays",
+        "machine a is named in an event: its update-domain stays until the event is over",
+        "machine a is named in an event: its name stays until the event is over",
     }
 
 
@@ -496,7 +496,7 @@ def test_a_change_that_an_event_announced_is_not_an_unannounced_impact() -> None
     assert taken(fleet, found(vm("web-0", B))) == (
         "~ machine web-0: moved from host-a to host-b outside forewarn",
     )
-    assert len(fleet.history(Kind.UNANNOUNCED_IMPACT)) == 1  # before its time
+    assert len(fleet.history(Kind.UNANNOUNCED_IMPACT)) == 1  # before NotBefore
     assert not fleet.draft.events_of(next(iter(fleet.draft.orders)))
     fleet.order("web-0", Action.REDEPLOY, scheduled=0, driver="external")
     fleet.turn(20 * MINUTE)  # past NotBefore, and the work has not begun

@@ -84,7 +84,7 @@ def test_a_group_takes_its_machines_to_another_project() -> None:
     ("wanted", "kind", "said"),
     [
         (group(project=SHOP), Invalid, "project: expected one of the projects, got 'shop'"),
-        (group(update_domains=1), Conflict, 'update-domains: expected at least 2, for "web-1" is in update'),
+        (group(update_domains=1), Conflict, 'update-domains: expected at least 2, because "web-1" is in'),
         (group(policy=GroupPolicy(budget=2)), Conflict, "policy.budget: expected fewer than its 2 machines"),
     ],
 )

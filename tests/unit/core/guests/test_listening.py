@@ -72,7 +72,7 @@ spans = st.integers(1, 40 * 3600).map(lambda seconds: timedelta(seconds=seconds)
 
 @st.composite
 def stretches(draw: st.DrawFn) -> list[Absence]:
-    """Draw consecutive absences, none of which began before noon."""
+    """Draw consecutive absences that begin at noon or later."""
     moment, found = timedelta(), []
     for present, absent in draw(st.lists(st.tuples(spans, spans), max_size=5)):
         found.append(away(moment + present, moment + present + absent))

@@ -87,9 +87,9 @@ def test_a_machine_that_polls_late_did_not_get_late_notice(after: timedelta) -> 
         (15 * MINUTE, away(5 * MINUTE, 6 * MINUTE), True),
         (15 * MINUTE, away(14 * MINUTE, 20 * MINUTE), True),
         (15 * MINUTE, away(15 * MINUTE, 20 * MINUTE), False),
-        (30 * SECOND, away(timedelta(), 15 * SECOND), False),  # of a short notice half may be lost
+        (30 * SECOND, away(timedelta(), 15 * SECOND), False),  # half of a short notice may be lost
         (30 * SECOND, away(timedelta(), 16 * SECOND), True),
-        (timedelta(days=7), away(timedelta(), timedelta(days=6)), False),  # an hour is enough
+        (timedelta(days=7), away(timedelta(), timedelta(days=6)), False),  # one hour of notice is enough
         (timedelta(days=7), away(timedelta(), timedelta(days=7) - 59 * MINUTE), True),
     ],
 )

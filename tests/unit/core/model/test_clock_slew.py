@@ -62,7 +62,7 @@ SLEW = Slew(at=NOON + 3 * HOUR, system=NOON)
 @pytest.mark.parametrize(
     ("system", "service"),
     [
-        (-HOUR, 2 * HOUR),  # before that the two went on alike
+        (-HOUR, 2 * HOUR),  # before that, both clocks run at the same speed
         (0 * HOUR, 3 * HOUR),
         (2 * HOUR, 4 * HOUR),
         (6 * HOUR, 6 * HOUR),  # they meet

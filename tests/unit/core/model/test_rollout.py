@@ -232,13 +232,13 @@ def test_the_orders_of_a_wave_are_placed_in_batches() -> None:
     ground = survey(carries(), carries(), carries())
     plan = half_placed(ground)
     assert (plan.coming, plan.left) == ((host(2), host(3)), ())
-    plan = planning.go_on(plan, [host(2)], {host(2): OrderId("O-2")}, now=NOW)
+    plan = planning.add_orders(plan, [host(2)], {host(2): OrderId("O-2")}, now=NOW)
     assert (plan.waves[0].orders, plan.coming) == (("O-1", "O-2"), (host(3),))
 
 
 def test_a_host_whose_order_was_refused_is_planned_again() -> None:
     plan = half_placed(survey(carries(), carries(), carries()))
-    plan = planning.go_on(plan, [host(2), host(3)], {host(3): OrderId("O-3")}, now=NOW)
+    plan = planning.add_orders(plan, [host(2), host(3)], {host(3): OrderId("O-3")}, now=NOW)
     assert [(wave.hosts, wave.orders) for wave in plan.waves] == [
         ((host(1), host(3)), ("O-1", "O-3")),
         ((host(2),), ()),
@@ -269,12 +269,12 @@ def test_a_large_rollout_without_an_announceable_host_waits_with_reasons() -> No
 def test_a_wave_is_announced_with_its_first_order() -> None:
     plan = opened(survey(carries()))
     later = NOW + timedelta(minutes=1)
-    plan = planning.go_on(plan, [host(1)], {host(1): OrderId("O-1")}, now=later)
+    plan = planning.add_orders(plan, [host(1)], {host(1): OrderId("O-1")}, now=later)
     assert plan.waves[0].announced_at == later
 
 
 def test_a_wave_without_any_order_is_dropped() -> None:
-    plan = planning.go_on(opened(survey(carries())), [host(1)], {}, now=NOW)
+    plan = planning.add_orders(opened(survey(carries())), [host(1)], {}, now=NOW)
     assert (plan.begun, plan.coming, plan.left) == ((), (), (host(1),))
     assert [wave.hosts for wave in plan.planned] == [(host(1),)]
 
@@ -315,7 +315,7 @@ def test_the_gap_lasts_from_the_end_of_the_last_wave() -> None:
         over(survey(carries(), carries()), gap=timedelta(hours=1)), waves=(done, Wave(hosts=(host(2),)))
     )
     assert not planning.is_ready(plan, now=NOW + timedelta(minutes=59))
-    assert planning.rest(plan, {}, now=NOW, policy=Policy()).due_at == NOW + timedelta(hours=1)
+    assert planning.with_due_time(plan, {}, now=NOW, policy=Policy()).due_at == NOW + timedelta(hours=1)
     assert planning.is_ready(plan, now=NOW + timedelta(hours=1))
 
 

@@ -79,7 +79,7 @@ def test_the_forecast_includes_the_soak() -> None:
     arranged, expected = forecast.forecast(rollout, GROUND, now=NOW, policy=Policy())
     assert hosts_of(arranged) == hosts_of(rollout)
     assert expected[1].announce_at == expected[0].end_at + HOUR
-    assert forecast.times(rollout, GROUND, now=NOW, policy=Policy()) == expected
+    assert forecast.wave_times(rollout, GROUND, now=NOW, policy=Policy()) == expected
 
 
 # Failures

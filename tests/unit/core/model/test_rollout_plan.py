@@ -12,7 +12,7 @@ from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wav
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import unmarked
-from forewarn.core.rollouts import emptying, forecast, planning, progress, waves
+from forewarn.core.rollouts import evacuation, forecast, planning, progress, waves
 from forewarn.core.rollouts.candidates import Candidates
 from tests.unit.core.model.test_rollout import NOW, carries, host, over, survey
 from tests.unit.rollouts import by_id, order
@@ -170,7 +170,7 @@ def test_the_saved_plan_has_the_waves_that_fit_the_windows() -> None:
     ground = replace(ground, projects={quiet: Project(name=quiet, calendar=night), busy: Project(name=busy)})
     plan = forecast.arrange_by_windows(over(ground), ground, now=NOW, policy=POLICY)
     assert [wave.hosts for wave in plan.waves] == [(host(2),), (host(1),)]
-    times = forecast.times(plan, ground, now=NOW, policy=POLICY)
+    times = forecast.wave_times(plan, ground, now=NOW, policy=POLICY)
     assert len(times) == len(plan.planned)
     assert times == forecast.forecast(plan, ground, now=NOW, policy=POLICY)[1]
 
@@ -186,7 +186,7 @@ def test_a_wave_takes_as_long_as_its_slowest_host() -> None:
     ground = survey(
         carries(slow={0: 1}), carries(quick={0: 1, 1: 1}), notices={slow: 60 * MINUTE, quick: 20 * MINUTE}
     )
-    (wave,) = forecast.times(over(ground), ground, now=NOW, policy=POLICY)
+    (wave,) = forecast.wave_times(over(ground), ground, now=NOW, policy=POLICY)
     assert [stage.start_at - NOW for stage in wave.stages] == [60 * MINUTE, 45 * MINUTE]
     assert (wave.start_at - NOW, wave.end_at - NOW) == (60 * MINUTE, 65 * MINUTE)
     ends = forecast.ends_about(over(ground), ground.hosts, ground, now=NOW, policy=POLICY)
@@ -212,14 +212,14 @@ def test_hosts_too_long_for_every_window_come_last_without_an_estimate() -> None
     plan, times = forecast.forecast(over(ground), ground, now=NOW, policy=POLICY)
     assert [wave.hosts for wave in plan.waves] == [(host(2),), (host(1),)]
     assert [each.start_at for each in times] == [at("14:00")]
-    assert forecast.times(plan, ground, now=NOW, policy=POLICY) == times
+    assert forecast.wave_times(plan, ground, now=NOW, policy=POLICY) == times
 
 
 def test_hosts_of_one_wave_without_a_common_window_have_no_estimate() -> None:
     apart = in_projects(daily(14, 60 * MINUTE), daily(16, 60 * MINUTE))
-    assert forecast.times(over(apart), apart, now=NOW, policy=POLICY) == ()
+    assert forecast.wave_times(over(apart), apart, now=NOW, policy=POLICY) == ()
     near = in_projects(daily(14, 60 * MINUTE), daily(14, 30 * MINUTE))
-    (wave,) = forecast.times(over(near), near, now=NOW, policy=POLICY)
+    (wave,) = forecast.wave_times(over(near), near, now=NOW, policy=POLICY)
     assert wave.start_at == at("14:00")
 
 
@@ -330,8 +330,8 @@ def test_the_plan_says_that_it_splits_racks() -> None:
     asked = replace(over(ground, at_once=4), work=Work.REDEPLOY)
     asked = replace(asked, waves=waves.cut(asked, ground, asked.left))
     (said,) = forecast.more_waves_to_empty(asked, ground)
-    assert said == f"2 waves instead of 1: {emptying.HALF_OF_A_RACK}"
-    assert f"1 of 2 waves has fewer than 4 hosts: {emptying.HALF_OF_A_RACK}" in [
+    assert said == f"2 waves instead of 1: {evacuation.HALF_OF_A_RACK}"
+    assert f"1 of 2 waves has fewer than 4 hosts: {evacuation.HALF_OF_A_RACK}" in [
         *forecast.smaller_waves(asked, ground)
     ]
     assert list(forecast.more_waves_to_empty(over(ground, at_once=4), ground)) == []

@@ -133,7 +133,7 @@ def test_only_work_that_was_taken_up_can_go_silent() -> None:
 
 def silence(fleet: Fleet, order: Order) -> OrderState:
     return reports.fail_silent_steps(
-        fleet.draft, order.id, by="forewarn", why="nobody has reported", policy=fleet.policy
+        fleet.draft, order.id, by="forewarn", why="no heartbeat", policy=fleet.policy
     ).state
 
 

@@ -27,7 +27,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout, RolloutTerms
 from forewarn.core.model.slice import HostSurvey
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts.candidates import Candidates, foreseen
+from forewarn.core.rollouts.candidates import Candidates, planned_stages
 from forewarn.core.rollouts.forecast import ends_about
 from tests.unit.core.model.test_rollout import NOW, WEB, carries, host, over, survey
 
@@ -52,7 +52,7 @@ def servicing(ground: HostSurvey, **terms: Any) -> Rollout:
 
 def spans(ground: HostSurvey, **terms: Any) -> list[tuple[timedelta, timedelta]]:
     """Return the notice and the duration of each stage on host-1."""
-    stages = foreseen(servicing(ground, **terms), host(1), ground, POLICY)
+    stages = planned_stages(servicing(ground, **terms), host(1), ground, POLICY)
     return [(stage.notice, stage.lasting) for stage in stages]
 
 
@@ -149,7 +149,7 @@ def test_hosts_with_the_same_footprint_share_stages() -> None:
     policy, mine = Policy(unheard_notice=MINUTE), over(ground)
     candidates = Candidates(mine, ground, policy)
     found = {name: tuple(stage for stage, _ in candidates.stages(name)) for name in ground.hosts}
-    assert found == {name: foreseen(mine, name, ground, policy) for name in ground.hosts}
+    assert found == {name: planned_stages(mine, name, ground, policy) for name in ground.hosts}
     assert candidates.stages(host(1)) is candidates.stages(host(2))
     assert [sum((stage.notice for stage in stages), timedelta()) for stages in found.values()] == [
         notice * MINUTE for notice in (15, 15, 60, 1, 30, 0)

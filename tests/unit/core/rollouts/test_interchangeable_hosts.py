@@ -7,7 +7,7 @@ from forewarn.core.basic_types import HostName, HostState, OrderId, ServiceMode,
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import InterchangeableHosts, Rollout, Wave, WaveState
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.rollouts import emptying, forecast, interchangeable_hosts, waves
+from forewarn.core.rollouts import evacuation, forecast, interchangeable_hosts, waves
 from forewarn.core.rollouts.interchangeable_hosts import MOST_HOMES
 from tests.unit.core.model.test_rollout import carries, host, over, survey
 
@@ -114,7 +114,7 @@ def test_the_plan_warns_that_it_halves_interchangeable_hosts() -> None:
     ground = survey(*[ZERO] * 4)
     asked = moving(ground, tuple(ground.hosts))
     (said,) = forecast.more_waves_to_empty(asked, ground)
-    assert said == f"2 waves instead of 1: {emptying.HALF_OF_THOSE_ALIKE}"
+    assert said == f"2 waves instead of 1: {evacuation.HALF_OF_INTERCHANGEABLE}"
 
 
 # Homes

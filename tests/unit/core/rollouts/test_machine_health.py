@@ -31,18 +31,18 @@ def rollout(**terms: Any) -> Rollout:
 
 def test_a_machine_that_polled_before_its_work_and_not_since_is_silent() -> None:
     wanted, orders = rollout(require_poll=True), [done(1)]
-    (silent,) = machine_health.silent(wanted, orders, {WEB_1: NOW})
+    (silent,) = machine_health.not_polling(wanted, orders, {WEB_1: NOW})
     assert (silent.step.machine, silent.reason) == (WEB_1, NOT_POLLED)
-    assert machine_health.silent(wanted, orders, {WEB_1: NOW + MINUTE}) == ()
-    assert machine_health.silent(wanted, orders, {}) == ()
-    assert machine_health.silent(wanted, [started(1)], {WEB_1: NOW}) == ()
+    assert machine_health.not_polling(wanted, orders, {WEB_1: NOW + MINUTE}) == ()
+    assert machine_health.not_polling(wanted, orders, {}) == ()
+    assert machine_health.not_polling(wanted, [started(1)], {WEB_1: NOW}) == ()
 
 
 def test_silence_counts_only_if_polls_are_required_and_the_rollout_goes_on() -> None:
     seen = {WEB_1: NOW}
     required = rollout(require_poll=True)
     for wanted in (rollout(), replace(required, aborting=True), replace(required, excused=(WEB_1,))):
-        assert machine_health.silent(wanted, [done(1)], seen) == ()
+        assert machine_health.not_polling(wanted, [done(1)], seen) == ()
 
 
 def test_a_machine_is_unhealthy_if_its_work_is_overdue_by_the_limit() -> None:
@@ -73,7 +73,7 @@ def test_a_rollout_is_due_when_the_next_machine_reaches_the_limit() -> None:
 
     def look_at(after: timedelta) -> timedelta | None:
         now = NOW + after
-        at = machine_health.look_at(rollout(), [started(1)], quiet, now=now, policy=POLICY)
+        at = machine_health.next_limit(rollout(), [started(1)], quiet, now=now, policy=POLICY)
         return None if at is None else at - NOW
 
     assert [look_at(after * MINUTE) for after in (0, 10, 15)] == [10 * MINUTE, 15 * MINUTE, None]
@@ -84,7 +84,7 @@ def test_a_machine_that_restarts_with_its_host_is_not_unhealthy() -> None:
     away = replace(order, stages=(replace(order.stages[0], kind=StageKind.HOST),))
     now = NOW + timedelta(days=1)
     assert machine_health.unwell(rollout(), [away], (), now=now, policy=POLICY) == {}
-    assert machine_health.look_at(rollout(), [away], (), now=NOW, policy=POLICY) is None
+    assert machine_health.next_limit(rollout(), [away], (), now=NOW, policy=POLICY) is None
 
 
 # Stopped machines
@@ -92,14 +92,14 @@ def test_a_machine_that_restarts_with_its_host_is_not_unhealthy() -> None:
 
 def test_a_machine_that_was_stopped_outside_forewarn_is_unhealthy() -> None:
     known = step("web-1", StepState.DONE, ended_at=NOW)
-    (off,) = machine_health.off([known, step("web-2", ended_at=NOW)], {WEB_1})
+    (off,) = machine_health.stopped_outside([known, step("web-2", ended_at=NOW)], {WEB_1})
     found = machine_health.unwell(rollout(), [], [off], now=NOW + 10 * MINUTE, policy=POLICY)
     assert list(map(str, found.values())) == ["web-1: is off, as its hypervisor says, 10 m after its work"]
 
 
 def test_a_treated_machine_is_watched_until_it_is_excused_or_the_rollout_is_aborted() -> None:
     def treated(mine: Rollout) -> list[str]:
-        return [each.name for each in machine_health.treated(mine, [done(1), started(2)])]
+        return [each.name for each in machine_health.finished_steps(mine, [done(1), started(2)])]
 
     assert treated(rollout()) == ["web-1"]
     assert treated(replace(rollout(), excused=(WEB_1,))) == []
@@ -109,9 +109,9 @@ def test_a_treated_machine_is_watched_until_it_is_excused_or_the_rollout_is_abor
 def test_waves_are_watched_within_the_time_limit_of_their_machines() -> None:
     mine = rollout()
     over = replace(mine, waves=(replace(mine.waves[0], ended_at=NOW),))
-    assert machine_health.recent(mine, now=NOW + timedelta(days=1)) == mine.begun
-    assert machine_health.recent(over, now=NOW + 10 * MINUTE) == over.begun
-    assert machine_health.recent(over, now=NOW + 10 * MINUTE + SECOND) == ()
+    assert machine_health.watched_waves(mine, now=NOW + timedelta(days=1)) == mine.begun
+    assert machine_health.watched_waves(over, now=NOW + 10 * MINUTE) == over.begun
+    assert machine_health.watched_waves(over, now=NOW + 10 * MINUTE + SECOND) == ()
 
 
 def test_the_newest_record_tells_how_a_machine_was_stopped() -> None:

@@ -2,7 +2,7 @@
 
 from forewarn.core.basic_types import MachineName, Mobility, Work
 from forewarn.core.model.host import Room
-from forewarn.core.rollouts.emptying import (
+from forewarn.core.rollouts.evacuation import (
     MOST_TARGETS,
     EvacuationCheck,
     EvacuationInput,
@@ -14,7 +14,7 @@ from forewarn.core.rollouts.emptying import (
     with_obstacles,
 )
 from tests.unit.core.model.test_rollout import NOW, host
-from tests.unit.core.rollouts.test_emptying import leaver, planned
+from tests.unit.core.rollouts.test_evacuation import leaver, planned
 
 ROOMY = Room()
 WEB = MachineName("web-0")

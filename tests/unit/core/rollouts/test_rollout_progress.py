@@ -154,7 +154,7 @@ def test_a_rollout_is_done_when_no_host_is_left_and_none_failed() -> None:
 
 
 def due(rollout: Rollout, *orders: Order, after: timedelta = timedelta()) -> timedelta | None:
-    at = planning.rest(rollout, by_id(*orders), now=NOW + after, policy=POLICY).due_at
+    at = planning.with_due_time(rollout, by_id(*orders), now=NOW + after, policy=POLICY).due_at
     return None if at is None else at - NOW
 
 
@@ -224,7 +224,7 @@ def test_host_work_may_have_another_driver_than_the_moves() -> None:
 def test_the_next_wave_waits_while_a_machine_of_the_last_is_off() -> None:
     rollout = settled(begun(done(1), planned=1), done(1))
     quiet = [UnwellMachine(step=step("web-1", ended_at=NOW), reason="is off, as its hypervisor says,")]
-    later = planning.rest(rollout, by_id(done(1)), quiet, now=NOW, policy=POLICY)
+    later = planning.with_due_time(rollout, by_id(done(1)), quiet, now=NOW, policy=POLICY)
     assert later.due_at == NOW + 5 * SECOND
     assert said(later.waiting) == ["web-1: is off, as its hypervisor says, since its work"]
 

@@ -1,10 +1,10 @@
-"""The part of a machine in a rehearsal: documents that tell less than is so, and faults that are counted."""
+"""The state of a machine in a rehearsal: altered documents and counted faults."""
 
 from datetime import timedelta
 from typing import Any
 
 from forewarn.core.basic_types import EventStatus, EventType
-from forewarn.core.guests.document import Document
+from forewarn.core.guests.document import GroupDocument
 from forewarn.core.guests.document import document as document_of
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal_ledger import GuestLedger
@@ -19,7 +19,7 @@ def event(status: str = "Scheduled") -> Event:
     return documents.event(EventType.FREEZE, EventStatus(status))
 
 
-def document(incarnation: int, *events: Event) -> Document:
+def document(incarnation: int, *events: Event) -> GroupDocument:
     return document_of(documents.group(incarnation=incarnation), events)
 
 
@@ -33,7 +33,7 @@ def role(*faults: Fault) -> RehearsalState:
     return playing
 
 
-def test_a_fault_meets_as_many_calls_as_it_says_also_when_its_times_become_known() -> None:
+def test_a_fault_applies_to_its_number_of_calls_even_after_its_times_change() -> None:
     twice = fault(FaultKind.ERROR, calls=2, number=3)
     playing = role(twice)
     assert playing.take_faults(NOW) == [twice]
@@ -44,7 +44,7 @@ def test_a_fault_meets_as_many_calls_as_it_says_also_when_its_times_become_known
     assert playing.take_faults(NOW) == []
 
 
-def test_a_fault_has_its_machines_and_its_time() -> None:
+def test_a_fault_applies_to_its_machines_during_its_time() -> None:
     later, end = NOW + timedelta(minutes=1), NOW + timedelta(minutes=2)
     mine = fault(FaultKind.HANG, since=later, until=end, machines=("web-0",), number=1)
     playing = role(mine, fault(FaultKind.HANG, machines=("web-1",), number=2))
@@ -56,18 +56,18 @@ def test_a_fault_has_its_machines_and_its_time() -> None:
     assert playing.next_change(end) is None
 
 
-def test_a_fault_says_what_it_is_and_for_whom() -> None:
+def test_a_fault_describes_its_kind_and_its_machines() -> None:
     assert str(fault(FaultKind.HANG)) == "fault hang"
     assert str(fault(FaultKind.ERROR, machines=("web-0", "web-1"))) == "fault 500 for web-0, web-1"
 
 
-def test_without_faults_a_document_is_told_as_it_is() -> None:
+def test_without_faults_the_document_is_unchanged() -> None:
     shown = ShownDocuments()
     assert shown.instead_of(document(4, event()), [], now=NOW) is None
     assert not shown.altered
 
 
-def test_a_vanished_event_moves_the_incarnation_and_so_does_its_return() -> None:
+def test_a_vanished_event_and_its_return_change_the_incarnation() -> None:
     shown, vanished = ShownDocuments(), fault(FaultKind.VANISHED)
     shown.instead_of(document(4, event()), [], now=NOW)
     assert shown.instead_of(document(4, event()), [vanished], now=NOW) == document(5)
@@ -75,14 +75,14 @@ def test_a_vanished_event_moves_the_incarnation_and_so_does_its_return() -> None
     assert shown.instead_of(document(4, event()), [], now=NOW) == document(6, event())
 
 
-def test_an_event_born_started_is_not_shown_before() -> None:
+def test_an_event_born_started_is_hidden_while_scheduled() -> None:
     shown, born = ShownDocuments(), fault(FaultKind.BORN_STARTED)
     shown.instead_of(document(1), [born], now=NOW)
     assert shown.instead_of(document(2, event()), [born], now=NOW) == document(1)
     assert shown.instead_of(document(3, event("Started")), [born], now=NOW) == document(2, event("Started"))
 
 
-def test_a_short_notice_is_shown_when_little_of_it_is_left() -> None:
+def test_an_event_with_short_notice_is_hidden_until_little_is_left() -> None:
     shown, short = ShownDocuments(), fault(FaultKind.SHORT_NOTICE, notice=timedelta(minutes=1))
     shown.instead_of(document(1), [short], now=NOW)
     assert shown.instead_of(document(2, event()), [short], now=NOW) == document(1)
@@ -90,7 +90,7 @@ def test_a_short_notice_is_shown_when_little_of_it_is_left() -> None:
     assert shown.instead_of(document(2, event()), [short], now=later) == document(2, event())
 
 
-def test_an_incarnation_restarts_once_and_goes_on_from_there() -> None:
+def test_an_incarnation_restarts_once_and_continues_from_there() -> None:
     shown, restart = ShownDocuments(), fault(FaultKind.INCARNATION_RESTART)
     shown.instead_of(document(7), [], now=NOW)
     assert shown.instead_of(document(7), [restart], now=NOW) == document(1)

@@ -1,4 +1,4 @@
-"""Connections that a limit has refused: counted each, logged once."""
+"""Refused connections: each is counted, and the first is logged."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ def logged(caplog: pytest.LogCaptureFixture, *, calm: float, times: int) -> list
         refusals = Refusals("guest", calm=calm)
         for _ in range(times):
             refusals.note(Limit.WHOLE, "there are 2")
-        for _ in range(3):  # timers that are due have their turn
+        for _ in range(3):  # run the timers that are due
             await asyncio.sleep(0)
         return refusals
 
@@ -23,11 +23,11 @@ def logged(caplog: pytest.LogCaptureFixture, *, calm: float, times: int) -> list
     return [record.getMessage() for record in caplog.records if record.name.endswith("refusals")]
 
 
-def test_a_limit_that_bites_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_refusal_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert logged(caplog, calm=60, times=1000) == ["guest connections are refused: there are 2"]
 
 
-def test_that_it_bites_no_longer_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_end_of_refusals_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert logged(caplog, calm=0, times=3) == [
         "guest connections are refused: there are 2",
         "guest connections are no longer refused (limit whole): 3 were",

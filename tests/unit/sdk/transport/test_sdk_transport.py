@@ -34,7 +34,7 @@ CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
 class FakeConnection:
     def __init__(self) -> None:
         self.exchange = Exchange()
-        self.is_silent = True
+        self.is_reusable = True
         self.hung_up = self.closed = False
 
     def hang_up(self) -> None:
@@ -146,7 +146,7 @@ def test_a_connection_that_the_server_ends_is_closed(said: bytes) -> None:
 def test_a_connection_with_unrequested_data_is_closed() -> None:
     driver, kept = Driver(ANSWER, ANSWER), connections()
     driver.run(kept.ask(POLL))
-    driver.made[0].is_silent = False
+    driver.made[0].is_reusable = False
     driver.run(kept.ask(POLL))
     assert [made.closed for made in driver.made] == [True, False]
 

@@ -1,4 +1,4 @@
-"""Jobs that are saved together: each is undone alone, and none is answered before all are durable."""
+"""Jobs in one batch: each is rolled back alone, and none is answered before all are durable."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -43,7 +43,7 @@ Job = Callable[[Transaction], str]
 
 
 def adding(name: str) -> Job:
-    """Make a job that adds a machine, and returns its name."""
+    """Make a job that adds a machine and returns its name."""
 
     def add(tx: Transaction) -> str:
         save(tx, machines=[machine(name)])  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ def test_jobs_are_saved_in_one_transaction_and_each_has_its_result(store: Store,
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_a_job_that_raises_is_undone_alone(store: Store, batches: Batches, failing: int) -> None:
+def test_a_job_that_raises_is_rolled_back_alone(store: Store, batches: Batches, failing: int) -> None:
     error = NotFound("nothing")
     jobs = [adding("a"), adding("b"), adding("c")]
     jobs[failing] = failing_after(jobs[failing], error)
@@ -95,14 +95,14 @@ def test_a_job_that_raises_is_undone_alone(store: Store, batches: Batches, faili
     assert names(store) == [name for number, name in enumerate("abc") if number != failing]
 
 
-def test_a_job_that_breaks_in_any_way_leaves_the_others(store: Store, batches: Batches) -> None:
+def test_any_exception_of_a_job_leaves_the_other_jobs_unaffected(store: Store, batches: Batches) -> None:
     broken = SystemExit("told to break")
     first, second, third = batches.run_jobs([adding("a"), failing_after(adding("b"), broken), adding("c")])
     assert (first.error, second.error, third.error) == (None, broken, None)
     assert names(store) == ["a", "c"]
 
 
-def test_a_commit_that_fails_is_the_error_of_each_job_that_ran_and_of_no_other(
+def test_the_error_of_a_commit_goes_to_each_job_that_ran_and_to_no_other(
     store: Store, batches: Batches
 ) -> None:
     refuse_next_commit(store)
@@ -118,7 +118,7 @@ def test_a_commit_that_fails_is_the_error_of_each_job_that_ran_and_of_no_other(
 
 
 @pytest.mark.parametrize("saved", [True, False])
-def test_a_commit_without_an_answer_is_uncertain_to_each_job_that_ran(
+def test_a_commit_without_an_answer_is_uncertain_for_each_job_that_ran(
     store: Store, batches: Batches, saved: bool
 ) -> None:
     with lost_commit(saved=saved):
@@ -127,7 +127,7 @@ def test_a_commit_without_an_answer_is_uncertain_to_each_job_that_ran(
     assert names(store) == (["a", "b"] if saved else [])
 
 
-def test_a_batch_that_cannot_begin_is_the_error_of_the_first_job(
+def test_the_error_of_a_batch_that_cannot_begin_goes_to_the_first_job(
     store: Store, batches: Batches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(_: Store) -> None:
@@ -138,7 +138,7 @@ def test_a_batch_that_cannot_begin_is_the_error_of_the_first_job(
     assert str(outcome.error) == "the database is away"
 
 
-def test_a_batch_ends_early_once_enough_is_done(store: Store, batches: Batches) -> None:
+def test_a_batch_ends_early_when_enough_jobs_are_done(store: Store, batches: Batches) -> None:
     seen: list[int] = []
 
     def enough(done: int) -> bool:
@@ -150,9 +150,7 @@ def test_a_batch_ends_early_once_enough_is_done(store: Store, batches: Batches) 
     assert names(store) == ["a", "b"]
 
 
-def test_what_guests_were_sent_is_saved_before_each_job_decides(
-    store: Store, guests: Polls, batches: Batches
-) -> None:
+def test_sent_notices_are_saved_before_each_job(store: Store, guests: Polls, batches: Batches) -> None:
     seen: list[dict[MachineId, datetime]] = []
     other = MachineId("other")
 
@@ -166,7 +164,7 @@ def test_what_guests_were_sent_is_saved_before_each_job_decides(
     assert notices(store) == {MACHINE: NOW, other: NOW}
 
 
-def test_what_guests_were_sent_is_saved_by_the_next_job_if_one_is_undone(
+def test_sent_notices_are_saved_by_the_next_job_if_one_is_rolled_back(
     store: Store, guests: Polls, batches: Batches
 ) -> None:
     guests.sent = {EVENT: {MACHINE: NOW}}
@@ -175,7 +173,7 @@ def test_what_guests_were_sent_is_saved_by_the_next_job_if_one_is_undone(
     assert notices(store) == {MACHINE: NOW}
 
 
-def test_what_guests_were_sent_is_saved_by_the_next_batch_if_a_commit_fails(
+def test_sent_notices_are_saved_by_the_next_batch_if_a_commit_fails(
     store: Store, guests: Polls, batches: Batches
 ) -> None:
     guests.sent = {EVENT: {MACHINE: NOW}}
@@ -186,7 +184,7 @@ def test_what_guests_were_sent_is_saved_by_the_next_batch_if_a_commit_fails(
     assert notices(store) == {MACHINE: NOW}
 
 
-def test_what_was_saved_is_not_saved_again(store: Store, guests: Polls, batches: Batches) -> None:
+def test_saved_notices_are_not_saved_again(store: Store, guests: Polls, batches: Batches) -> None:
     guests.sent = {EVENT: {MACHINE: NOW}}
     batches.transact(adding("a"))
     with counted(store) as asked:
@@ -194,12 +192,12 @@ def test_what_was_saved_is_not_saved_again(store: Store, guests: Polls, batches:
     assert not [text for text in asked.texts if text.startswith(("INSERT", "UPDATE"))]
 
 
-def test_work_of_its_own_is_durable_when_it_returns(store: Store, batches: Batches) -> None:
+def test_transact_returns_when_its_work_is_durable(store: Store, batches: Batches) -> None:
     assert batches.transact(adding("a")) == "a"
     assert names(store) == ["a"]
 
 
-def test_work_of_its_own_raises_what_it_raises_and_saves_nothing(store: Store, batches: Batches) -> None:
+def test_transact_raises_the_error_of_its_work_and_saves_nothing(store: Store, batches: Batches) -> None:
     error = Conflict("refused")
     with pytest.raises(Conflict) as raised:
         batches.transact(failing_after(adding("a"), error))
@@ -207,16 +205,14 @@ def test_work_of_its_own_raises_what_it_raises_and_saves_nothing(store: Store, b
     assert names(store) == []
 
 
-def test_work_of_its_own_raises_that_its_commit_failed(store: Store, batches: Batches) -> None:
+def test_transact_raises_the_error_of_its_commit(store: Store, batches: Batches) -> None:
     refuse_next_commit(store)
     with pytest.raises(Unavailable, match="the disk is full"):
         batches.transact(adding("a"))
     assert names(store) == []
 
 
-def test_effects_of_a_job_follow_the_commit_and_those_of_an_undone_job_never_do(
-    store: Store, batches: Batches
-) -> None:
+def test_effects_follow_the_commit_and_a_rolled_back_job_has_none(store: Store, batches: Batches) -> None:
     heard: list[str] = []
 
     def telling(name: str) -> Job:
@@ -233,18 +229,18 @@ def test_effects_of_a_job_follow_the_commit_and_those_of_an_undone_job_never_do(
     assert heard == ["b undone", "a after ['a']"]
 
 
-def test_what_guests_are_sent_while_a_job_waits_for_the_lock_is_saved_before_it_decides(
+def test_notices_sent_while_a_job_waits_for_the_lock_are_saved_before_it(
     store: Store, guests: Polls, batches: Batches
 ) -> None:
     def send(*_: object) -> None:
         guests.sent[EVENT] = {MACHINE: NOW}
 
-    event.listen(store.engines.writing, "begin", send, once=True)  # other writers let go at this moment
+    event.listen(store.engines.writing, "begin", send, once=True)  # another writer releases the lock now
     seen = batches.transact(lambda tx: tx.work.notices([EVENT]))
     assert seen == {EVENT: {MACHINE: NOW}}
 
 
-def test_a_transaction_that_is_used_after_its_batch_is_refused(store: Store, batches: Batches) -> None:
+def test_a_transaction_cannot_be_used_after_its_batch(store: Store, batches: Batches) -> None:
     kept = batches.transact(lambda tx: tx)
     with pytest.raises(RuntimeError, match="after the end of its batch"):
         kept.lock()
@@ -253,13 +249,13 @@ def test_a_transaction_that_is_used_after_its_batch_is_refused(store: Store, bat
     assert batches.transact(adding("web-0")) == "web-0"
 
 
-def test_a_job_cannot_commit_on_its_own(store: Store, batches: Batches) -> None:
+def test_a_job_cannot_commit_itself(store: Store, batches: Batches) -> None:
     with pytest.raises(RuntimeError, match="a job must not commit"):
         batches.transact(lambda _: batches.transact(adding("web-0")))
     assert names(store) == []
 
 
-def test_an_error_of_a_commit_is_copied_whole(store: Store, batches: Batches) -> None:
+def test_the_copy_of_a_commits_error_is_complete(store: Store, batches: Batches) -> None:
     lost = NotFound("gone", unknown=UnknownName(kind=NameKind.HOST, name="h", project=None))
 
     def lose(*_: object) -> None:

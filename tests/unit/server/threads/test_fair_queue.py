@@ -1,4 +1,4 @@
-"""Fair queues: callers take turns, a caller's items keep their order, and withdrawn items never come."""
+"""Fair queues: callers take turns, items of a caller keep their order, withdrawn items are never taken."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def drained(queue: FairQueue[str, Item]) -> list[Item]:
 
 
 @given(st.text(CALLERS))
-def test_each_caller_gets_its_turn_before_another_has_two(callers: str) -> None:
+def test_each_caller_has_a_turn_before_another_has_two(callers: str) -> None:
     left, taken = Counter(callers), Counter[str]()
     for item in drained(filled(callers)):
         taken[item.caller] += 1
@@ -40,7 +40,7 @@ def test_each_caller_gets_its_turn_before_another_has_two(callers: str) -> None:
 
 
 @given(st.text(CALLERS), st.sets(st.sampled_from(CALLERS)))
-def test_callers_that_may_not_be_served_lose_no_turn_and_hold_up_no_other(
+def test_a_caller_that_may_not_be_served_keeps_its_turn_and_delays_no_other(
     callers: str, blocked: set[str]
 ) -> None:
     queue, other = filled(callers), filled("".join(each for each in callers if each not in blocked))
@@ -52,7 +52,7 @@ def test_callers_that_may_not_be_served_lose_no_turn_and_hold_up_no_other(
 
 
 @given(st.text(CALLERS, min_size=1), st.integers(min_value=1))
-def test_items_that_are_put_back_keep_their_places(callers: str, count: int) -> None:
+def test_items_that_are_put_back_keep_their_position(callers: str, count: int) -> None:
     queue = filled(callers)
     expected = drained(filled(callers))
     taken = [item for _ in range(count % len(callers) + 1) if (item := queue.take()) is not None]
@@ -62,13 +62,15 @@ def test_items_that_are_put_back_keep_their_places(callers: str, count: int) -> 
 
 
 class FairQueueHistory(RuleBasedStateMachine):
-    """Any order of calls: each item comes once or is withdrawn, and a caller's items come in their order."""
+    """Any order of calls: each item is taken once or withdrawn, and items of a caller keep their order."""
 
     def __init__(self) -> None:
         super().__init__()
         self.queue = FairQueue[str, Item]()
         self.waiting: dict[str, list[Item]] = {caller: [] for caller in CALLERS}
-        self.served_since: dict[str, Counter[str]] = {}  # how often others were served while a caller waited
+        self.served_since: dict[
+            str, Counter[str]
+        ] = {}  # how often other callers were served while a caller waited
         self.numbers = 0
 
     @rule(caller=st.sampled_from(CALLERS))
@@ -89,7 +91,7 @@ class FairQueueHistory(RuleBasedStateMachine):
         assert item.caller in served
         assert item == self.waiting[item.caller][0]
         for each in blocked & self.served_since.keys():
-            self.served_since[each].clear()  # it had its turn, and could not take it
+            self.served_since[each].clear()  # it had its turn but could not be served
         if returns:
             self.queue.put_back(item.caller, item)
             assert self.queue.callers()[0] == item.caller

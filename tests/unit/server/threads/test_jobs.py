@@ -1,4 +1,4 @@
-"""Jobs: guests wait for one other job at most, and callers for one of each other caller."""
+"""Jobs: guests wait for at most one other job, and callers for at most one job of each other caller."""
 
 import asyncio
 import queue
@@ -22,7 +22,7 @@ GUEST, OWN = "guest", "own"
 
 @contextmanager
 def waiting(jobs: Jobs, *whose: str) -> Iterator[None]:
-    """Let jobs wait, each of which answers whose it is."""
+    """Queue jobs that return the name of their caller."""
 
     def job(who: str, number: int) -> Awaitable[str]:
         run: Callable[[Callable[[Transaction], str]], Awaitable[str]]
@@ -45,7 +45,7 @@ def waiting(jobs: Jobs, *whose: str) -> Iterator[None]:
 
 
 def answer(job: Job) -> str:
-    """Do a job; none here asks anything of what it is given."""
+    """Run a job without a transaction, which these jobs do not use."""
     given: Any = None
     work: Callable[[Any], str] = job.work.work if isinstance(job.work, Alone) else job.work
     return work(given)
@@ -59,19 +59,19 @@ def together(jobs: Jobs, most: int) -> list[str]:
     return [answer(job) for job in jobs.take(most, timeout=0)]
 
 
-def test_callers_take_turns_however_much_each_has_asked_for() -> None:
+def test_callers_take_turns_whatever_the_length_of_their_queues() -> None:
     jobs = Jobs()
     with waiting(jobs, "a", "a", "a", "b", "a", "b", "c"):
         assert order(jobs, 7) == ["a 0", "b 3", "c 6", "a 1", "b 5", "a 2", "a 4"]
 
 
-def test_every_second_turn_is_the_guests() -> None:
+def test_guests_have_every_second_turn() -> None:
     jobs = Jobs()
     with waiting(jobs, "a", "b", "a", GUEST, GUEST):
         assert order(jobs, 5) == ["guest 3", "a 0", "guest 4", "b 1", "a 2"]
 
 
-def test_guests_that_never_pause_leave_callers_their_turns() -> None:
+def test_guests_without_a_pause_leave_turns_to_callers() -> None:
     jobs = Jobs()
     with waiting(jobs, GUEST, GUEST, GUEST, "a"):
         assert order(jobs, 4) == ["guest 0", "a 3", "guest 1", "guest 2"]
@@ -83,7 +83,7 @@ def test_the_servers_own_jobs_take_turns_with_guests_and_callers() -> None:
         assert order(jobs, 6) == ["guest 4", "own 0", "a 2", "guest 5", "own 1", "a 3"]
 
 
-def test_guests_of_a_project_do_not_wait_for_all_of_another() -> None:
+def test_guests_of_different_projects_take_turns() -> None:
     jobs = Jobs()
 
     async def ask() -> None:
@@ -100,7 +100,7 @@ def test_guests_of_a_project_do_not_wait_for_all_of_another() -> None:
         assert order(jobs, 4) == ["0", "3", "1", "2"]
 
 
-def test_jobs_that_were_taken_and_not_done_keep_their_places_and_a_guest_comes_before_them() -> None:
+def test_returned_jobs_keep_their_position_and_a_guest_comes_before_them() -> None:
     jobs = Jobs()
     with waiting(jobs, "a", "b", "a"):
         taken = jobs.take(9, timeout=0)
@@ -111,7 +111,7 @@ def test_jobs_that_were_taken_and_not_done_keep_their_places_and_a_guest_comes_b
     assert not jobs.guest_waits
 
 
-def test_after_a_guests_job_those_that_were_put_back_have_their_turn() -> None:
+def test_after_a_guests_job_the_returned_jobs_have_their_turn() -> None:
     jobs = Jobs()
     with waiting(jobs, GUEST, "a"):
         taken = jobs.take(9, timeout=0)
@@ -120,7 +120,7 @@ def test_after_a_guests_job_those_that_were_put_back_have_their_turn() -> None:
             assert order(jobs, 2) == ["a 1", "guest 0"]
 
 
-def test_the_end_comes_after_all_that_waits() -> None:
+def test_the_end_comes_after_all_queued_jobs() -> None:
     jobs = Jobs()
     jobs.end()
     with waiting(jobs, "a", GUEST):
@@ -128,12 +128,12 @@ def test_the_end_comes_after_all_that_waits() -> None:
     assert jobs.take(1, timeout=0) == []
 
 
-def test_when_nothing_comes_in_time_it_is_empty() -> None:
+def test_taking_from_empty_queues_times_out() -> None:
     with pytest.raises(queue.Empty):
         Jobs().take(1, timeout=0)
 
 
-def test_jobs_that_wait_together_are_taken_together_in_the_same_order() -> None:
+def test_queued_jobs_are_taken_together_in_order() -> None:
     jobs = Jobs()
     with waiting(jobs, "a", "a", OWN, "b"):
         assert together(jobs, 3) == ["own 2", "a 0", "b 3"]
@@ -141,7 +141,7 @@ def test_jobs_that_wait_together_are_taken_together_in_the_same_order() -> None:
     assert not jobs.waiting
 
 
-def test_while_guests_call_their_jobs_are_saved_together_and_others_one_at_a_time() -> None:
+def test_while_guests_call_their_jobs_share_a_batch_and_other_jobs_do_not() -> None:
     now = 0.0
     jobs = Jobs(monotonic=lambda: now)
     with waiting(jobs, "a", GUEST, "b", GUEST, "c", "d"):
@@ -151,7 +151,7 @@ def test_while_guests_call_their_jobs_are_saved_together_and_others_one_at_a_tim
         assert together(jobs, 9) == ["b 2", "c 4", "d 5"]
 
 
-def test_a_job_that_does_more_than_save_is_taken_alone_in_its_turn() -> None:
+def test_a_job_marked_alone_is_taken_alone_in_its_turn() -> None:
     jobs = Jobs()
     jobs.post(lambda _: "before")
     jobs.post(Alone(lambda _: "alone"))
@@ -160,7 +160,7 @@ def test_a_job_that_does_more_than_save_is_taken_alone_in_its_turn() -> None:
 
 
 class SlowDatabase:
-    """How long the worker has waited for it."""
+    """How long the worker has waited for the database."""
 
     waited = 0.0
 
@@ -174,7 +174,7 @@ def looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def given_up(jobs: Jobs, slow: SlowDatabase, *, under_way: bool) -> Unavailable:
-    """Ask for something while the database is slow; return the refusal."""
+    """Submit a job while the database is slow; return the error."""
     asked = asyncio.ensure_future(jobs.run_for("a")(lambda _: "done"))
     await asyncio.sleep(0)
     if under_way:
@@ -185,7 +185,7 @@ async def given_up(jobs: Jobs, slow: SlowDatabase, *, under_way: bool) -> Unavai
     return refused.value
 
 
-def test_a_job_that_has_waited_too_long_for_the_database_is_taken_back_and_never_run() -> None:
+def test_a_job_that_waits_too_long_for_the_database_is_withdrawn_and_never_runs() -> None:
     slow = SlowDatabase()
     jobs = Jobs(waited=slow)
     refused = asyncio.run(given_up(jobs, slow, under_way=False))
@@ -195,7 +195,7 @@ def test_a_job_that_has_waited_too_long_for_the_database_is_taken_back_and_never
         jobs.take(1, timeout=0)
 
 
-def test_while_the_worker_is_stuck_for_so_long_nobody_else_begins_to_wait() -> None:
+def test_calls_fail_fast_while_the_worker_is_stuck() -> None:
     slow = SlowDatabase()
     jobs, slow.waited = Jobs(waiting=slow), LONGEST_WAIT + 0.1
     with pytest.raises(Unavailable, match="nothing was done"):
@@ -203,7 +203,7 @@ def test_while_the_worker_is_stuck_for_so_long_nobody_else_begins_to_wait() -> N
     assert not jobs.waiting
 
 
-def test_what_is_under_way_for_too_long_may_still_happen_and_its_caller_is_told_so() -> None:
+def test_a_running_job_that_takes_too_long_is_uncertain() -> None:
     slow = SlowDatabase()
     jobs = Jobs(waited=slow)
     refused = asyncio.run(given_up(jobs, slow, under_way=True))
@@ -211,7 +211,7 @@ def test_what_is_under_way_for_too_long_may_still_happen_and_its_caller_is_told_
     assert "same Idempotency-Key" in str(refused)
 
 
-def test_a_job_whose_turn_had_come_but_not_together_with_others_is_taken_back_too() -> None:
+def test_a_job_that_was_taken_and_returned_can_be_withdrawn() -> None:
     slow = SlowDatabase()
     jobs = Jobs(waited=slow)
 
@@ -229,11 +229,11 @@ def test_a_job_whose_turn_had_come_but_not_together_with_others_is_taken_back_to
     assert not jobs.waiting
 
 
-def test_a_job_that_the_worker_takes_just_before_it_is_taken_back_may_still_happen() -> None:
+def test_a_job_that_the_worker_takes_just_before_its_withdrawal_is_uncertain() -> None:
     taken = list[Job]()
 
     def waited(_thread: int) -> float:
-        """Tell that it has waited too long, and let the worker take the job before its caller goes on."""
+        """Report too long a wait, and let the worker take the job before the caller continues."""
         if not jobs.waiting:
             return 0.0
         worker = threading.Thread(target=lambda: taken.extend(jobs.take(1, timeout=0)))
@@ -247,7 +247,7 @@ def test_a_job_that_the_worker_takes_just_before_it_is_taken_back_may_still_happ
     assert [answer(job) for job in taken] == ["done"]
 
 
-def test_each_of_many_jobs_is_taken_once_or_refused_whenever_the_worker_ends() -> None:
+def test_each_job_is_taken_once_or_refused_whenever_the_worker_ends() -> None:
     for _ in range(20):
         jobs, taken = Jobs(), list[Job]()
 
@@ -266,23 +266,23 @@ def test_each_of_many_jobs_is_taken_once_or_refused_whenever_the_worker_ends() -
         assert not jobs.waiting
 
 
-# Readers wait for what follows from what they were answered
+# Readers wait for the tick that their own calls have made due
 
 FOREVER = 1e6
 
 
 def reading(follow_up: FollowUp) -> threading.Thread:
-    """Have somebody wait to read, on a thread of theirs."""
+    """Wait on a thread, as a reader does."""
     reader = threading.Thread(target=follow_up.wait, daemon=True)
     reader.start()
     return reader
 
 
-def test_where_nothing_may_follow_a_reader_does_not_wait() -> None:
+def test_a_reader_does_not_wait_if_no_tick_is_owed() -> None:
     FollowUp(longest_wait=FOREVER).wait()
 
 
-def test_a_reader_waits_for_the_next_look() -> None:
+def test_a_reader_waits_for_the_next_tick() -> None:
     follow_up = FollowUp(longest_wait=FOREVER)
     follow_up.owe()
     reader = reading(follow_up)
@@ -293,14 +293,14 @@ def test_a_reader_waits_for_the_next_look() -> None:
     assert not reader.is_alive()
 
 
-def test_after_the_look_nobody_waits() -> None:
+def test_no_reader_waits_after_the_tick() -> None:
     follow_up = FollowUp(longest_wait=FOREVER)
     follow_up.owe()
     follow_up.ticked()
     follow_up.wait()
 
 
-def test_a_look_that_does_not_come_is_not_waited_for() -> None:
+def test_the_wait_for_a_tick_times_out() -> None:
     follow_up = FollowUp(longest_wait=0.01)
     follow_up.owe()
     follow_up.wait()

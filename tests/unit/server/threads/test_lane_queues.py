@@ -1,4 +1,4 @@
-"""Lanes without threads: a host has its limit, hosts take turns, and what hangs is given up and told of."""
+"""Lane queues: a host has its limit, hosts take turns, and calls that hang time out."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -47,7 +47,7 @@ def add(lanes: LaneQueues, *calls: DriverCall, now: float = 0.0) -> None:
 
 
 def made(lanes: LaneQueues, now: float = 0.0) -> list[PlacedCall]:
-    """Make all calls that may be made."""
+    """Start all calls that may start."""
     return list(iter(lambda: lanes.next(now), None))  # type: ignore[arg-type]
 
 
@@ -60,21 +60,21 @@ def told(lanes: LaneQueues) -> list[tuple[str, str, object]]:
 
 
 def hang(lanes: LaneQueues, *calls: DriverCall) -> list[PlacedCall]:
-    """Let calls be given up."""
+    """Let calls time out."""
     add(lanes, *calls)
     hanging = made(lanes)
     lanes.pass_time(LATE)
     return hanging
 
 
-def test_hosts_take_turns_and_none_has_more_calls_than_its_limit() -> None:
+def test_hosts_take_turns_and_each_keeps_its_limit() -> None:
     lanes = queues(at_once=2)
     add(lanes, *(begin(f"a-{number}", host="a") for number in range(4)))
     add(lanes, begin("b-0", host="b"), begin("c-0", host="c", at_once=1), begin("c-1", host="c", at_once=1))
     assert names(made(lanes)) == ["a-0", "b-0", "c-0", "a-1"]
 
 
-def test_all_hosts_together_have_a_limit_too() -> None:
+def test_all_hosts_together_have_a_limit() -> None:
     lanes = queues(calls=2)
     add(lanes, *(begin(f"m-{number}", host=f"host-{number}") for number in range(3)))
     first, _ = made(lanes)
@@ -82,7 +82,7 @@ def test_all_hosts_together_have_a_limit_too() -> None:
     assert names(made(lanes)) == ["m-2"]
 
 
-def test_a_call_that_is_answered_makes_room_for_the_next_of_its_host() -> None:
+def test_an_answered_call_makes_room_for_the_next_call_to_its_host() -> None:
     lanes = queues()
     add(lanes, begin("web-0"), begin("web-1"))
     (first,) = made(lanes)
@@ -91,7 +91,7 @@ def test_a_call_that_is_answered_makes_room_for_the_next_of_its_host() -> None:
     assert told(lanes) == [("begin", "web-0", Running(None))]
 
 
-def test_a_call_that_takes_too_long_is_unknown_and_another_takes_its_place() -> None:
+def test_a_call_that_times_out_is_unknown_and_makes_room_for_another() -> None:
     lanes = queues()
     hang(lanes, begin("web-0"), begin("web-1"))
     (answer,) = lanes.take_answers()
@@ -102,7 +102,7 @@ def test_a_call_that_takes_too_long_is_unknown_and_another_takes_its_place() -> 
     assert names(made(lanes, LATE)) == ["web-1"]
 
 
-def test_a_call_that_was_answered_in_time_is_not_given_up() -> None:
+def test_a_call_that_is_answered_in_time_does_not_time_out() -> None:
     lanes = queues()
     add(lanes, begin("web-0"))
     (first,) = made(lanes)
@@ -113,7 +113,7 @@ def test_a_call_that_was_answered_in_time_is_not_given_up() -> None:
     assert lanes.next_due() is None
 
 
-def test_a_begin_counts_however_late_it_answers() -> None:
+def test_the_answer_of_a_begin_counts_however_late_it_comes() -> None:
     lanes = queues()
     (late,) = hang(lanes, begin("web-0"))
     add(lanes, check("web-0"), now=LATE)
@@ -123,7 +123,7 @@ def test_a_begin_counts_however_late_it_answers() -> None:
     assert told(lanes) == [("begin", "web-0", Failed("no such machine"))]
 
 
-def test_a_check_that_was_asked_before_a_late_begin_returned_does_not_have_it_begun_again() -> None:
+def test_a_check_from_before_a_late_begin_does_not_cause_a_second_begin() -> None:
     lanes = queues()
     (late,) = hang(lanes, begin("web-0"))
     add(lanes, check("web-0"), now=LATE)
@@ -134,7 +134,7 @@ def test_a_check_that_was_asked_before_a_late_begin_returned_does_not_have_it_be
     assert told(lanes) == [("check", "web-0", Unknown("the attempt began while the driver was being asked"))]
 
 
-def test_a_late_check_is_dropped_once_there_is_a_newer_one() -> None:
+def test_a_late_check_is_dropped_if_there_is_a_newer_one() -> None:
     lanes = queues()
     (late,) = hang(lanes, check("web-0"))
     add(lanes, check("web-0"), now=LATE)
@@ -146,7 +146,7 @@ def test_a_late_check_is_dropped_once_there_is_a_newer_one() -> None:
     assert told(lanes) == [("check", "web-0", Done())]
 
 
-def test_a_late_check_counts_as_long_as_there_is_no_newer_one() -> None:
+def test_a_late_check_counts_if_there_is_no_newer_one() -> None:
     lanes = queues()
     (late,) = hang(lanes, check("web-0"))
     lanes.take_answers()
@@ -165,7 +165,7 @@ def test_an_attempt_is_not_begun_again_while_its_begin_hangs() -> None:
     assert made(lanes, LATE) == []
 
 
-def test_a_host_at_which_too_many_calls_hang_waits_and_says_so() -> None:
+def test_a_host_with_too_many_hanging_calls_waits_and_reports_why() -> None:
     lanes = queues(at_once=2, hung_in_lane=2)
     late, _ = hang(lanes, begin("web-0"), begin("web-1"))
     lanes.take_answers()
@@ -175,12 +175,12 @@ def test_a_host_at_which_too_many_calls_hang_waits_and_says_so() -> None:
     assert told(lanes) == [("begin", "web-2", why), ("check", "web-3", why)]
     assert names(made(lanes, LATE)) == ["db"]
     lanes.pass_time(LATE)
-    assert told(lanes) == []  # it is said once of a begin that waits
+    assert told(lanes) == []  # a begin that waits is reported once
     lanes.returned(late, Done())
     assert names(made(lanes, LATE)) == ["web-2"]
 
 
-def test_calls_that_hang_beyond_the_bound_take_the_places_of_others() -> None:
+def test_hanging_calls_beyond_the_bound_reduce_the_number_of_calls() -> None:
     lanes = queues(calls=2, hung=1, hung_in_lane=9)
     for number in range(3):
         add(lanes, begin(f"m-{number}", host=f"host-{number}"), now=LATE * number)
@@ -193,7 +193,7 @@ def test_calls_that_hang_beyond_the_bound_take_the_places_of_others() -> None:
     assert told(lanes) == [("check", "last", Unknown("3 calls of all drivers hang"))]
 
 
-def test_a_begin_that_has_not_been_made_is_called_off_without_its_driver() -> None:
+def test_a_queued_begin_is_cancelled_without_a_call_of_the_driver() -> None:
     lanes = queues()
     add(lanes, begin("web-0"), begin("web-1"))
     made(lanes)
@@ -201,7 +201,7 @@ def test_a_begin_that_has_not_been_made_is_called_off_without_its_driver() -> No
     assert told(lanes) == [("cancel", "web-1", Cancelled())]
 
 
-def test_a_look_too_soon_is_put_off() -> None:
+def test_a_check_that_is_due_too_soon_is_delayed() -> None:
     lanes = queues()
     lanes.add(check("web-0"), now=0.0, wait=-5.0)
     assert made(lanes) == []
@@ -210,7 +210,7 @@ def test_a_look_too_soon_is_put_off() -> None:
     assert names(made(lanes, SHORTEST_WAIT)) == ["web-0"]
 
 
-def test_news_of_a_machine_bring_its_look_forward() -> None:
+def test_a_wake_makes_the_check_of_a_machine_due() -> None:
     lanes = queues()
     lanes.add(check("web-0"), now=0.0, wait=600.0)
     lanes.wake(begin("web-0").task.machine.id)
@@ -219,7 +219,7 @@ def test_news_of_a_machine_bring_its_look_forward() -> None:
     assert made(lanes, 600.0) == []  # once
 
 
-def test_news_that_come_while_a_machine_is_asked_about_have_it_asked_about_again() -> None:
+def test_a_wake_during_a_check_causes_another_check() -> None:
     lanes = queues()
     add(lanes, check("web-0"))
     (asked,) = made(lanes)
@@ -232,7 +232,7 @@ def test_news_that_come_while_a_machine_is_asked_about_have_it_asked_about_again
 
 
 @pytest.mark.parametrize("answer", [Done(), Failed("no")])
-def test_nothing_is_kept_of_what_is_over(answer: Done | Failed) -> None:
+def test_nothing_is_kept_of_finished_calls(answer: Done | Failed) -> None:
     lanes = queues()
     add(lanes, begin("web-0"))
     (asked,) = made(lanes)
@@ -251,7 +251,7 @@ def test_nothing_is_kept_of_what_is_over(answer: Done | Failed) -> None:
     assert not any(kept)
 
 
-def test_all_that_waits_in_a_lane_is_told_when_every_call_there_may_be_hangs() -> None:
+def test_all_queued_calls_are_answered_when_every_possible_call_hangs() -> None:
     lanes = queues(calls=1, hung=0)
     hang(lanes, begin("web-0", host="a"))
     add(lanes, check("web-1", host="b"), check("web-2", host="b"), now=LATE)
@@ -261,7 +261,7 @@ def test_all_that_waits_in_a_lane_is_told_when_every_call_there_may_be_hangs() -
     assert told(lanes) == [("check", "web-1", why), ("check", "web-2", why)]
 
 
-def test_a_begin_that_waits_is_withdrawn_and_one_that_is_being_made_goes_on() -> None:
+def test_a_queued_begin_is_withdrawn_and_a_running_one_continues() -> None:
     lanes = queues()
     add(lanes, begin("web-0"), begin("web-1"), begin("web-2"))
     (first,) = made(lanes)
@@ -273,7 +273,7 @@ def test_a_begin_that_waits_is_withdrawn_and_one_that_is_being_made_goes_on() ->
     assert told(lanes) == [("begin", "web-0", Done())]
 
 
-def test_a_begin_that_waits_because_its_lane_is_blocked_is_withdrawn() -> None:
+def test_a_begin_in_a_blocked_lane_is_withdrawn() -> None:
     lanes = queues(hung_in_lane=1)
     (hanging,) = hang(lanes, begin("web-0"))
     add(lanes, begin("web-1"), now=LATE)
@@ -283,7 +283,7 @@ def test_a_begin_that_waits_because_its_lane_is_blocked_is_withdrawn() -> None:
     assert made(lanes, LATE) == []
 
 
-def test_whether_a_host_is_reached_is_asked_beside_its_steps_and_has_less_time() -> None:
+def test_a_reachability_probe_runs_beside_steps_and_has_a_shorter_timeout() -> None:
     lanes = queues(at_once=1)
     hanging = hang(lanes, begin("web-0"), begin("web-1"))
     lanes.take_answers()

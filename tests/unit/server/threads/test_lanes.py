@@ -1,4 +1,4 @@
-"""The threads that call drivers: whoever hangs keeps nobody else, and every answer reaches the worker."""
+"""The threads that call drivers: a call that hangs delays no other, and every answer reaches the worker."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ PATIENCE = 30.0
 
 
 class HangingDriver:
-    """Answers `begin` when it is let go, and everything else at once."""
+    """Answers `begin` when the test releases it, and other calls at once."""
 
     def __init__(self, *, timeout: float = PATIENCE, at_once: int = 1) -> None:
         self.limits = DriverLimits(timeout=timedelta(seconds=timeout), at_once=at_once)
@@ -68,7 +68,7 @@ class HangingDriver:
 
 
 class Inbox:
-    """The worker, as lanes know it: takes answers on the thread that brings them."""
+    """A stand-in for the worker that takes answers on the calling thread."""
 
     def __init__(self) -> None:
         self._news = threading.Condition()
@@ -127,7 +127,7 @@ def inbox() -> Inbox:
     return Inbox()
 
 
-def test_a_driver_that_hangs_keeps_no_other_host_waiting(inbox: Inbox) -> None:
+def test_a_driver_that_hangs_delays_no_other_host(inbox: Inbox) -> None:
     driver = HangingDriver()
     with lanes_of(driver, inbox) as lanes:
         lanes.submit(begin("stuck", host="a"))
@@ -137,7 +137,7 @@ def test_a_driver_that_hangs_keeps_no_other_host_waiting(inbox: Inbox) -> None:
         assert inbox.wait_for(2)[1] == ("stuck", Done())
 
 
-def test_a_call_that_hangs_is_given_up_and_its_late_answer_still_counts(inbox: Inbox) -> None:
+def test_a_call_that_hangs_times_out_and_its_late_answer_still_counts(inbox: Inbox) -> None:
     driver = HangingDriver(timeout=0.01)
     with lanes_of(driver, inbox) as lanes:
         lanes.submit(begin("stuck"))
@@ -161,7 +161,7 @@ def test_a_thread_that_hangs_is_replaced(inbox: Inbox) -> None:
         assert inbox.wait_for(2)[1] == ("next", Running(None))
 
 
-def test_no_more_calls_run_at_a_host_than_it_bears(inbox: Inbox) -> None:
+def test_a_host_has_no_more_calls_than_its_limit(inbox: Inbox) -> None:
     driver = HangingDriver(at_once=2)
     with lanes_of(driver, inbox) as lanes:
         for number in range(3):
@@ -180,21 +180,21 @@ def test_no_more_calls_run_at_a_host_than_it_bears(inbox: Inbox) -> None:
         ("ends its thread", f"{driver_named('test')} broke: SystemExit()"),
     ],
 )
-def test_a_driver_that_breaks_says_nothing_of_the_step(inbox: Inbox, mark: str, why: str) -> None:
+def test_an_exception_of_a_driver_makes_the_step_unknown(inbox: Inbox, mark: str, why: str) -> None:
     with lanes_of(HangingDriver(), inbox) as lanes:
         lanes.submit(check("web-0", mark=mark))
         lanes.submit(check("web-1"))
         assert inbox.wait_for(2) == [("web-0", Unknown(why)), ("web-1", Running(None))]
 
 
-def test_what_cannot_be_saved_is_handed_over_again(inbox: Inbox) -> None:
+def test_answers_that_cannot_be_saved_are_delivered_again(inbox: Inbox) -> None:
     inbox.failures = 1
     with lanes_of(HangingDriver(), inbox) as lanes:
         lanes.submit(check("web-0"))
         assert inbox.wait_for(1) == [("web-0", Running(None))]
 
 
-def test_a_look_waits_for_its_time_unless_there_is_news(inbox: Inbox) -> None:
+def test_a_check_waits_until_it_is_due_or_woken(inbox: Inbox) -> None:
     with lanes_of(HangingDriver(), inbox) as lanes:
         lanes.submit(check("web-0", at=SystemClock().now() + timedelta(hours=1)))
         assert inbox.answers == []
@@ -202,7 +202,7 @@ def test_a_look_waits_for_its_time_unless_there_is_news(inbox: Inbox) -> None:
         assert inbox.wait_for(1) == [("web-0", Running(None))]
 
 
-def test_calls_are_made_with_the_real_time(inbox: Inbox) -> None:
+def test_calls_get_the_real_time(inbox: Inbox) -> None:
     seen: list[DriverTask] = []
 
     class Noting(HangingDriver):
@@ -218,7 +218,7 @@ def test_calls_are_made_with_the_real_time(inbox: Inbox) -> None:
 
 
 class BreakingClock:
-    """Real time; breaks once on each of these threads."""
+    """Real time; raises once on each of these threads."""
 
     def __init__(self, *threads: str) -> None:
         self._left = set(threads)
@@ -231,7 +231,7 @@ class BreakingClock:
         return monotonic()
 
 
-def test_the_threads_of_lanes_that_fail_are_started_again(inbox: Inbox) -> None:
+def test_threads_of_lanes_that_fail_are_restarted(inbox: Inbox) -> None:
     driver = HangingDriver(timeout=0.01)
     supervisor = Supervisor(pace=RestartPace(first=0))
     lanes = Lanes(
@@ -254,7 +254,7 @@ def test_the_threads_of_lanes_that_fail_are_started_again(inbox: Inbox) -> None:
 
 
 @pytest.mark.parametrize("is_started", [False, True])
-def test_calls_for_which_no_thread_can_be_started_are_made_later(
+def test_calls_without_a_thread_are_made_later(
     inbox: Inbox, is_started: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threads_lanes, "RETRY_AFTER", 0.05)
@@ -271,7 +271,7 @@ def test_calls_for_which_no_thread_can_be_started_are_made_later(
         assert lanes.counts().running == {"test": 0}
 
 
-def test_an_answer_that_cannot_be_passed_on_holds_up_no_other(
+def test_an_answer_that_cannot_be_passed_on_blocks_no_other(
     inbox: Inbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(_: CallAnswer) -> None:
@@ -284,7 +284,7 @@ def test_an_answer_that_cannot_be_passed_on_holds_up_no_other(
         assert inbox.wait_for(1) == [("web-0", Running(None))]
 
 
-def test_nobody_waits_for_calls_that_hang_when_the_server_stops(inbox: Inbox) -> None:
+def test_a_stop_does_not_wait_for_calls_that_hang(inbox: Inbox) -> None:
     driver = HangingDriver(timeout=0.01)
     with lanes_of(driver, inbox) as lanes:
         lanes.submit(begin("stuck"))
@@ -295,7 +295,7 @@ def test_nobody_waits_for_calls_that_hang_when_the_server_stops(inbox: Inbox) ->
         assert lanes.counts().running == {"test": 0}
 
 
-def test_calls_are_counted_by_what_was_answered(inbox: Inbox) -> None:
+def test_calls_are_counted_by_their_answers(inbox: Inbox) -> None:
     with lanes_of(HangingDriver(), inbox) as lanes:
         numbers = count(1)
         for name in ("web-0", "web-1"):
@@ -306,7 +306,7 @@ def test_calls_are_counted_by_what_was_answered(inbox: Inbox) -> None:
     assert counts.durations["test", "check"].up_to[-1] == 2
 
 
-def test_each_call_is_made_once_or_withdrawn_whatever_threads_do_at_once() -> None:
+def test_concurrent_threads_make_or_withdraw_each_call_exactly_once() -> None:
     driver, inbox = HangingDriver(at_once=2), Inbox()
     driver.go.set()
     calls = [begin(f"web-{number}", host=f"host-{number % 3}") for number in range(24)]

@@ -1,4 +1,4 @@
-"""Reads: callers take turns, none has more threads than are left free, and nothing waits for ever."""
+"""Reads: callers take turns, none has more threads than remain free, and waits time out."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ FOREVER = 3600.0
 
 
 class Library:
-    """Reads that begin when a thread has its turn, and end when the test wants."""
+    """Reads that end when the test releases them."""
 
     def __init__(self, reads: Reads) -> None:
         self.reads = reads
@@ -68,7 +68,7 @@ def library(**more: float) -> Iterator[Library]:
         reads.stop()
 
 
-def test_nobody_has_more_threads_than_are_left_free() -> None:
+def test_no_caller_has_more_threads_than_remain_free() -> None:
     async def ask(lib: Library) -> None:
         slow = [lib.read("a", f"a{number}") for number in range(6)]
         await lib.until_begun("a0", "a1")
@@ -88,7 +88,7 @@ def test_nobody_has_more_threads_than_are_left_free() -> None:
         asyncio.run(ask(lib))
 
 
-def test_a_caller_with_a_limit_has_no_more_reads_at_once() -> None:
+def test_a_callers_limit_on_concurrent_reads_is_kept() -> None:
     async def ask(lib: Library) -> None:
         slow = [lib.read("a", f"a{number}", at_once=1) for number in range(3)]
         other = lib.read("b", "b0")
@@ -104,7 +104,7 @@ def test_a_caller_with_a_limit_has_no_more_reads_at_once() -> None:
         asyncio.run(ask(lib))
 
 
-def test_reads_go_on_once_threads_can_be_started_again() -> None:
+def test_reads_continue_when_threads_can_be_started_again() -> None:
     async def ask(lib: Library) -> None:
         with no_thread():
             for number in range(threads_reads.THREADS + 2):
@@ -119,7 +119,7 @@ def test_reads_go_on_once_threads_can_be_started_again() -> None:
         assert lib.begun == ["a0"]
 
 
-def test_a_read_for_which_no_thread_can_be_started_waits_for_those_there_are() -> None:
+def test_a_read_without_a_new_thread_waits_for_an_existing_one() -> None:
     async def ask(lib: Library) -> None:
         first = lib.read("a", "a0")
         await lib.until_begun("a0")
@@ -133,7 +133,7 @@ def test_a_read_for_which_no_thread_can_be_started_waits_for_those_there_are() -
         asyncio.run(ask(lib))
 
 
-def test_callers_take_turns_however_much_each_has_asked_for() -> None:
+def test_callers_take_turns_whatever_the_length_of_their_queues() -> None:
     async def ask(lib: Library) -> None:
         first = lib.read("a", "a0")
         await lib.until_begun("a0")
@@ -147,7 +147,7 @@ def test_callers_take_turns_however_much_each_has_asked_for() -> None:
         asyncio.run(ask(lib))
 
 
-def test_the_servers_own_reads_wait_for_no_callers() -> None:
+def test_the_servers_own_reads_do_not_wait_for_callers() -> None:
     async def ask(lib: Library) -> None:
         slow = [lib.read(caller, caller) for caller in "abcdef"]
         await lib.until_begun("a", "b", "c", "d")
@@ -161,24 +161,24 @@ def test_the_servers_own_reads_wait_for_no_callers() -> None:
         asyncio.run(ask(lib))
 
 
-def test_a_read_that_cannot_begin_in_time_is_refused_and_never_done() -> None:
+def test_a_read_that_cannot_begin_in_time_is_refused_and_never_runs() -> None:
     async def ask(lib: Library) -> None:
         slow = lib.read("a", "slow")
         await lib.until_begun("slow")
         with pytest.raises(Unavailable, match="too many reads are waiting"):
             await lib.read("a", "late")
         lib.end("all")
-        assert await slow == "slow"  # what has begun is waited for
+        assert await slow == "slow"  # a read that has begun is not timed out
         assert await lib.read("a", "next") == "next"
         assert "late" not in lib.begun
         assert lib.counts().refused == 1
 
-    # Longer than a busy computer takes to begin the others.
+    # Longer than a busy computer needs to begin the others.
     with library(threads=1, longest_wait=1.0) as lib:
         asyncio.run(ask(lib))
 
 
-def test_more_than_a_certain_number_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_beyond_the_limit_of_the_queue_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads_reads, "MOST_WAITING", 1)
 
     async def ask(lib: Library) -> None:
@@ -195,7 +195,7 @@ def test_more_than_a_certain_number_do_not_wait(monkeypatch: pytest.MonkeyPatch)
         asyncio.run(ask(lib))
 
 
-def test_whoever_goes_away_takes_a_read_along_that_has_not_begun() -> None:
+def test_a_caller_that_disconnects_cancels_a_read_that_has_not_begun() -> None:
     async def ask(lib: Library) -> None:
         slow = lib.read("a", "slow")
         await lib.until_begun("slow")
@@ -212,7 +212,7 @@ def test_whoever_goes_away_takes_a_read_along_that_has_not_begun() -> None:
         asyncio.run(ask(lib))
 
 
-def test_an_error_comes_through() -> None:
+def test_an_error_reaches_the_caller() -> None:
     def fail() -> None:
         raise Unavailable("the disk has failed")
 
@@ -222,7 +222,7 @@ def test_an_error_comes_through() -> None:
     reads.stop()
 
 
-def test_no_thread_is_started_before_something_is_read() -> None:
+def test_no_thread_is_started_before_the_first_read() -> None:
     before = threads_that_read()
     reads = Reads()
     assert threads_that_read() <= before
@@ -235,7 +235,7 @@ def threads_that_read() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "forewarn-read"}
 
 
-def test_a_long_read_does_not_keep_the_service_from_stopping(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_read_does_not_delay_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads_reads, "STOP_SECONDS", 0.01)
 
     async def ask(lib: Library) -> None:

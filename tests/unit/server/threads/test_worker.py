@@ -1,4 +1,4 @@
-"""A caller is answered when what it asked for is saved and shown, and not before (rule 7)."""
+"""A caller is answered only when its changes are saved and shown (rule 7)."""
 
 import asyncio
 import threading
@@ -25,12 +25,12 @@ from tests.helpers.programs.process import PATIENCE
 from tests.helpers.service.racing import at_once
 from tests.unit.slices import NOON
 
-# So often the loop goes round while a guest waits: far more than an answer needs.
+# Iterations of the loop while a guest waits: far more than an answer needs.
 ROUNDS = 20
 
 
 class Saved:
-    """The use cases of guests: remembers what it has saved."""
+    """The use cases of guests, with a list of what they have saved."""
 
     def __init__(self) -> None:
         self.saved: list[str] = []
@@ -47,7 +47,7 @@ class Saved:
 
 
 def done_by(job: Job) -> object:
-    """Do a job as the worker would; no use case here asks anything of its transaction."""
+    """Run a job like the worker, without a transaction, which these use cases do not use."""
     tx: Any = None
     assert not isinstance(job.work, Alone)
     return job.work(tx)
@@ -61,7 +61,7 @@ def done_by(job: Job) -> object:
         ("defer", ("web-0", {"E": 60}), {"address": "10.0.0.1"}),
     ],
 )
-def test_a_guest_waits_until_the_worker_has_saved_its_word(
+def test_a_guest_waits_until_the_worker_has_saved_its_command(
     what: str, given: tuple[object, ...], named: dict[str, str]
 ) -> None:
     async def ask() -> None:
@@ -79,7 +79,7 @@ def test_a_guest_waits_until_the_worker_has_saved_its_word(
     asyncio.run(ask())
 
 
-def test_each_group_is_enabled_though_the_worker_takes_others_at_that_moment() -> None:
+def test_each_group_is_enabled_while_the_worker_takes_jobs() -> None:
     jobs, guests = Jobs(), Saved()
     commands = WorkerCommands(guests, jobs, members={})  # type: ignore[arg-type]
     names = [f"group-{number}" for number in range(100)]
@@ -94,7 +94,7 @@ def test_each_group_is_enabled_though_the_worker_takes_others_at_that_moment() -
         for name in names:
             asked.append(asyncio.ensure_future(commands.enable(name)))  # type: ignore[arg-type]
             await asyncio.sleep(0)
-        await asyncio.gather(*asked)  # a group that was added too late, and not enabled, is not found
+        await asyncio.gather(*asked)  # a group that was added too late would not be enabled and not be found
         jobs.end()
 
     at_once([work, partial(asyncio.run, ask())])
@@ -102,7 +102,7 @@ def test_each_group_is_enabled_though_the_worker_takes_others_at_that_moment() -
 
 
 class ManyEvents(Saved):
-    """The use cases of a guest with many events, of which one job in the middle may fail."""
+    """The use cases of a guest with many events; a job in the middle may fail."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ MANY = [f"E{number}" for number in range(2 * MOST_APPROVED + 1)]
 async def approving(
     guests: ManyEvents, events: Sequence[str], *, failing: int | None = None
 ) -> tuple[int, BaseException | None]:
-    """Approve events; returns how many jobs it took, and how it failed: one of them may."""
+    """Approve events; return the number of jobs and the error of a job that fails."""
     jobs = Jobs()
     commands = WorkerCommands(guests, jobs, members={})  # type: ignore[arg-type]
     waiting = asyncio.ensure_future(commands.approve("web-0", events, address="10.0.0.1"))  # type: ignore[arg-type]
@@ -133,7 +133,7 @@ async def approving(
         await asyncio.sleep(0)
         if not jobs.waiting:
             continue
-        (job,) = jobs.take(9, timeout=0)  # never more than one waits
+        (job,) = jobs.take(9, timeout=0)  # never more than one job is queued
         try:
             if done == failing:
                 raise Unavailable("the database is away; nothing was done by this call")
@@ -150,7 +150,7 @@ def test_a_guest_that_approves_many_events_takes_several_turns() -> None:
     assert guests.approved == MANY
 
 
-def test_of_many_events_none_is_approved_if_one_is_not_known() -> None:
+def test_no_event_is_approved_if_one_of_many_is_unknown() -> None:
     guests = ManyEvents()
     done, error = asyncio.run(approving(guests, [*MANY, "unknown"]))
     assert (done, str(error)) == (1, "event unknown is not known")
@@ -158,9 +158,7 @@ def test_of_many_events_none_is_approved_if_one_is_not_known() -> None:
 
 
 @pytest.mark.parametrize(("failing", "kind"), [(1, Unavailable), (2, Uncertain)])
-def test_of_many_events_that_could_not_all_be_approved_it_is_not_said_that_none_is(
-    failing: int, kind: type[Unavailable]
-) -> None:
+def test_a_failure_after_some_of_many_approvals_is_uncertain(failing: int, kind: type[Unavailable]) -> None:
     guests = ManyEvents()
     _, error = asyncio.run(approving(guests, MANY, failing=failing))
     assert type(error) is kind
@@ -168,7 +166,7 @@ def test_of_many_events_that_could_not_all_be_approved_it_is_not_said_that_none_
 
 
 class FewJobs:
-    """Jobs that come to an end."""
+    """Jobs that end after the given ones."""
 
     def __init__(self, *jobs: Job) -> None:
         self._left = [[*jobs], []]
@@ -190,7 +188,7 @@ class FewJobs:
 
 
 class Around:
-    """All that a worker works with: writes down when boards are brought up to date."""
+    """All dependencies of a worker; records when boards are updated."""
 
     speed = 1.0
     at = None
@@ -245,12 +243,12 @@ def worker_on(jobs: Any, around: Any) -> Worker:
     return Worker(jobs, batches=Batches(around), engine=around, answering=around, feed=around, time=around)
 
 
-def test_an_operator_is_answered_when_it_is_saved_and_guests_are_shown_it() -> None:
+def test_an_operator_is_answered_after_the_commit_and_the_update_of_boards() -> None:
     answer: Future[str] = Future()
     seen: list[str] = []
 
     def save(_tx: object) -> str:
-        seen.clear()  # what a tick has shown before
+        seen.clear()  # from the first tick
         seen.append("saved")
         return "done"
 
@@ -278,7 +276,7 @@ def test_a_job_that_fails_is_answered_with_its_error() -> None:
 
 
 class BrokenFollowUp(FollowUp):
-    """Breaks once: what the worker does after its jobs."""
+    """Raises once, after the jobs of the worker."""
 
     is_broken = True
 
@@ -289,7 +287,9 @@ class BrokenFollowUp(FollowUp):
         super().ticked()
 
 
-def test_a_worker_that_fails_goes_on_and_answers_what_it_had_taken(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_worker_that_fails_continues_and_answers_the_jobs_it_had_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     around: Any = Around(Future(), [])
     jobs = Jobs()
     jobs.follow_up = BrokenFollowUp()
@@ -304,7 +304,7 @@ def test_a_worker_that_fails_goes_on_and_answers_what_it_had_taken(caplog: pytes
     assert "background task worker failed" in caplog.text
 
 
-def test_jobs_that_a_worker_has_taken_when_it_fails_may_have_happened() -> None:
+def test_jobs_that_a_failing_worker_had_taken_are_uncertain() -> None:
     class Breaking(Around):
         def may_be_due(self, now: datetime) -> bool:
             raise SystemExit("injected")  # between the commit and the answer
@@ -336,7 +336,7 @@ def test_a_worker_that_has_ended_leaves_no_caller_waiting() -> None:
         assert isinstance(answer.exception(timeout=0), Unavailable)
 
 
-def test_guests_are_shown_what_a_tick_has_saved_though_some_orders_cannot_go_on() -> None:
+def test_boards_are_updated_after_a_tick_with_stuck_orders() -> None:
     seen: list[str] = []
 
     class Stumbling(Around):
@@ -353,7 +353,7 @@ def test_guests_are_shown_what_a_tick_has_saved_though_some_orders_cannot_go_on(
 
 
 class BatchesApart(Around):
-    """Keeps what is saved together apart."""
+    """Records what each batch saves."""
 
     def __init__(self) -> None:
         super().__init__(Future(), [])
@@ -369,7 +369,7 @@ class BatchesApart(Around):
 
 
 def saved_with_a_guest_among(callers: int, *, before: bool) -> list[list[str]]:
-    """Let callers' jobs wait, and a guest come before, or while the first of them is done."""
+    """Queue jobs of callers, and add a guest's job before them or during the first."""
     jobs, around = Jobs(monotonic=lambda: 0.0), BatchesApart()
     under_way, arrived = threading.Event(), threading.Event()
     worker = worker_on(jobs, around)
@@ -404,21 +404,21 @@ def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_hurry")
-def test_a_guest_that_comes_while_many_jobs_are_done_waits_for_the_one_that_is_under_way() -> None:
+def test_a_guest_that_calls_during_a_batch_waits_only_for_the_running_job() -> None:
     saved = saved_with_a_guest_among(MOST_TOGETHER, before=False)
     assert saved[:2] == [["caller 0"], ["guest"]]
     assert {len(batch) for batch in saved} == {1}
 
 
 @pytest.mark.usefixtures("no_hurry")
-def test_what_a_guest_asked_for_is_saved_before_the_jobs_of_callers_that_come_after_it() -> None:
+def test_a_guests_job_is_saved_before_later_jobs_of_callers() -> None:
     saved = saved_with_a_guest_among(MOST_TOGETHER, before=True)
     assert saved[0] == ["guest"]
     assert {len(batch) for batch in saved} == {1}
 
 
 class AlwaysDue(Around):
-    """An engine that always has something to do: writes down when it does it."""
+    """An engine that always has work; records its ticks."""
 
     def tick(self, now: datetime, *, should_yield: object, few: bool) -> bool:
         self._seen.append("tick")
@@ -435,10 +435,10 @@ class AlwaysDue(Around):
     ("longest", "done"),
     [(inf, ["tick", "job", "job", "tick"]), (-inf, ["tick", "job", "tick", "job", "tick"])],
 )
-def test_jobs_that_have_waited_together_come_before_a_tick_but_not_for_long(
+def test_jobs_queued_together_run_before_a_tick_for_a_limited_time(
     longest: float, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "LONGEST_BATCH", -inf)  # each is saved by itself
+    monkeypatch.setattr(worker, "LONGEST_BATCH", -inf)  # each batch has one job
     monkeypatch.setattr(worker, "LONGEST_WITHOUT_TICK", longest)
     seen: list[str] = []
     jobs: Any = FewJobs(*(Job(lambda _: seen.append("job"), Future()) for _ in range(2)))

@@ -7,7 +7,13 @@ import pytest
 
 from forewarn.core.errors import Unavailable
 from forewarn.store.opening import deadlines as module
-from forewarn.store.opening.deadlines import LONGEST_STATEMENT, SILENT_AFTER, Deadlines, Silent, TooLong
+from forewarn.store.opening.deadlines import (
+    LONGEST_STATEMENT,
+    SILENT_AFTER,
+    Deadlines,
+    StatementTooLong,
+    Unresponsive,
+)
 from forewarn.supervision import RestartPace, Supervisor
 from tests.helpers.programs.no_thread import no_thread
 from tests.helpers.programs.process import until
@@ -73,7 +79,7 @@ def hear(steps: Generator[str, int, str], ready: int) -> str | None:
 
 
 def begin(deadlines: Deadlines) -> Generator[str, int, str]:
-    steps = deadlines.ended(waiting())
+    steps = deadlines.with_deadline(waiting())
     next(steps)
     return steps
 
@@ -91,7 +97,7 @@ def test_a_wait_for_a_database_that_does_not_answer_ends(
     database.lives = False
     steps = begin(deadlines)
     clock.now += SILENT_AFTER
-    with pytest.raises(Silent):
+    with pytest.raises(Unresponsive):
         hear(steps, 0)
 
 
@@ -104,7 +110,7 @@ def test_a_long_statement_continues_while_the_database_answers_pings(
         assert hear(steps, 0) is None
     assert database.asked == 3
     clock.now = LONGEST_STATEMENT + 1
-    with pytest.raises(TooLong):
+    with pytest.raises(StatementTooLong):
         hear(steps, 0)
 
 
@@ -118,7 +124,7 @@ def test_calls_fail_fast_while_the_database_does_not_answer(deadlines: Deadlines
     database.lives = False
     steps = begin(deadlines)
     deadlines.fail_fast()
-    with pytest.raises(Silent):
+    with pytest.raises(Unresponsive):
         hear(steps, 0)
     with pytest.raises(Unavailable, match="fleet does not answer; nothing was done by this call"):
         deadlines.check()

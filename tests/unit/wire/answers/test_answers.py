@@ -1,4 +1,4 @@
-"""Answers of the operator API: their keys, their times, what is null, and how they are read back."""
+"""Answers of the operator API: keys, times, nulls, and reading them back."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone

@@ -8,7 +8,7 @@ from forewarn.core.model.constraints import Hold
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.host import Host, Room
 from forewarn.core.model.rollout import Rollout, RolloutTerms, Wave
-from forewarn.core.rollouts.emptying import (
+from forewarn.core.rollouts.evacuation import (
     CANNOT_LEAVE,
     EvacuationCheck,
     EvacuationInput,

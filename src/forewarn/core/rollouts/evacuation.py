@@ -223,12 +223,12 @@ def with_obstacles(
 
 
 HALF_OF_A_RACK = (
-    "no more than half of a rack is emptied at once: its other hosts take the machines, "
-    "and later rollouts have no more waves for it"
+    "at most half of a rack is evacuated at once: its other hosts take the machines, "
+    "so that later rollouts need no more waves"
 )
-HALF_OF_THOSE_ALIKE = (
-    "no more than half of the hosts that carry alike are emptied at once: the others take the machines, "
-    "and later rollouts have no more waves for it"
+HALF_OF_INTERCHANGEABLE = (
+    "at most half of the interchangeable hosts are evacuated at once: the others take the machines, "
+    "so that later rollouts need no more waves"
 )
 
 # Racks with fewer hosts are evacuated whole: too few hosts would remain as targets.
@@ -257,7 +257,7 @@ def evacuation_limits(rollout: Rollout, survey: HostSurvey) -> dict[HostName, tu
         ):
             found[name] = (EvacuationLimit(f"rack {rack}", _larger(survey.racks[rack]), HALF_OF_A_RACK),)
     for number, alike in enumerate(rollout.alike):
-        limit = EvacuationLimit(f"alike {number}", _larger(len(alike)), HALF_OF_THOSE_ALIKE)
+        limit = EvacuationLimit(f"alike {number}", _larger(len(alike)), HALF_OF_INTERCHANGEABLE)
         for name in alike:
             found[name] = (*found.get(name, ()), limit)
     return found
