@@ -52,7 +52,7 @@ def _round(server: Serving, callers: list[socket.socket], *, machine: int) -> di
     request = guests.poll(server.port, f"If-None-Match: {etag}", "Prefer: wait=120")
     for caller in callers:
         caller.sendall(request)
-    # IdempotentResponse after all earlier requests; repeated for requests that were still unread.
+    # Wait until the server has answered everything that was sent before; repeat it for requests still unread.
     for _ in range(3):
         time.sleep(0.3)
         guests.ask(witness, guests.poll(server.port))

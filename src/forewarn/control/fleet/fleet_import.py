@@ -12,7 +12,7 @@ from forewarn.core.basic_types import GroupName, HostName, MachineId, ProjectNam
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import applying, importing
 from forewarn.core.fleet.fleet_changes import cut
-from forewarn.core.fleet.found_machines import IMPORTABLE_FIELDS, to_valid_name, is_unsafe_name
+from forewarn.core.fleet.found_machines import IMPORTABLE_FIELDS, is_unsafe_name, to_valid_name
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundMachine
 from forewarn.core.model.host import Host
@@ -120,7 +120,8 @@ def _warnings(found: Iterable[FoundMachine], normalized: Iterable[FoundMachine])
     """
     for before, after in zip(found, normalized, strict=True):
         if is_unsafe_name(before.name):
-            yield f'machine "{before.name}" has an invalid name: it is imported as {to_valid_name(before.name)}'
+            valid = to_valid_name(before.name)
+            yield f'machine "{before.name}" has an invalid name: it is imported as {valid}'
         if before.update_domain is not None and after.update_domain is None:
             yield f"machine {after.name}: update-domain {before.update_domain} is invalid: ignored"
         if before.tags is not None and after.tags is None:

@@ -30,10 +30,9 @@ from forewarn.core.filters import MachineFilter
 from forewarn.core.model.constraints import Hold
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order
-from forewarn.core.orders import order_requests
-from forewarn.core.orders import interventions, lifecycle, lost_hosts, reports
-from forewarn.core.orders.recommendations import recommends
+from forewarn.core.orders import interventions, lifecycle, lost_hosts, order_requests, reports
 from forewarn.core.orders.order_requests import OrderRequest
+from forewarn.core.orders.recommendations import recommends
 from forewarn.core.scope import EVERYTHING
 from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.queries.work import WorkQueries

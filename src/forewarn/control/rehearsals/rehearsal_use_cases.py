@@ -50,7 +50,9 @@ class RehearsalViews(ScopedReading):
         return _view(known, by=by, now=self._clock.now(), accounts=accounts)
 
 
-def _view(known: SavedRehearsal, *, by: str, now: datetime, accounts: Sequence[GuestAccount]) -> RehearsalView:
+def _view(
+    known: SavedRehearsal, *, by: str, now: datetime, accounts: Sequence[GuestAccount]
+) -> RehearsalView:
     machines = tuple(known.machines.values())
     rehearsal = Rehearsal(id=known.id, scenario=known.scenario, machines=machines, faults=known.faults)
     return RehearsalView(rehearsal=rehearsal, by=by, begun_at=known.begun_at, now=now, accounts=accounts)

@@ -15,8 +15,7 @@ from forewarn.core.filters import HistoryFilter
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.rollout import Rollout, RolloutState
 from forewarn.core.model.slice import HostSurvey
-from forewarn.core.orders import order_requests
-from forewarn.core.orders import interventions, lifecycle, winding_down
+from forewarn.core.orders import interventions, lifecycle, order_requests, winding_down
 from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import (

@@ -13,7 +13,14 @@ from forewarn.core.draft import Draft
 from forewarn.core.fleet import machines, outside_changes
 from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, ObservedMachine
 from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
-from forewarn.core.fleet.found_machines import IMPORTABLE_FIELDS, Candidate, SpecBuilder, changed_fields, to_valid_name, locate
+from forewarn.core.fleet.found_machines import (
+    IMPORTABLE_FIELDS,
+    Candidate,
+    SpecBuilder,
+    changed_fields,
+    locate,
+    to_valid_name,
+)
 from forewarn.core.fleet.import_terms import ImportConflicts, ImportTerms
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.found_fleet import FoundFleet, FoundMachine
