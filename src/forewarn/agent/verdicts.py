@@ -97,8 +97,8 @@ def _index(machine: str, resources: Sequence[str]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventCondition:
-    """The conditions of a handler; an omitted one matches every event."""
+class HandlerFilter:
+    """The filter of a handler; an omitted condition matches every event."""
 
     types: Sequence[EventType] | None = None
     sources: Sequence[Source] | None = None
