@@ -104,7 +104,7 @@ class HandlerFilter:
     max_seconds_left: float | None = None  # with more time, the handler waits
 
     def contradiction(self) -> str | None:
-        """Return why no event can meet the conditions, if so."""
+        """Return why the filter matches no event, if it does not."""
         for name in ("duration", "seconds_left"):
             least, most = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
             if least is not None and most is not None and least > most:
