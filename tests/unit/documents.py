@@ -1,4 +1,4 @@
-"""The documents behind the golden files; `python -m tests.unit.documents` writes the files anew."""
+"""The documents behind the golden files; `python -m tests.unit.documents` writes the files again."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -71,7 +71,7 @@ def cases() -> Iterator[tuple[str, GroupDocument]]:
     """Name every kind of document once."""
     yield "empty", document(group(incarnation=1), ())
     for type_ in EventType:
-        # What only recommends something never starts.
+        # A recommendation never starts.
         for status in (EventStatus.SCHEDULED,) if type_ in HINTS else EventStatus:
             yield f"{type_}-{status}".lower(), document(group(), (event(type_, status),))
     every_type = [event(type_, number=number) for number, type_ in enumerate(EventType, start=1)]

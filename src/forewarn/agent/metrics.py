@@ -56,11 +56,11 @@ class AgentMetrics:
 
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        registry.register(_Collected(self._counts, gauges))
+        registry.register(_MetricCollector(self._counts, gauges))
         return generate_latest(registry)
 
 
-class _Collected:
+class _MetricCollector:
     """A collector of all metrics."""
 
     def __init__(self, counts: Mapping[str, Counts], gauges: Mapping[str, float | None]) -> None:

@@ -79,9 +79,10 @@ class ApprovalDecider:
         return self._turn(event.resources, ready_for=ready_for)
 
     def _turn(self, resources: Sequence[str], *, ready_for: float) -> Verdict:
-        index = _index(self.machine, resources)
-        if index is None:
+        names = [name.casefold() for name in resources]
+        if self.machine.casefold() not in names:
             return Skip("it does not name this machine")
+        index = names.index(self.machine.casefold())
         match self.approver:
             case Approver.SELF if len(resources) > 1:
                 return Skip(f"it names {len(resources)} machines, and the approver is self")
@@ -91,13 +92,8 @@ class ApprovalDecider:
                 return Now()
 
 
-def _index(machine: str, resources: Sequence[str]) -> int | None:
-    names = [name.casefold() for name in resources]
-    return names.index(machine.casefold()) if machine.casefold() in names else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventFilter:
+class HandlerFilter:
     """The filter of a handler; an omitted condition matches every event."""
 
     types: Sequence[EventType] | None = None

@@ -34,6 +34,13 @@ def argument(name: str, metavar: str, about: str, **settings: Any) -> click.Argu
     return click.Argument([name], metavar=metavar, help=about, **settings)
 
 
+class WrongUsage(click.BadParameter):
+    """What was typed for a flag or an argument is wrong."""
+
+    def __init__(self, flag: str, message: str) -> None:
+        super().__init__(message, param_hint=flag)
+
+
 class SharedOption(click.Option):
     """An option of almost every command; help lists these apart."""
 

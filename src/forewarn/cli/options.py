@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import argument, flag, option
+from forewarn.cli.command_group import WrongUsage, argument, flag, option
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import Reply, RequestRefused
@@ -142,9 +142,9 @@ ORDER = id_argument("ORDER")
 def service_mode(*, evacuate: bool, in_place: bool, returning: bool | None) -> dict[str, Any]:
     """Return what becomes of the machines while their host is serviced, as the API takes it."""
     if evacuate and in_place:
-        raise click.BadParameter("choose one of them", param_hint="--evacuate, --in-place")
+        raise WrongUsage("--evacuate, --in-place", "choose one of them")
     if returning and in_place:
-        raise click.BadParameter("--in-place moves no machine, so none can return", param_hint="--return")
+        raise WrongUsage("--return", "--in-place moves no machine, so none can return")
     mode = "in-place" if in_place else "evacuate" if evacuate else None
     return {"mode": mode, "returning": returning}
 
@@ -154,7 +154,7 @@ def pairs(typed: Iterable[str], flag: str) -> dict[str, str]:
     typed_pairs = [each.partition("=") for each in typed]
     for name, equals, _ in typed_pairs:
         if not equals:
-            raise click.BadParameter(f"expected NAME=VALUE, got {name!r}", param_hint=flag)
+            raise WrongUsage(flag, f"expected NAME=VALUE, got {name!r}")
     return {name: value for name, _, value in typed_pairs}
 
 
@@ -175,7 +175,7 @@ def amount(written: str) -> float:
     try:
         return int(written) if written.isdecimal() else float(written)
     except ValueError:
-        raise click.BadParameter(f"expected NAME=NUMBER, got {written!r}", param_hint="--resource") from None
+        raise WrongUsage("--resource", f"expected NAME=NUMBER, got {written!r}") from None
 
 
 def path_of(what: str, name: str) -> str:

@@ -137,8 +137,8 @@ class HookedAttempt:
     turn: threading.Lock = field(default_factory=threading.Lock)
     to_begin: Part | None = None  # the mark names this part, and this server has not begun it yet
     begun: bool = False  # a hook or the work may have begun
-    given_up: bool = False  # only the hook after may still begin
-    called_off: bool = False  # the driver does no more of the attempt
+    abandoned: bool = False  # only the hook after may still begin
+    cancelled: bool = False  # the driver does no more of the attempt
     after: bool = False  # the hook after may have begun
     hook_mark: str = ""  # the mark of the hook after while the step is cancelled
     over: bool = False  # the attempt has been answered or cleaned up
@@ -154,7 +154,7 @@ class HookedAttempt:
             case Cancelled():
                 return NotBegun()  # the order is being abandoned, so the engine cancels the step
 
-    def takes_turn(self, part: Part) -> bool:
+    def begins_now(self, part: Part) -> bool:
         """Return whether the caller must begin a part now."""
         if self.to_begin is not part:
             return False

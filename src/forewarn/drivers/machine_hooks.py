@@ -121,22 +121,22 @@ class MachineHooks:
         is_new = task.id not in self.attempts
 
         def cancel(known: HookedAttempt) -> CancelAnswer:
-            known.given_up = True
+            known.abandoned = True
             # An earlier server may have cancelled the work and begun the hook after.
             known.after = known.after or is_new
-            if not known.called_off:
-                answer = self._call_off(task, known, mark)
+            if not known.cancelled:
+                answer = self._cancel_part(task, known, mark)
                 if not isinstance(answer, Cancelled):
                     return answer
-                known.called_off = True
-            return self._leave_called_off(task, known)
+                known.cancelled = True
+            return self._run_hook_after_cancel(task, known)
 
         return self._in_turn(task, cancel)
 
     def ended(self, task: DriverTask) -> None:
         """Forget an attempt; if the engine ended it, start the hook after."""
         if self._mark_of(task) is not None and (known := self.attempts.end(task.id)) is not None:
-            self._see_to_end(task, known)
+            self._clean_up(task, known)
 
     def _in_turn(self, task: DriverTask, ask: Callable[[HookedAttempt], Answer]) -> Answer | Unknown:
         """Run a call of an attempt when no other call of it runs."""
@@ -151,9 +151,9 @@ class MachineHooks:
         finally:
             known.turn.release()
             if self.attempts.has_ended(task.id):
-                self._see_to_end(task, known)
+                self._clean_up(task, known)
 
-    def _see_to_end(self, task: DriverTask, known: HookedAttempt) -> None:
+    def _clean_up(self, task: DriverTask, known: HookedAttempt) -> None:
         """Start the hook after for an attempt that has ended; a running call does this itself."""
         if task.machine is None or not known.turn.acquire(blocking=False):
             return
@@ -174,7 +174,7 @@ class MachineHooks:
     # Parts
 
     def _check(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Checked:
-        if known.to_begin is mark.part and not known.begun and self._is_left(task):
+        if known.to_begin is mark.part and not known.begun and self._earlier_hook_runs(task):
             return Running(task.now + CHECK_SOON)
         match mark.part:
             case Part.BEFORE:
@@ -189,7 +189,7 @@ class MachineHooks:
             return self._next(task, known, HookedMark(part=Part.WORK))
         hook = hook_before(task, self._settings, mark=mark.hook)
         match self._run_or_check(known, Part.BEFORE, hook):
-            case Done() if known.given_up:
+            case Done() if known.abandoned:
                 return self._ended_with(task, known, Cancelled())
             case Done():
                 return self._next(task, known, HookedMark(part=Part.WORK))
@@ -202,11 +202,11 @@ class MachineHooks:
 
     def _work(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> Checked:
         drivers_task = replace(task, mark=mark.mark)
-        is_next = known.takes_turn(Part.WORK)
+        is_next = known.begins_now(Part.WORK)
         known.begun = True
         answer = NotBegun() if is_next else self._driver.check(drivers_task)
         if isinstance(answer, NotBegun):
-            if known.given_up and not is_next:
+            if known.abandoned and not is_next:
                 return self._ended_with(task, known, Cancelled())
             answer = self._driver.begin(drivers_task)
         match answer:
@@ -244,7 +244,7 @@ class MachineHooks:
 
     # Cancelling
 
-    def _call_off(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> CancelAnswer:
+    def _cancel_part(self, task: DriverTask, known: HookedAttempt, mark: HookedMark) -> CancelAnswer:
         """Cancel the hook before, or the work."""
         if known.to_begin is mark.part:
             known.to_begin = None
@@ -271,7 +271,7 @@ class MachineHooks:
             case Unknown() as unknown:
                 return replace(unknown, why=_of_hook(Part.BEFORE, unknown.why))
 
-    def _leave_called_off(self, task: DriverTask, known: HookedAttempt) -> CancelAnswer:
+    def _run_hook_after_cancel(self, task: DriverTask, known: HookedAttempt) -> CancelAnswer:
         if known.begun and self._settings.after:
             known.to_begin = None if known.after else Part.AFTER
             hook = hook_after(task, self._settings, mark=known.hook_mark, end=Cancelled())
@@ -292,12 +292,12 @@ class MachineHooks:
 
     def _run_or_check(self, known: HookedAttempt, part: Part, hook: Hook) -> Begun:
         """Begin a hook if it is next or has not begun; otherwise check it."""
-        is_next = known.takes_turn(part)
+        is_next = known.begins_now(part)
         known.begun = True
         answer = self._runs.begin(hook) if is_next else self._runs.check(hook)
         return self._runs.begin(hook) if isinstance(answer, NotBegun) else answer
 
-    def _is_left(self, task: DriverTask) -> bool:
+    def _earlier_hook_runs(self, task: DriverTask) -> bool:
         """Return whether the hook after an earlier attempt at the same machine still runs."""
         if task.machine is None or (left := self.attempts.left(task.machine.id)) is None:
             return False

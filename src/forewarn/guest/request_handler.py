@@ -113,7 +113,8 @@ class RequestHandler:
             case GetInstance():
                 return self._describe(member, wanted)
             case GetNetwork():
-                return self._describe_network(member, wanted)
+                found = instance.part_of(instance.network(member.machine), wanted.path)
+                return self.errors.not_found() if found is None else answers.text_or_json(found)
             case Poll() | Approve() | Defer():
                 return self._about_events(member, wanted, caller)
 
@@ -157,10 +158,6 @@ class RequestHandler:
         if detail is not InstanceMetadata.FULL:
             return answers.text_or_json({"compute": compute})
         return answers.text_or_json({"compute": compute, "network": instance.network(member.machine)})
-
-    def _describe_network(self, member: BoardMachine, asked: GetNetwork) -> GuestAnswer:
-        found = instance.part_of(instance.network(member.machine), asked.path)
-        return self.errors.not_found() if found is None else answers.text_or_json(found)
 
     async def _poll(self, caller: GuestCaller, poll: Poll) -> GuestAnswer | None:
         if poll.wait:

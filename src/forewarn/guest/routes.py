@@ -225,16 +225,12 @@ def poll_of(request: Request, *, version: int, longest: int) -> Poll:
         return Poll(version=version)
     return Poll(
         version=version,
-        match=frozenset(_bare(tag) for tag in tags if tag != b"*"),
+        # Clients send entity tags with and without quotes.
+        match=frozenset(tag.removeprefix(b"W/").strip(b'"') for tag in tags if tag != b"*"),
         match_any=b"*" in tags,
         wait=_wait(request, longest=longest),
         plain=False,
     )
-
-
-def _bare(tag: bytes) -> bytes:
-    """Remove the quotes: clients send entity tags with and without them."""
-    return tag.removeprefix(b"W/").strip(b'"')
 
 
 def _wait(request: Request, *, longest: int) -> int | None:

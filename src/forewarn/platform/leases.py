@@ -88,15 +88,13 @@ def parse_registry(data: bytes) -> tuple[Lease, ...]:
 
 def _bytes(pairs: str, text: str) -> bytes:
     if not pairs:
-        plain = _ESCAPED.sub(lambda escape: _unescaped(escape[1]), text)
+        plain = _ESCAPED.sub(
+            lambda found: chr(int(found[1], 8) & 0xFF) if len(found[1]) > 1 else found[1], text
+        )
         return plain.encode("latin-1", errors="replace")
     # dhclient may omit a leading zero.
     numbers = [int(pair, 16) if pair else 0 for pair in pairs.split(":")]
     return bytes(numbers) if max(numbers) < 1 << 8 else b""
-
-
-def _unescaped(escape: str) -> str:
-    return chr(int(escape, 8) & 0xFF) if len(escape) > 1 else escape
 
 
 def _address(data: bytes) -> str | None:

@@ -20,7 +20,7 @@ from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Entry, Over, TakenUp, key
 from forewarn.agent.journal.journal_file import read_entries
 from forewarn.agent.setup.handler import Handler, OnFailure, RecoverAt
-from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
+from forewarn.agent.verdicts import ApprovePolicy, Approver, HandlerFilter
 from forewarn.core.basic_types import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 from tests.helpers.programs.agents import MACHINE, NOW, AgentHarness, Doing, event, settled
@@ -214,7 +214,7 @@ def made(
                 name=f"h{number}",
                 kind="notify" if number == 1 else "test",  # it recovers concurrently
                 does=does,
-                when=EventFilter(types=types),
+                when=HandlerFilter(types=types),
                 retry=0.0,
                 on_failure=on_failure,
                 recover_at=RecoverAt.EVENT_END if number == 1 else RecoverAt.BOOT,

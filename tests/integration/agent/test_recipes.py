@@ -83,7 +83,7 @@ def test_an_existing_program_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "failover").write_text("mine")
     refused = run(tmp_path, "agent", "init", "--recipe", "redis")
     assert refused.returncode == 1
-    assert "failover cannot be written: File exists; --force writes over it" in refused.stderr
+    assert "failover exists; --force overwrites it" in refused.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["failover"]
 
 
@@ -93,7 +93,7 @@ def test_the_written_config_finds_its_programs_in_any_folder(tmp_path: Path) -> 
     made = run(tmp_path, "agent", "init", "--recipe", "checkpoint", folder / "mine.toml")
     assert made.returncode == 0, made.stderr
     assert (
-        f"the programs it runs: {folder}/checkpoint, {folder}/primes, {folder}/restore, {folder}/running."
+        f"its programs {folder}/checkpoint, {folder}/primes, {folder}/restore, {folder}/running"
         in made.stdout
     )
     checked = run(tmp_path, "agent", "check", "--config", folder / "mine.toml", "--json")
@@ -104,7 +104,7 @@ def test_init_onto_a_folder_is_refused(tmp_path: Path) -> None:
     for more in ([], ["--force"]):
         refused = run(tmp_path, "agent", "init", "--recipe", "redis", tmp_path, *more)
         assert refused.returncode == 1
-        said = f"{tmp_path} is a folder: name the file to write, as {tmp_path}/agent.toml"
+        said = f"{tmp_path} is a folder; choose a file such as {tmp_path}/agent.toml"
         assert refused.stderr == f"forewarn: {said}\n"
     assert list(tmp_path.iterdir()) == []
 

@@ -321,6 +321,6 @@ def test_a_machine_that_is_given_no_notice_is_said_to_get_none(program: Program,
     words = ("gate", "machine", "db", "--action", "restart", "--", "false")
     ran = run(tmp_path, "--server", program.operators, *words)
     assert ran.returncode == 1
-    assert "  No event: the feature is not enabled" in ran.stdout
+    assert "  No event: its group is not enabled" in ran.stdout
     assert "has failed" in ran.stderr
     assert "events" not in ran.stderr

@@ -9,7 +9,7 @@ from forewarn.agent.verdicts import (
     ApprovalDecider,
     ApprovePolicy,
     Approver,
-    EventFilter,
+    HandlerFilter,
     Later,
     Now,
     Skip,
@@ -112,48 +112,53 @@ def freeze(duration: float | None = None, source: Source | str = Source.PLATFORM
 @pytest.mark.parametrize(
     ("when", "of", "left", "verdict"),
     [
-        (EventFilter(), freeze(), 10.0, Now()),
-        (EventFilter(types=(EventType.FREEZE,)), freeze(), 10.0, Now()),
-        (EventFilter(types=(EventType.REBOOT,)), freeze(), 10.0, Skip("its types do not include Freeze")),
-        (EventFilter(sources=(Source.USER,)), freeze(), 10.0, Skip("its sources do not include Platform")),
+        (HandlerFilter(), freeze(), 10.0, Now()),
+        (HandlerFilter(types=(EventType.FREEZE,)), freeze(), 10.0, Now()),
+        (HandlerFilter(types=(EventType.REBOOT,)), freeze(), 10.0, Skip("its types do not include Freeze")),
+        (HandlerFilter(sources=(Source.USER,)), freeze(), 10.0, Skip("its sources do not include Platform")),
         (
-            EventFilter(sources=(Source.USER,)),
+            HandlerFilter(sources=(Source.USER,)),
             freeze(source=""),
             10.0,
             Skip("its sources do not include unknown"),
         ),
-        (EventFilter(min_duration=10), freeze(9), 10.0, Skip("the event interrupts for 9 s, less than 10 s")),
-        (EventFilter(min_duration=10), freeze(10), 10.0, Now()),
-        (EventFilter(min_duration=10), freeze(None), 10.0, Now()),  # an unknown duration may be long
         (
-            EventFilter(max_duration=10),
+            HandlerFilter(min_duration=10),
+            freeze(9),
+            10.0,
+            Skip("the event interrupts for 9 s, less than 10 s"),
+        ),
+        (HandlerFilter(min_duration=10), freeze(10), 10.0, Now()),
+        (HandlerFilter(min_duration=10), freeze(None), 10.0, Now()),  # an unknown duration may be long
+        (
+            HandlerFilter(max_duration=10),
             freeze(None),
             10.0,
             Skip("the event interrupts for an unknown time, which may be more than 10 s"),
         ),
-        (EventFilter(max_duration=10), freeze(9), 10.0, Now()),
-        (EventFilter(min_seconds_left=60), freeze(), 59.0, Skip("59 s are left, and it needs 60 s")),
-        (EventFilter(min_seconds_left=60), freeze(), None, Now()),
-        (EventFilter(max_seconds_left=60), freeze(), 90.0, Later(30.0)),
-        (EventFilter(max_seconds_left=60), freeze(), 60.0, Now()),
-        (EventFilter(max_seconds_left=60), freeze(), None, Now()),
+        (HandlerFilter(max_duration=10), freeze(9), 10.0, Now()),
+        (HandlerFilter(min_seconds_left=60), freeze(), 59.0, Skip("59 s are left, and it needs 60 s")),
+        (HandlerFilter(min_seconds_left=60), freeze(), None, Now()),
+        (HandlerFilter(max_seconds_left=60), freeze(), 90.0, Later(30.0)),
+        (HandlerFilter(max_seconds_left=60), freeze(), 60.0, Now()),
+        (HandlerFilter(max_seconds_left=60), freeze(), None, Now()),
     ],
 )
 def test_a_filter_decides_whether_and_when(
-    when: EventFilter, of: Event, left: float | None, verdict: Verdict
+    when: HandlerFilter, of: Event, left: float | None, verdict: Verdict
 ) -> None:
     assert when.verdict(of, left) == verdict
 
 
 def test_recommendations_are_for_handlers_that_list_them() -> None:
     hint = replace(freeze(), type=EventType.SPOT_REBALANCE_RECOMMENDATION)
-    assert isinstance(EventFilter().verdict(hint, 10.0), Skip)
-    assert isinstance(EventFilter(types=(EventType.PREEMPT,)).verdict(hint, 10.0), Skip)
-    assert EventFilter(types=(EventType.SPOT_REBALANCE_RECOMMENDATION,)).verdict(hint, 10.0) == Now()
+    assert isinstance(HandlerFilter().verdict(hint, 10.0), Skip)
+    assert isinstance(HandlerFilter(types=(EventType.PREEMPT,)).verdict(hint, 10.0), Skip)
+    assert HandlerFilter(types=(EventType.SPOT_REBALANCE_RECOMMENDATION,)).verdict(hint, 10.0) == Now()
 
 
 def test_a_filter_is_described() -> None:
-    when = EventFilter(
+    when = HandlerFilter(
         sources=(Source.USER,), min_duration=10, max_duration=60, min_seconds_left=5, max_seconds_left=600
     )
     assert when.in_words() == [

@@ -14,7 +14,7 @@ from forewarn.agent.handlers import kinds
 from forewarn.agent.handlers.kinds import url
 from forewarn.agent.setup.config_text import ExternalValues, KeyPath, line_of, looks_secret
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart, RecoverAt
-from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
+from forewarn.agent.verdicts import ApprovePolicy, Approver, HandlerFilter
 from forewarn.core.basic_types import HINTS, EventType, Source
 from forewarn.core.errors import Invalid
 from forewarn.core.toml_text import parse_toml
@@ -265,7 +265,7 @@ class _ConfigReader:
             declared = self._declared(common["kind"], own, path, where)
         except Invalid as refusal:
             raise self._at(path, str(refusal), prefix=where) from None
-        when = EventFilter(**{key: common.pop(key) for key in list(common) if key in _WHEN})
+        when = HandlerFilter(**{key: common.pop(key) for key in list(common) if key in _WHEN})
         if why := when.contradiction():
             raise self._at(path, f"{where}{why}")
         name = common.pop("name")

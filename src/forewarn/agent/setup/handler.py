@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from forewarn.agent.handlers.kinds import QUIET
 from forewarn.agent.handling import Handling
-from forewarn.agent.verdicts import EventFilter
+from forewarn.agent.verdicts import HandlerFilter
 from forewarn.core.basic_types import EventType
 
 # The pauses between tries double up to this limit.
@@ -45,7 +45,7 @@ class Handler:
     name: str
     kind: str
     does: Handling
-    when: EventFilter = field(default_factory=EventFilter)
+    when: HandlerFilter = field(default_factory=HandlerFilter)
     timeout: float = 300.0  # seconds, for all attempts to prepare together, and for each to recover
     retry: float = 5.0  # seconds before another attempt, unless the handler sets them
     on_failure: OnFailure = OnFailure.HOLD

@@ -6,10 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import click
-
 from forewarn.cli import formatting, terminal
-from forewarn.cli.command_group import PATH, argument, flag, option
+from forewarn.cli.command_group import PATH, WrongUsage, argument, flag, option
 from forewarn.cli.options import duration, pairs
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
 from forewarn.cli.views.confirmation import SURE, confirm
@@ -111,7 +109,7 @@ def import_(
 def domains(session: Session, fit: bool, group: str | None, yes: bool) -> None:
     """Show the update domains that would shorten rollouts, and apply them with --yes."""
     if not fit:
-        raise click.BadParameter("is required", param_hint="--fit")
+        raise WrongUsage("--fit", "is required")
     body = {"group": group, "dry_run": not yes}
     reply = session.client.post("/v1/fleet/domains", FittedDomainsAnswer, body)
     session.print_reply(reply, lambda fitted: _show_fitted(fitted, applied=yes))

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import click
 
 from forewarn.cli import formatting, options, terminal
-from forewarn.cli.command_group import CommandAfterDashes, argument, flag, option
+from forewarn.cli.command_group import CommandAfterDashes, WrongUsage, argument, flag, option
 from forewarn.cli.commands.rollout_commands import GATED_ROLLOUT, gated_rollout_body
 from forewarn.cli.gate.gated_order import is_done_here, is_undivided, under_way
 from forewarn.cli.gate.interrupts import Interrupts
@@ -142,9 +142,7 @@ def rollout(
     body = gated_rollout_body(**typed)
     _check(command, wait=False)
     if bool(body) == (again is not None):
-        raise click.BadParameter(
-            "name hosts, use --all, or resume with --again", param_hint="HOST, --all, --again"
-        )
+        raise WrongUsage("HOST, --all, --again", "name hosts, use --all, or resume with --again")
     flags = " --one-by-one" if one_by_one else ""
     with Interrupts() as interrupts:
         if again is not None:
@@ -162,13 +160,13 @@ def rollout(
 def _whole(one_by_one: bool, together: str | None) -> bool | None:
     """Return whether the machines of a host must be done at once."""
     if one_by_one and together is not None:
-        raise click.BadParameter("choose one of them", param_hint="--one-by-one, --together")
+        raise WrongUsage("--one-by-one, --together", "choose one of them")
     return None if one_by_one else True
 
 
 def _check(command: Sequence[str], *, wait: bool) -> None:
     if not command and not wait:
-        raise click.BadParameter("give a command after --, or --wait", param_hint="COMMAND")
+        raise WrongUsage("COMMAND", "give a command after --, or --wait")
     check_program(command)
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any, Literal
 import click
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.command_group import PATH, flag, option
+from forewarn.cli.command_group import PATH, WrongUsage, flag, option
 from forewarn.cli.formatting import counted
 from forewarn.cli.options import OF_HOST, OF_MACHINE, full_id, kinds
 from forewarn.cli.session import EVERYWHERE, Noun, Session
@@ -60,10 +60,10 @@ Record = dict[str, Any]
 def history(session: Session, since: str | None, limit: int, **filters: Any) -> None:
     """Show records, newest first; `export` writes them to a file."""
     if since and _is_number(since):
-        raise click.BadParameter(
+        raise WrongUsage(
+            "--since",
             f"expected a time such as 2026-01-31T12:00:00Z, got {since!r}; "
             "`history export --since` also takes the number of a record",
-            param_hint="--since",
         )
     wanted = _wanted(session, filters, since=since)
     reply = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=limit)
@@ -94,7 +94,7 @@ def export(
     """Write all records, oldest first, as JSON lines or as CSV."""
     file = None if output is None or str(output) == "-" else output
     if resume and file is None:
-        raise click.BadParameter("requires --output", param_hint="--resume")
+        raise WrongUsage("--resume", "requires --output")
     form = format_ or ("csv" if file is not None and file.suffix == ".csv" else "jsonl")
     above = int(since) if since and _is_number(since) else 0
     wanted = _wanted(session, filters, since=None if since and _is_number(since) else since)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import flag, option
+from forewarn.cli.command_group import WrongUsage, flag, option
 from forewarn.cli.options import full_id, id_argument
 from forewarn.cli.session import EVERYWHERE, Noun, Session
 from forewarn.client.replies import RequestRefused
@@ -46,7 +46,7 @@ LIST = terminal.ItemTable[HoldAnswer](
 def hold(session: Session, reason: str | None, host: str | None, abort: bool) -> None:
     """Do the work of `hold set`, which may be left out."""
     if reason is None:
-        raise click.BadParameter("is required", param_hint="--reason")
+        raise WrongUsage("--reason", "is required")
     _set(session, reason=reason, host=host, abort=abort)
 
 
@@ -71,7 +71,7 @@ def _set(session: Session, **typed: object) -> None:
 def release(session: Session, id_: str | None, host: str | None) -> None:
     """Release a hold, by its id or by what it holds (--project, --host); waiting work continues."""
     if id_ and (host or session.project):
-        raise click.BadParameter("use an id alone, or --project and --host", param_hint="HOLD")
+        raise WrongUsage("HOLD", "use an id alone, or --project and --host")
     wanted = full_id(session.client, HoldAnswer, id_) if id_ else _only(session, host)
     reply = session.client.post(f"/v1/holds/{wanted}/release", HoldAnswer)
     session.print_reply(reply, lambda hold: terminal.echo(f"Hold on {hold.reach} released."))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from forewarn.cli import options, terminal
-from forewarn.cli.command_group import PATH, argument, flag, option
+from forewarn.cli.command_group import PATH, WrongUsage, argument, flag, option
 from forewarn.cli.session import Noun, Session, program_name
 from forewarn.cli.views.confirmation import YES, ask_before_emergency, ask_before_failing
 from forewarn.cli.views.host_view import show_host, show_hosts, show_waited_for
@@ -96,7 +96,7 @@ def filter_(
     from forewarn.cli.views.host_filter import Filter, differences, filter_rules
 
     if watch and check:
-        raise click.BadParameter("choose one of them", param_hint="--watch, --check")
+        raise WrongUsage("--watch, --check", "choose one of them")
     reserved = [_address(each) for each in reserve]
     if watch:
         _watch_filter(session, name, status=status, state=state, reserved=reserved)
@@ -149,7 +149,7 @@ def _address(typed: str) -> str:
     try:
         return str(ip_address(typed))
     except ValueError:
-        raise click.BadParameter(f"expected an IP address, got {typed!r}", param_hint="--reserve") from None
+        raise WrongUsage("--reserve", f"expected an IP address, got {typed!r}") from None
 
 
 def _all_machines(client: OperatorClient) -> Sequence[MachineAnswer]:
@@ -200,7 +200,7 @@ def put(
     """Add a host, or change the given fields of one."""
     for cleared, values, what in ((no_resources, resources, "resource"), (no_labels, labels, "label")):
         if cleared and values:
-            raise click.BadParameter("choose one of them", param_hint=f"--no-{what}s, --{what}")
+            raise WrongUsage(f"--no-{what}s, --{what}", "choose one of them")
     amounts = {
         key: options.host_amount(value) for key, value in options.pairs(resources, "--resource").items()
     }
@@ -257,7 +257,7 @@ def service(
     body |= options.service_mode(evacuate=evacuate, in_place=in_place, returning=returning)
     if command:
         if body["host_work"] not in (None, EXTERNAL):
-            raise click.BadParameter("the command after -- does this work", param_hint="--host-work")
+            raise WrongUsage("--host-work", "the command after -- does this work")
         body["host_work"] = EXTERNAL
     from forewarn.cli.gate.order_gate import check_program, run_on_host  # slow to import
 

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any, TypeVar
 
-import click
-
 from forewarn.cli import formatting, terminal
-from forewarn.cli.command_group import flag, option
+from forewarn.cli.command_group import WrongUsage, flag, option
 from forewarn.cli.options import ONLY_NEW, delete_from_fleet, name_argument, path_of, put_in_fleet
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import given
@@ -99,7 +97,7 @@ def delete(session: Session, name: str) -> None:
 def _listed(values: list[T], *, clear: bool, option: str) -> list[T] | None:
     """Return the new value of a list; None to leave it unchanged."""
     if clear and values:
-        raise click.BadParameter("choose this or the flag that clears it", param_hint=option)
+        raise WrongUsage(option, "choose this or the flag that clears it")
     return [] if clear else values or None
 
 
@@ -107,13 +105,13 @@ def _window(typed: str) -> dict[str, object]:
     words = typed.split()
     if len(words) not in _WINDOW_WORDS:
         expected = "expected [DAYS] START LENGTH, such as 'sat,sun 22:00 4h'"
-        raise click.BadParameter(f"{expected}, got {typed!r}", param_hint="--window")
+        raise WrongUsage("--window", f"{expected}, got {typed!r}")
     *days, start, length = words
     window = given({"days": days[0].split(",") if days else None, "start": start, "length": length})
     try:
         projects.PROJECT["windows"]([window])
     except InvalidField as wrong:
-        raise click.BadParameter(f"{typed!r}: {wrong.expected}", param_hint="--window") from None
+        raise WrongUsage("--window", f"{typed!r}: {wrong.expected}") from None
     return window
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import CommandAfterDashes, argument, flag, option
+from forewarn.cli.command_group import CommandAfterDashes, WrongUsage, argument, flag, option
 from forewarn.cli.commands.serve_commands import installed
 from forewarn.cli.options import duration
 from forewarn.cli.session import Session, command
@@ -66,7 +66,7 @@ def rehearse(
         _list(session)
         return
     if not words:
-        raise click.BadParameter("expected a file, or a name from --list", param_hint="SCENARIO")
+        raise WrongUsage("SCENARIO", "expected a file, or a name from --list")
     running = bool(session.server or session.project)
     _check_usage(running=running, command=command, machine=machine, url_file=client_url_file)
     make = installed("forewarn.rehearsal.rehearse").RehearsalRequest
@@ -102,17 +102,11 @@ def _check_usage(
     *, running: bool, command: Sequence[str], machine: Sequence[str], url_file: str | None
 ) -> None:
     if running and command:
-        raise click.BadParameter("a running server has guests of its own", param_hint="COMMAND")
+        raise WrongUsage("COMMAND", "a running server has guests of its own")
     if running and url_file:
-        raise click.BadParameter(
-            "guests of a running server poll the server itself",
-            param_hint="--client-url-file",
-        )
+        raise WrongUsage("--client-url-file", "guests of a running server poll the server itself")
     if machine and not running:
-        raise click.BadParameter(
-            "a private service has the machines of the scenario; use --project for others",
-            param_hint="--machine",
-        )
+        raise WrongUsage("--machine", "a private service has its own machines; use --project for others")
 
 
 def _players(given: Sequence[str]) -> dict[str, str]:
@@ -120,10 +114,7 @@ def _players(given: Sequence[str]) -> dict[str, str]:
     for each in given:
         role, _, name = each.partition("=")
         if not role or not name:
-            raise click.BadParameter(
-                f"expected SCENARIO-MACHINE=PROJECT-MACHINE, such as web-0=front-3, got {each!r}",
-                param_hint="--machine",
-            )
+            raise WrongUsage("--machine", f"expected ROLE=NAME, such as web-0=front-3, got {each!r}")
         players[role] = name
     return players
 

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import click
 
 from forewarn.cli import formatting, options, terminal
-from forewarn.cli.command_group import argument, flag, option
+from forewarn.cli.command_group import WrongUsage, argument, flag, option
 from forewarn.cli.live.rollout_follow import follow
 from forewarn.cli.options import duration
 from forewarn.cli.session import Noun, Session
@@ -84,7 +84,7 @@ def rollout_body(
 ) -> dict[str, Any]:
     """Return the body of a rollout; the server chooses what was not typed."""
     if bool(hosts) == every:
-        raise click.BadParameter("name hosts, or use --all", param_hint="HOST, --all")
+        raise WrongUsage("HOST, --all", "name hosts, or use --all")
     mode = options.service_mode(evacuate=evacuate, in_place=in_place, returning=returning)
     return {"hosts": "all" if every else hosts, **mode, **body}
 
@@ -94,7 +94,7 @@ def gated_rollout_body(**typed: Any) -> dict[str, Any]:
     if not typed["hosts"] and not typed["every"]:
         return {}
     if typed["action"] is None:
-        raise click.BadParameter("is required, for the notice to the guests", param_hint="--action")
+        raise WrongUsage("--action", "is required, for the notice to the guests")
     return rollout_body(**typed)
 
 

@@ -4,10 +4,8 @@ import sys
 from dataclasses import replace
 from datetime import timedelta
 
-import click
-
 from forewarn.cli import formatting, terminal
-from forewarn.cli.command_group import argument, option
+from forewarn.cli.command_group import WrongUsage, argument, option
 from forewarn.cli.options import Duration
 from forewarn.cli.session import Noun, Session, command
 from forewarn.core.time_formats import format_offset, format_span_briefly
@@ -74,7 +72,7 @@ def health(session: Session) -> None:
 def metrics(session: Session) -> None:
     """Print the metrics in Prometheus format."""
     if session.json:
-        raise click.BadParameter("metrics have a format of their own", param_hint="--json")
+        raise WrongUsage("--json", "metrics have a format of their own")
     sys.stdout.write(session.client.text("/metrics"))
 
 
@@ -82,9 +80,7 @@ def metrics(session: Session) -> None:
 def calendar(session: Session) -> None:
     """Print upcoming events as an iCalendar file; --project selects those of a project."""
     if session.json:
-        raise click.BadParameter(
-            "a calendar has a format of its own; use `forewarn event list --json`", param_hint="--json"
-        )
+        raise WrongUsage("--json", "a calendar has a format of its own; use `forewarn event list --json`")
     sys.stdout.write(session.client.text("/v1/calendar.ics", **session.scope))
 
 

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-import click
-
 from forewarn.cli import terminal
-from forewarn.cli.command_group import PATH, argument, flag, option
+from forewarn.cli.command_group import PATH, WrongUsage, argument, flag, option
 from forewarn.cli.session import WITHIN_MACHINE, Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.core.errors import Invalid
@@ -139,9 +137,9 @@ def install(
 ) -> None:
     """Write a systemd unit with the paths of this machine."""
     if program not in UNITS:
-        raise click.BadParameter(f"expected {', '.join(UNITS)}, got {program!r}", param_hint="PROGRAM")
+        raise WrongUsage("PROGRAM", f"expected {', '.join(UNITS)}, got {program!r}")
     if host is not None and program != "filter":
-        raise click.BadParameter("only a filter takes a host", param_hint="--host")
+        raise WrongUsage("--host", "only a filter takes a host")
     service = UNITS[program]
     text = unit_text(
         service,
@@ -229,7 +227,11 @@ def _before_it_starts(text: str) -> list[str]:
         try:
             system.identity_of(user[1])
         except LookupError:
-            found.append(f"User {user[1]} does not exist; create it with `useradd --system {user[1]}`.")
+            found.append(
+                f"User {user[1]} does not exist; create it with `useradd --system --create-home "
+                f"--home-dir /var/lib/{user[1]} --shell /usr/sbin/nologin {user[1]}`. Put its SSH keys into "
+                f"/var/lib/{user[1]}/.ssh: the unit hides /home and /root."
+            )
     program = re.search(r"^ExecStart=\"?(\S+)", text, re.MULTILINE)
     if "ProtectHome=true" in text and program and program[1].startswith(("/home/", "/root/")):
         found.append(

@@ -98,15 +98,8 @@ def _print(copy: FleetCopy) -> None:
 def _as_json(copy: FleetCopy) -> dict[str, Any]:
     from forewarn.wire.answers.coding import ANSWER_CODEC
 
-    shown = {
-        "machines": list(copy.machines.values()),
-        "hosts": copy.hosts,
-        "unreachable": copy.unreachable,
-        "events": copy.events,
-        "holds": copy.holds,
-        "rollouts": copy.rollouts,
-        "orders": copy.orders,
-    }
+    names = ("hosts", "unreachable", "events", "holds", "rollouts", "orders")
+    shown = {"machines": list(copy.machines.values()), **{name: getattr(copy, name) for name in names}}
     return {
         "now": copy.time.estimate().isoformat(),
         "trouble": copy.trouble or None,

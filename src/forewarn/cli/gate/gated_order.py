@@ -225,9 +225,9 @@ def _delivered(notices: Sequence[MachineNoticeAnswer]) -> str:
 
 
 def _awaited(event: EventDetailAnswer, *, known: bool) -> str:
-    silent = _unsent(event.notices) if known else []
+    unsent = _unsent(event.notices) if known else []
     return formatting.listing(
-        [f"{name} (never polled)" if name in silent else name for name in event.awaited]
+        [f"{name} (never polled)" if name in unsent else name for name in event.awaited]
     )
 
 

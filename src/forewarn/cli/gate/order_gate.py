@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from forewarn.cli import formatting, terminal
+from forewarn.cli.command_group import WrongUsage
 from forewarn.cli.gate.gated_command import CommandNotStarted, EmptyHost, GatedCommand
 from forewarn.cli.gate.gated_order import (
     NO_SERVER,
@@ -215,7 +216,7 @@ class OrderGate:
 def check_program(command: Sequence[str] | None) -> None:
     """Refuse a missing program before the work is announced, because guests drain at once."""
     if command and shutil.which(command[0]) is None:
-        raise click.BadParameter(f"program {command[0]} does not exist here", param_hint="COMMAND")
+        raise WrongUsage("COMMAND", f"program {command[0]} does not exist here")
 
 
 def run_on_host(

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import PATH, argument, flag, option
+from forewarn.cli.command_group import PATH, WrongUsage, argument, flag, option
 from forewarn.cli.session import WITHIN_MACHINE, Noun, Session
 from forewarn.client.replies import RequestRefused
 
@@ -50,15 +50,12 @@ app = Noun(RUN, shared=WITHIN_MACHINE, callback=agent, invoke_without_command=Tr
 
 def _pass_on(ctx: click.Context, verb: str) -> None:
     """Pass options that stand before a command on to it, if it takes them."""
-    typed = {name: value for name, value in ctx.params.items() if _is_typed(ctx, name)}
+    source = ctx.get_parameter_source
+    typed = {name: value for name, value in ctx.params.items() if source(name) is ParameterSource.COMMANDLINE}
     takes = {param.name for param in app.commands[verb].params}
     if not typed.keys() <= takes:
         raise click.BadParameter(f"put options after the command: forewarn agent {verb} …")
     ctx.default_map = {verb: typed}
-
-
-def _is_typed(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 @app.verb(*RUN, shared=())
@@ -70,7 +67,7 @@ def run(_: Session, **typed: Any) -> None:
 def _run(*, config: Path | None, log: str | None, **typed: Any) -> None:
     """Replace this process with the agent, without the modules of the command line."""
     if log not in (None, "text", "json"):
-        raise click.BadParameter("expected text or json", param_hint="--log")
+        raise WrongUsage("--log", "expected text or json")
     import json
     import sys
 

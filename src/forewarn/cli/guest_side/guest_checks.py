@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from forewarn.cli import terminal
 from forewarn.core.time_formats import format_span_briefly
 from forewarn.sdk.blocking_client import GuestClient
-from forewarn.sdk.connected_processes import ConnectedProcess, ConnectedProcesses, connected_processes
+from forewarn.sdk.connected_processes import ConnectedProcesses, connected_processes
 from forewarn.sdk.discovery import Finding, surroundings
 from forewarn.sdk.documents import Document
 from forewarn.sdk.guest_errors import EndpointRefused, EndpointUnavailable, GuestError, NoEndpoint
@@ -62,17 +62,17 @@ class DoctorReport:
     @property
     def agents(self) -> tuple[int, ...]:
         """The processes of agents that approve events."""
-        return tuple(each.pid for each in self._agents if not DRY_RUN.search(each.command))
+        return self._agents(dry_run=False)
 
     @property
     def dry_runs(self) -> tuple[int, ...]:
         """The processes of agents in a dry run."""
-        return tuple(each.pid for each in self._agents if DRY_RUN.search(each.command))
+        return self._agents(dry_run=True)
 
-    @property
-    def _agents(self) -> list[ConnectedProcess]:
+    def _agents(self, *, dry_run: bool) -> tuple[int, ...]:
         known = self.connected_processes.known if self.connected_processes is not None else ()
-        return [each for each in known if AGENT.search(each.command)]
+        agents = (each for each in known if AGENT.search(each.command))
+        return tuple(each.pid for each in agents if bool(DRY_RUN.search(each.command)) is dry_run)
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form."""

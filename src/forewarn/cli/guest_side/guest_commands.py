@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import argument, flag, option
+from forewarn.cli.command_group import WrongUsage, argument, flag, option
 from forewarn.cli.session import JSON, WITHIN_MACHINE, Noun, Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 
@@ -93,7 +93,7 @@ def approve(session: Session, ids: tuple[str, ...], yes: bool, endpoint: str | N
     from forewarn.cli.guest_side import guest_view
 
     if session.json and not (ids or yes):
-        raise click.BadParameter("--json requires ids or --yes", param_hint="EVENT")
+        raise WrongUsage("EVENT", "--json requires ids or --yes")
     with connected(session, endpoint) as client:
         document = client.events()
         if ids:
@@ -125,7 +125,7 @@ def wait(session: Session, clear: bool, limit: float, machine: str | None, endpo
     The command fails open: after the limit it exits with 0, and prints the reason to stderr.
     """
     if not clear:
-        raise click.BadParameter("is required", param_hint="--clear")
+        raise WrongUsage("--clear", "is required")
     from forewarn.cli.guest_side.guest_checks import wait_until_clear
 
     outcome = wait_until_clear(checked(session, endpoint), machine=machine, limit=limit)
@@ -165,7 +165,7 @@ def checked(session: Session, endpoint: str | None) -> str | None:
     try:
         return None if endpoint is None else base_url(endpoint)
     except NoEndpoint as error:
-        raise click.BadParameter(str(error), param_hint="--endpoint") from None
+        raise WrongUsage("--endpoint", str(error)) from None
 
 
 def _named(document: "Document", id_: str) -> "Event":

@@ -210,7 +210,9 @@ class FilterWatch:
     def look(self) -> None:
         """Look once, and load changed rules; an error leaves the last rules in place."""
         asks = self._looks_left == 0
-        self._looks_left = (self._looks_between() if asks else self._looks_left) - 1
+        if asks:
+            self._looks_left = max(LOOKS_FOR_FLEET, len(self._machines or ()) // MACHINES_FOR_A_LOOK)
+        self._looks_left -= 1
         self._ask(asks)
         taps = self._try("taps", self._look)
         if self._machines is None or taps is None:
@@ -249,9 +251,6 @@ class FilterWatch:
 
     def _owners(self, machines: Sequence[MachineAnswer]) -> Mapping[Element, str]:
         return Filter(host=self._host, machines=machines).owners
-
-    def _looks_between(self) -> int:
-        return max(LOOKS_FOR_FLEET, len(self._machines or ()) // MACHINES_FOR_A_LOOK)
 
     def _is_applied(self, wanted: Filter) -> bool:
         last = self._applied

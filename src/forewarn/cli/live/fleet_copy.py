@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import TypeVar
-from urllib.parse import quote
 
 from forewarn.cli import formatting
+from forewarn.cli.options import path_of
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import FORBIDDEN, NOT_FOUND, Reply, RequestRefused
 from forewarn.clock import monotonic
@@ -230,16 +230,13 @@ class FleetCopy:
             self._take_machine(project, name)
 
     def _take_machine(self, project: str, name: str) -> None:
+        machine: MachineAnswer | None = None
         try:
-            machine = self.client.get(
-                f"/v1/machines/{quote(name, safe='')}", MachineAnswer, project=project
-            ).value
+            machine = self.client.get(path_of("machine", name), MachineAnswer, project=project).value
         except RequestRefused as refusal:
             if refusal.status != NOT_FOUND:
                 raise
-            self.machines.pop((project, name), None)
-            return
-        if self.watched.has(machine):
+        if machine is not None and self.watched.has(machine):
             self.machines[project, name] = _watched(machine)
         else:
             self.machines.pop((project, name), None)
@@ -253,18 +250,10 @@ class FleetCopy:
 
     def _load_hosts(self) -> None:
         found = self._if_allowed(lambda: self.client.all(HostAnswer))
-        self.hosts = (
-            None
-            if found is None
-            else {host.name: host.state for host in found if self.watched.host in (None, host.name)}
-        )
-        self.unreachable = {
-            host.name: _unreachable(host)
-            for host in found or ()
-            if host.reachable is False and host.name in (self.hosts or {})
-        }
-        simulated = (host.name for host in found or () if host.driver == SIMULATED)
-        self.simulated = frozenset(simulated) & (self.hosts or {}).keys()
+        watched = [host for host in found or () if self.watched.host in (None, host.name)]
+        self.hosts = None if found is None else {host.name: host.state for host in watched}
+        self.unreachable = {host.name: _unreachable(host) for host in watched if host.reachable is False}
+        self.simulated = frozenset(host.name for host in watched if host.driver == SIMULATED)
 
     def _load_holds(self) -> None:
         self.holds = self._if_allowed(lambda: self.client.page(HoldAnswer))

@@ -238,8 +238,8 @@ def show_waiting_of(session: Session, order: OrderAnswer) -> None:
                 host = session.order(event.order).host
                 hosts[event.order] = f" on {host}" if host else ""
             named = formatting.listing(event.resources)
-            whose = f"order {terminal.short(event.order)}{hosts[event.order]}"
-            text = f"{event.type} of {named} (event {terminal.short(event.id)}, {whose})"
+            blocking = f"order {terminal.short(event.order)}{hosts[event.order]}"
+            text = f"{event.type} of {named} (event {terminal.short(event.id)}, {blocking})"
             terminal.echo_wrapped(text, indent="    ", hanging="      ")
 
 

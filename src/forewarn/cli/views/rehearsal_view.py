@@ -186,7 +186,11 @@ def line_of(at: timedelta, who: str, what: str) -> str:
 def show_report(report: "RehearsalReport") -> None:
     """Show what each guest did, and whether that was expected."""
     terminal.echo()
-    GUESTS.print(row for guest in report.guests for row in _rows(guest))
+    GUESTS.print(
+        (guest, event)
+        for guest in report.guests
+        for event in (*(event for event in guest.events if event.named),) or (None,)
+    )
     terminal.echo()
     for probe in report.probes:
         terminal.echo(f"  probe {probe.name}: {_probe(probe)}")
@@ -210,10 +214,6 @@ def _probe(probe: "ProbeReport") -> str:
     longest = format_span_briefly(probe.longest_outage_seconds)
     end = "" if probe.holds else ", and still fails at the end"
     return f"failed {times}, for {longest} at most{end} ({wanted}; {probe.looks} tries): {probe.why}"
-
-
-def _rows(guest: "GuestReport") -> list[Row]:
-    return [(guest, event) for event in guest.events if event.named] or [(guest, None)]
 
 
 def run_agent_rehearsal(

@@ -114,19 +114,16 @@ def _of_order(order: OrderAnswer) -> HostProgress:
         return HostProgress.FAILED if order.state is OrderState.FAILED else HostProgress.WAITS
     stage = next((each for each in order.stages if each.state is not StageState.DONE), None)
     started = stage is None or stage.state is StageState.STARTED
+    emptied = any(each.kind is StageKind.EVACUATE and each.steps for each in order.stages)
     match stage.kind if stage is not None else None:
         case StageKind.EVACUATE if started:
             return HostProgress.LEAVING
-        case StageKind.HOST if not started and _was_emptied(order):
+        case StageKind.HOST if not started and emptied:
             return HostProgress.EMPTIED
         case StageKind.RETURN:
             return HostProgress.RETURNING
         case _:
             return HostProgress.WORKING if started else HostProgress.ANNOUNCED
-
-
-def _was_emptied(order: OrderAnswer) -> bool:
-    return any(stage.kind is StageKind.EVACUATE and stage.steps for stage in order.stages)
 
 
 def show_progress(session: Session, rollout: RolloutAnswer) -> None:

@@ -187,8 +187,8 @@ def show_plan(rollout: RolloutAnswer) -> None:
         f"\n{count}, {length} without early approvals{legend}." if disturbs else f"\n{count}: {IDLE}."
     )
     if rollout.simulated_hosts:
-        said = formatting.SIMULATED_MARK if rollout.driver == SIMULATED else _driver(rollout)
-        terminal.echo_wrapped(f"{said[0].upper()}{said[1:]}.")
+        mark = formatting.SIMULATED_MARK if rollout.driver == SIMULATED else _driver(rollout)
+        terminal.echo_wrapped(f"{mark[0].upper()}{mark[1:]}.")
     _show_care(rollout)
     _show_emptying(rollout)
     _show_reasons(rollout)

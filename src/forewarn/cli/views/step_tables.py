@@ -1,7 +1,7 @@
 """Tables of the steps of an order, by stage, and of the steps on the host itself."""
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from forewarn.cli import formatting, terminal
 from forewarn.core.basic_types import StageKind, StepState, Work
@@ -13,31 +13,24 @@ from forewarn.wire.answers.order_answers import HostStepAnswer, OrderAnswer, Sta
 StagedStep = tuple[int, StepAnswer]
 Item = TypeVar("Item")
 
+_FIRST: dict[str, Callable[[tuple[Any, StepAnswer]], object]] = {
+    "MACHINE": lambda each: each[1].machine,
+    "STEP": lambda each: _state(each[1]),
+    "ATTEMPT": lambda each: each[1].attempt,
+}
+_LAST: dict[str, Callable[[tuple[Any, StepAnswer]], object]] = {
+    "BEGUN": lambda each: each[1].begun_at,
+    "ENDED": lambda each: each[1].ended_at,
+    "WHY": lambda each: each[1].why or _away(each[1]),
+}
 STEPS = terminal.ItemTable[StagedStep](
-    columns={
-        "STAGE": lambda each: each[0],
-        "MACHINE": lambda each: each[1].machine,
-        "STEP": lambda each: _state(each[1]),
-        "ATTEMPT": lambda each: each[1].attempt,
-        "TO": lambda each: each[1].target,
-        "BEGUN": lambda each: each[1].begun_at,
-        "ENDED": lambda each: each[1].ended_at,
-        "WHY": lambda each: each[1].why or _away(each[1]),
-    },
+    columns={"STAGE": lambda each: each[0], **_FIRST, "TO": lambda each: each[1].target, **_LAST},
     wraps=("WHY",),
     spare=("ATTEMPT", "ENDED"),
 )
 # Machines that leave a host, or stay on it during the work.
 WAYS = terminal.ItemTable[tuple[StageKind, StepAnswer]](
-    columns={
-        "MACHINE": lambda each: each[1].machine,
-        "STEP": lambda each: _state(each[1]),
-        "ATTEMPT": lambda each: each[1].attempt,
-        "WAY": lambda each: _way(*each),
-        "BEGUN": lambda each: each[1].begun_at,
-        "ENDED": lambda each: each[1].ended_at,
-        "WHY": lambda each: each[1].why or _away(each[1]),
-    },
+    columns={**_FIRST, "WAY": lambda each: _way(*each), **_LAST},
     wraps=("WAY", "WHY"),
     spare=("ATTEMPT", "ENDED"),
 )

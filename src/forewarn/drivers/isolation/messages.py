@@ -127,14 +127,14 @@ def _answer_classes() -> frozenset[type]:
 
 def _loaded(body: bytes, known: Iterable[type]) -> Any:
     try:
-        return _Reader(body, known).load()
+        return _AnswerUnpickler(body, known).load()
     except pickle.UnpicklingError:
         raise
     except Exception as error:  # pickle may raise anything for bad bytes
         raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from error
 
 
-class _Reader(pickle.Unpickler):
+class _AnswerUnpickler(pickle.Unpickler):
     """Unpickles values of known classes only."""
 
     def __init__(self, body: bytes, known: Iterable[type]) -> None:

@@ -82,7 +82,7 @@ def _subscribe(libvirt: Any, connection: Any, wake: Callable[[MachineId], None])
 
 
 @dataclass(frozen=True, slots=True)
-class _Connection:
+class _OpenConnection:
     """An open connection with its event callbacks."""
 
     of_library: Any
@@ -106,7 +106,7 @@ class _HostState:
     uri: str
     shared: bool  # the shared connection, which receives events; long calls have connections of their own
     news: threading.Condition = field(default_factory=threading.Condition)
-    connection: _Connection | None = None
+    connection: _OpenConnection | None = None
     opening: _Opening | None = None
     abandoned: int = 0  # openings whose threads hang
     closed: bool = False  # the host was declared with another URI
@@ -157,7 +157,7 @@ class Connections:
 
     # With the lock of the host's state held
 
-    def _connected(self, state: _HostState) -> _Connection:
+    def _connected(self, state: _HostState) -> _OpenConnection:
         """Return the open connection or wait for one; fail fast if others have waited long enough."""
         limit = self._options.connect_for.total_seconds()
         until = time.monotonic() + limit
@@ -210,7 +210,7 @@ class Connections:
             if connection is not None:  # too late for every caller
                 self._unsubscribe(connection)
 
-    def _opened(self, state: _HostState) -> _Connection:
+    def _opened(self, state: _HostState) -> _OpenConnection:
         libvirt = self.library
         try:
             connection = libvirt.open(state.uri)
@@ -219,7 +219,7 @@ class Connections:
         with suppress(libvirt.libvirtError):  # local connections do not support keepalive
             connection.setKeepAlive(max(1, round(self._options.keepalive.total_seconds())), UNANSWERED)
         callbacks = _subscribe(libvirt, connection, self._wake) if state.shared else []
-        return _Connection(connection, callbacks)
+        return _OpenConnection(connection, callbacks)
 
     def _close(self, state: _HostState) -> None:
         with state.news:
@@ -228,7 +228,7 @@ class Connections:
         if connection is not None:
             self._unsubscribe(connection)
 
-    def _unsubscribe(self, connection: _Connection) -> None:
+    def _unsubscribe(self, connection: _OpenConnection) -> None:
         """Remove the callbacks, so that libvirt closes the connection after its last use."""
         for callback in connection.callbacks:
             # If the host is gone, libvirt still removes the callback on this side.

@@ -128,13 +128,11 @@ class Connection(asyncio.Protocol):
         if self._crowded:
             who = "unknown callers have" if member is None else f"machine {member.machine.name} has"
             self._connections.refusals.note(Limit.ADDRESS, f"{who} {self._limits.connections} already")
-        if self._is_flood() or not self._connections.admit(self):
+        is_flood = self.allowance.connections > 2 * self._limits.connections
+        if is_flood or not self._connections.admit(self):
             self._transport.abort()  # without an answer, to save work
             return
         self._timer.by(self._deadline())
-
-    def _is_flood(self) -> bool:
-        return self.allowance.connections > 2 * self._limits.connections
 
     def data_received(self, data: bytes) -> None:
         """Answer a cached poll at once; parse any other data."""

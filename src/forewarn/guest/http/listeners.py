@@ -120,7 +120,9 @@ class Listeners:
                 try:
                     await self._open_own(port)
                 except Conflict as error:
-                    self._warn(port, error)
+                    if port not in self._failed:
+                        self._failed.add(port)
+                        log.warning("%s", error)
                 else:
                     self._failed.discard(port)
             self._count()
@@ -152,11 +154,6 @@ class Listeners:
         if not self._open:
             return []
         return [port for port in self._board.ports if isinstance(port, int) and port not in self._own]
-
-    def _warn(self, port: int, error: Conflict) -> None:
-        if port not in self._failed:
-            self._failed.add(port)
-            log.warning("%s", error)
 
     async def _open_shared(self, address: Listen) -> None:
         for bound in bind(address.host, address.port, what=f"guest address {address}", change=CHANGE_ADDRESS):

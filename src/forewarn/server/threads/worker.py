@@ -233,7 +233,7 @@ class Worker:
             # Old answers are pruned only when the worker is otherwise idle.
             busy = self._jobs.waiting or began - self._job_at < JOB_EXPECTED_WITHIN
             self._more = self._engine.tick(
-                now, should_yield=lambda: self._must_give_way(began), few=busy
+                now, should_yield=lambda: self._jobs.waiting and monotonic() - began > LONGEST_PIECE, few=busy
             ) or (not self._jobs.waiting and self._answering.prune(self._batches.transact))
             self._feed.catch_up()
             self._next_due = self._engine.known_due(now)
@@ -252,9 +252,6 @@ class Worker:
         finally:
             self.catch_up()  # a tick that fails may have committed a part of its work
             self._ticked_at = monotonic()
-
-    def _must_give_way(self, began: float) -> bool:
-        return self._jobs.waiting and monotonic() - began > LONGEST_PIECE
 
     def _prove(self, now: datetime) -> None:
         """Write to the store at intervals, to notice a full disk before an order is refused."""

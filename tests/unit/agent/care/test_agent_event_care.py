@@ -17,7 +17,7 @@ from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Ended, Over
 from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.agent.status import draining
-from forewarn.agent.verdicts import ApprovePolicy, Approver, EventFilter
+from forewarn.agent.verdicts import ApprovePolicy, Approver, HandlerFilter
 from forewarn.core.basic_types import EventType, Source
 from forewarn.sdk.documents import Event, UnreadableEvent
 from forewarn.sdk.guest_errors import Closed, EndpointRefused, EndpointUnavailable, GuestError
@@ -118,7 +118,7 @@ def test_a_failure_is_notified_once_over_restarts_of_the_agent(
 ) -> None:
     async def main() -> None:
         notice, others = Notice(), Notice()
-        freezes = EventFilter(types=(EventType.FREEZE,))
+        freezes = HandlerFilter(types=(EventType.FREEZE,))
         harness = AgentHarness(
             tmp_path,
             handler("admin", notice, kind="notify"),
@@ -297,8 +297,8 @@ def test_handlers_prepare_at_once_for_an_unknown_status_which_is_never_approved(
         early, late = Doing(), Doing()
         harness = AgentHarness(
             tmp_path,
-            handler("early", early, when=EventFilter(max_seconds_left=60.0)),
-            handler("late", late, when=EventFilter(min_seconds_left=3600.0)),
+            handler("early", early, when=HandlerFilter(max_seconds_left=60.0)),
+            handler("late", late, when=HandlerFilter(min_seconds_left=3600.0)),
         )
         harness.start()
         odd = event(status="Pondered")
@@ -511,7 +511,7 @@ def test_an_approval_is_not_sent_again_after_a_restart(tmp_path: Path) -> None:
 def test_a_handler_that_is_too_early_waits_and_follows_a_new_not_before(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
-        late = handler("drain", does, when=EventFilter(max_seconds_left=60))
+        late = handler("drain", does, when=HandlerFilter(max_seconds_left=60))
         harness = AgentHarness(tmp_path, late)
         harness.start()
         await harness.show(event())
@@ -528,7 +528,7 @@ def test_a_handler_that_is_too_early_waits_and_follows_a_new_not_before(tmp_path
 def test_a_handler_without_enough_time_runs_if_the_event_moves(tmp_path: Path) -> None:
     async def main() -> None:
         does = Doing()
-        long = handler("copy", does, when=EventFilter(min_seconds_left=3600))
+        long = handler("copy", does, when=HandlerFilter(min_seconds_left=3600))
         harness = AgentHarness(tmp_path, long, approve=ApprovePolicy.NEVER)
         harness.start()
         await harness.show(event())
@@ -544,7 +544,7 @@ def test_only_handlers_that_have_begun_recover(tmp_path: Path) -> None:
     async def main() -> None:
         other = Doing()
         harness = AgentHarness(
-            tmp_path, handler("evict", other, when=EventFilter(types=(EventType.PREEMPT,)))
+            tmp_path, handler("evict", other, when=HandlerFilter(types=(EventType.PREEMPT,)))
         )
         harness.start()
         await harness.show(event())
@@ -748,7 +748,7 @@ def test_an_event_of_an_unknown_type_is_prepared_and_approved_only_if_configured
 ) -> None:
     async def main() -> None:
         does = Doing()
-        meant = EventFilter(types=(EventType.REBOOT,))
+        meant = HandlerFilter(types=(EventType.REBOOT,))
         harness = AgentHarness(tmp_path, handler("drain", does, when=meant), approve_unknown=config_says_so)
         harness.start()
         await harness.show(event(type="Teleport"))
