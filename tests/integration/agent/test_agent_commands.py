@@ -98,7 +98,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     refused = run(tmp_path, "agent", "init", "etc/mine.toml")
     assert refused.returncode == 1
-    assert "etc/mine.toml cannot be written: there is not a folder etc" in refused.stderr
+    assert "etc/mine.toml cannot be written: folder etc does not exist" in refused.stderr
 
 
 def test_the_recipes_are_listed(tmp_path: Path) -> None:
