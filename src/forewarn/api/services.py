@@ -161,7 +161,7 @@ class ApiDependencies:
     run_for: Callable[[str], RunUseCase]  # in the queue of a caller, by its name
     read: RunRead  # on a reader thread, ahead of the queues of callers
     read_for: Callable[[str, int], RunRead]  # in the queue of a caller, with a maximum of concurrent reads
-    pushing: Pushing
+    pushing: WebhookSender
     inventories: Inventories
     timekeeper: Timekeeping
     probes: Probes
