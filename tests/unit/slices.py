@@ -37,8 +37,7 @@ from forewarn.core.model.order import AttemptId, Order, OrderTerms, Step
 from forewarn.core.model.project import ALWAYS, Calendar, Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
-from forewarn.core.orders import order_requests
-from forewarn.core.orders import lifecycle, reports
+from forewarn.core.orders import lifecycle, order_requests, reports
 from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.redaction import unmarked
@@ -144,7 +143,9 @@ class Fleet:
         if action is Action.MAINTENANCE:
             work = work or Work.REBOOT
         request = OrderRequest(by="test", driver=terms.pop("driver", "simulated"), terms=OrderTerms(**terms))
-        return order_requests.on_host(self.draft, HostName(host), action, request, work=work, policy=self.policy)
+        return order_requests.on_host(
+            self.draft, HostName(host), action, request, work=work, policy=self.policy
+        )
 
     def service(self, host: str = "host-1", mode: ServiceMode | None = None, **terms: Any) -> Order:
         """Place an order for work on a host itself."""

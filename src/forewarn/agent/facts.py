@@ -9,7 +9,7 @@ from typing import Any
 from forewarn.agent.handling import Task
 from forewarn.core.errors import Invalid
 from forewarn.core.time_formats import format_time
-from forewarn.sdk.documents import Event, parse_event
+from forewarn.sdk.documents import Event
 
 UNKNOWN_DURATION = -1
 # The environment of a process is limited to a quarter of a megabyte or less. stdin has the whole event.
@@ -31,11 +31,6 @@ def as_wire(event: Event) -> dict[str, Any]:
         "EventSource": str(event.source),
         "DurationInSeconds": duration_of(event),
     }
-
-
-def from_wire(parsed: Mapping[str, Any]) -> Event:
-    """Read an event from the JSON of `as_wire`."""
-    return parse_event(parsed)
 
 
 def duration_of(event: Event) -> int:

@@ -79,9 +79,10 @@ class ApprovalDecider:
         return self._turn(event.resources, ready_for=ready_for)
 
     def _turn(self, resources: Sequence[str], *, ready_for: float) -> Verdict:
-        index = _index(self.machine, resources)
-        if index is None:
+        names = [name.casefold() for name in resources]
+        if self.machine.casefold() not in names:
             return Skip("it does not name this machine")
+        index = names.index(self.machine.casefold())
         match self.approver:
             case Approver.SELF if len(resources) > 1:
                 return Skip(f"it names {len(resources)} machines, and the approver is self")
@@ -89,11 +90,6 @@ class ApprovalDecider:
                 return Later(turn - ready_for, f"{resources[0]} is first")
             case _:
                 return Now()
-
-
-def _index(machine: str, resources: Sequence[str]) -> int | None:
-    names = [name.casefold() for name in resources]
-    return names.index(machine.casefold()) if machine.casefold() in names else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +104,7 @@ class HandlerFilter:
     max_seconds_left: float | None = None  # with more time, the handler waits
 
     def contradiction(self) -> str | None:
-        """Return why no event can meet the conditions, if so."""
+        """Return why the filter matches no event, if it does not."""
         for name in ("duration", "seconds_left"):
             least, most = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
             if least is not None and most is not None and least > most:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import OrderedGroup, SharedOption, VerbCommand, shown_name
+from forewarn.cli.command_group import OrderedGroup, SharedOption, VerbCommand, WrongUsage, shown_name
 from forewarn.cli.completion import DEFAULT_SERVER
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import (
@@ -91,7 +91,7 @@ class Session:
     def client(self) -> OperatorClient:
         """A client of the server."""
         return OperatorClient(
-            self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER,
+            _checked_url(self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER),
             token=self.token or os.environ.get("FOREWARN_TOKEN") or None,
             authorities=os.environ.get("FOREWARN_CA"),
             say=terminal.try_print_error,
@@ -135,6 +135,22 @@ class Session:
             terminal.print_json(whole)
         else:
             show()
+
+
+def _checked_url(typed: str) -> str:
+    """Return the URL of a server; a malformed one is wrong usage."""
+    from urllib.parse import urlsplit
+
+    try:
+        url = urlsplit(typed if "://" in typed else f"http://{typed}")
+        valid = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:  # such as a port that is no number
+        valid = False
+    if not valid:
+        raise WrongUsage(
+            "--server, FOREWARN_SERVER", f"expected http://HOST:PORT or https://…, got {typed!r}"
+        )
+    return typed
 
 
 def command(

@@ -29,7 +29,7 @@ class MachineFilter:
     bound_for: HostName | None = None
     names: frozenset[str] = frozenset()  # case-insensitive
     begins: str = ""  # a prefix of the name, case-insensitive
-    # Part of the name, the address or (with at least `SHORTEST_ID_PART` characters) the vm-id, case-insensitive.
+    # Part of the name, the address or (from `SHORTEST_ID_PART` characters on) the vm-id, case-insensitive.
     contains: str = ""
 
 

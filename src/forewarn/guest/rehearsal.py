@@ -17,7 +17,6 @@ from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.guest.guest_requests import Approve, Defer, Poll
 from forewarn.guest.long_polls import GuestCaller, LongPolls, member_of
-from forewarn.guest.guest_requests import Approve, Defer, Poll
 from forewarn.wire import azure
 from forewarn.wire.azure import VERSIONS, write_document
 

@@ -9,8 +9,6 @@ from forewarn.guest import answers
 from forewarn.guest.answers import ErrorAnswers, GuestAnswer, TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.board.members import BoardMachine, Rate
-from forewarn.guest.long_polls import CallerGone, GuestCaller, LongPolls, TryAgain, member_of
-from forewarn.guest.rehearsal import FaultyAnswers
 from forewarn.guest.guest_requests import (
     Approve,
     Defer,

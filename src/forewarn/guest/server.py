@@ -9,7 +9,6 @@ from forewarn.core.feed import Delta
 from forewarn.core.rehearsal_ledger import GuestLedger
 from forewarn.guest.answers import TimeCache
 from forewarn.guest.board.board import Board
-from forewarn.guest.http.open_connections import OpenConnections
 from forewarn.guest.http.listeners import Listen, Listeners
 from forewarn.guest.http.open_connections import OpenConnections
 from forewarn.guest.rehearsal import GuestRehearsal

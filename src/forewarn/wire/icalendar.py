@@ -75,8 +75,8 @@ def _entry(event: Event, deferred_at: Sequence[datetime]) -> Iterator[str]:
 
 def _description(event: Event) -> str:
     state = "Started" if event.started_at else "Approved" if event.approved else "Not approved yet"
-    said = [event.description] if event.description else []
-    return "\n".join([*said, f"{state}. Source: {event.source.value}. Event {event.id}."])
+    lines = [event.description] if event.description else []
+    return "\n".join([*lines, f"{state}. Source: {event.source.value}. Event {event.id}."])
 
 
 def _moment(moment: datetime) -> str:

@@ -170,10 +170,10 @@ def log_line(
 ) -> str:
     """Return a log line. Fields that are None are left out."""
     if form is LogForm.JSON:
-        said = {name: value for name, value in fields.items() if value is not None}
+        present = {name: value for name, value in fields.items() if value is not None}
         head = {"at": at.isoformat(timespec="milliseconds"), "level": level}
         return json.dumps(
-            {**head, "message": message + (f"\n{trace}" if trace else ""), **said}, ensure_ascii=False
+            {**head, "message": message + (f"\n{trace}" if trace else ""), **present}, ensure_ascii=False
         )
     prefix = "" if level in _LEVELS_NOT_SHOWN else f"{level}: "
     text = f"{at:%Y-%m-%d %H:%M:%SZ} {prefix}{named(message, fields)}"
@@ -182,9 +182,9 @@ def log_line(
 
 def named(message: str, fields: Mapping[str, Any]) -> str:
     """Return a message with its fields, for people: `order-placed order=… by=…`."""
-    said = (f" {name}={_quoted(value)}" for name, value in fields.items() if value is not None)
+    pairs = (f" {name}={_quoted(value)}" for name, value in fields.items() if value is not None)
     # On one line, so that a value cannot forge log lines.
-    return on_one_line(f"{message}{''.join(said)}")
+    return on_one_line(f"{message}{''.join(pairs)}")
 
 
 def _quoted(value: Any) -> str:

@@ -7,9 +7,9 @@ import pytest
 
 from forewarn.core.basic_types import EventType, GroupKind, GroupName, MachineId, Priority
 from forewarn.core.errors import Conflict
-from forewarn.guest.http.open_connections import OVERHEAD, RequestCache
-from forewarn.guest.http.listeners import Listen
 from forewarn.guest.guest_requests import Poll
+from forewarn.guest.http.listeners import Listen
+from forewarn.guest.http.open_connections import OVERHEAD, RequestCache
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire.texts import canonical
 from tests.integration.guest.guest_face import EVENTS, Face, event, group, machine, serving

@@ -88,7 +88,7 @@ def test_after_the_clock_was_set_back_the_api_shows_the_slower_service_time(tmp_
     with Program(tmp_path, clock="system") as program:
         assert program.get("/v1/clock")["speed"] == 0.5
         shown = run(tmp_path, "--server", program.operators, "clock", "show").stdout
-        assert "(system: at 0.5 times its speed until it meets the system's time)" in shown
+        assert "(system: slowed to 0.5 until the system's time catches up)" in shown
         assert "ahead of the system's time, for " in shown
         assert "\nforewarn_clock_offset_seconds 1" in program.call("GET", "/metrics").text
 

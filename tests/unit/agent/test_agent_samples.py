@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.facts import as_wire, from_wire
+from forewarn.agent.facts import as_wire
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Over, TakenUp
 from forewarn.agent.setup.handler import Handler
-from forewarn.sdk.documents import parse_document
+from forewarn.sdk.documents import parse_document, parse_event
 from tests import ROOT
 from tests.helpers.programs.agents import AgentHarness, Doing
 
@@ -40,4 +40,4 @@ def test_handlers_prepare_and_recover_for_every_event_of_a_sample(path: Path, tm
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_an_event_survives_the_journal(path: Path) -> None:
     for event in parse_document(path.read_bytes(), version=path.name[:10]).events:
-        assert from_wire(json.loads(json.dumps(as_wire(event)))) == event
+        assert parse_event(json.loads(json.dumps(as_wire(event)))) == event

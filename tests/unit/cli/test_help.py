@@ -81,6 +81,8 @@ def test_the_program_lists_its_commands_by_section_without_aliases() -> None:
         ("host maintenance host-1", "--action: is required: one of freeze, reboot, redeploy"),
         ("machine put web-0 --port abc", "--port: 'abc' is not a valid integer"),
         ("rollout start", "HOST, --all: name hosts, or use --all"),
+        ("machine list --server http://x:abc", "--server, FOREWARN_SERVER: expected http://HOST:PORT"),
+        ("machine list --server ftp://x", "--server, FOREWARN_SERVER: expected http://HOST:PORT"),
     ],
 )
 def test_wrong_usage_names_the_flag_and_the_help(words: str, message: str) -> None:

@@ -16,7 +16,6 @@ from forewarn.core.webhook_rules import (
     is_internal_host,
     is_public,
     must_deliver,
-    checked_kinds,
     retry_delay,
 )
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol, TypeAlias
 
 from forewarn.agent.agent_log import AgentLog
@@ -167,8 +167,3 @@ class AgentContext:
         """Return the seconds left to prepare for an event; 0 if unknown."""
         event = self.tracked(id_).event
         return self.endpoint.seconds_left(event) or 0.0
-
-    def booted(self) -> datetime | None:
-        """Return when this machine booted, if known."""
-        seconds = self.up_seconds()
-        return None if seconds is None else self.now() - timedelta(seconds=seconds)

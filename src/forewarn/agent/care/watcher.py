@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from forewarn.agent.care import comparison
@@ -160,9 +160,10 @@ class EventWatcher:
         self._look_again(difference.look_again_in)
 
     def _doubt(self) -> Doubt:
+        up_seconds = self._context.up_seconds()
         return Doubt(
             settle=self._context.config.agent.settle / self._context.speed,
-            booted=self._context.booted(),
+            booted=None if up_seconds is None else self._context.now() - timedelta(seconds=up_seconds),
             answers=self.trouble is None,
         )
 

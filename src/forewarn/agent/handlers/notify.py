@@ -67,6 +67,7 @@ def _secret(value: object) -> str:
     return value
 
 
+_SIDE_PREFIXES = ("recover_", "failed_", "held_")
 READERS = {
     "to": _addresses,
     "sender": _addresses,
@@ -76,14 +77,7 @@ READERS = {
     "password": _secret,
     "url": url_template,
     "chat_field": fields.text,
-    "subject": _template,
-    "text": _template,
-    "recover_subject": _template,
-    "recover_text": _template,
-    "failed_subject": _template,
-    "failed_text": _template,
-    "held_subject": _template,
-    "held_text": _template,
+    **{f"{side}{text}": _template for side in ("", *_SIDE_PREFIXES) for text in ("subject", "text")},
     "sides": _sides,
 }
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from forewarn.agent.facts import as_wire, from_wire
+from forewarn.agent.facts import as_wire
 from forewarn.agent.handling import Side
-from forewarn.sdk.documents import Event
+from forewarn.sdk.documents import Event, parse_event
 from forewarn.sdk.guest_errors import Unreadable
 
 # The reason of an attempt that ended because its event had left.
@@ -39,23 +39,24 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """The agent is about to run a handler."""
-
+class _AttemptEntry:
     event: str
     side: Side
     handler: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun(_AttemptEntry):
+    """The agent is about to run a handler."""
+
     attempt: int
     at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramRunning:
+class ProgramRunning(_AttemptEntry):
     """A handler's program runs as a process, which waits until this entry is written."""
 
-    event: str
-    side: Side
-    handler: str
     pid: int
     started: str
 
@@ -70,12 +71,9 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(_AttemptEntry):
     """An attempt has ended."""
 
-    event: str
-    side: Side
-    handler: str
     ending: Ending
     at: datetime
     why: str = ""
@@ -185,7 +183,7 @@ def from_json(parsed: Any) -> Entry:
 
 def _value(field: Field[Any], value: Any) -> Any:
     if field.type is Event:
-        return from_wire(value)
+        return parse_event(value)
     match field.name:
         case "at":
             return _time(value)

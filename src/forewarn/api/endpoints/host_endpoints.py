@@ -14,7 +14,6 @@ from forewarn.core.basic_types import Action, HostName
 from forewarn.core.model.declaration import HostDrivers, HostSpec, host_spec
 from forewarn.core.model.host import Host
 from forewarn.core.orders.order_requests import OrderRequest
-from forewarn.store.batch import Transaction
 from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import DriverAnswer, HostWithMachinesAnswer, ListedHostAnswer

@@ -28,7 +28,7 @@ from forewarn.core.filters import MachineFilter
 from forewarn.core.fleet.machines import spec_of
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.order_requests import OrderRequest
-from forewarn.store.batch import ScopedTransaction, Transaction
+from forewarn.store.batch import ScopedTransaction
 from forewarn.wire import declarations, fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer

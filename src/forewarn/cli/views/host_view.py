@@ -31,7 +31,7 @@ def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
             ("name", host.name),
             ("state", _state(host)),
             ("driver", host.driver),
-            ("uri", host.uri),
+            ("URI", host.uri),
             ("source", host.source),
             *([("reachable", _reachable(host))] if host.reachable is not None else []),
             ("at once", host.at_once),

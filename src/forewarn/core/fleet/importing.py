@@ -10,11 +10,7 @@ from dataclasses import dataclass, replace
 
 from forewarn.core.basic_types import HUMAN_SOURCES, GroupKind, GroupName, HostName, HostState, MachineId
 from forewarn.core.draft import Draft
-from forewarn.core.fleet import outside_changes
-from forewarn.core.fleet import machines
-from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
-from forewarn.core.fleet.found_machines import IMPORTABLE_FIELDS, Candidate, SpecBuilder, changed_fields, to_valid_name, locate
-from forewarn.core.fleet.import_terms import ImportConflicts, ImportTerms
+from forewarn.core.fleet import machines, outside_changes
 from forewarn.core.fleet.fleet_changes import DeclaredMachine, FleetChange, ObservedMachine
 from forewarn.core.fleet.found_groups import FoundGroups, found_hosts, with_group_names
 from forewarn.core.fleet.found_machines import (

@@ -172,12 +172,10 @@ class ComputeApi:
     def server_groups(self) -> list[Mapping[str, Any]]:
         """Return the server groups of all projects."""
         found: list[Mapping[str, Any]] = []
-        while True:  # nova pages server groups by offset
-            url = f"/os-server-groups?all_projects=True&limit=500&offset={len(found)}"
-            some = self._call("GET", url).json()["server_groups"]
-            found += some
-            if not some:
-                return found
+        url = "/os-server-groups?all_projects=True&limit=500&offset="  # server groups have no markers
+        while page := self._call("GET", f"{url}{len(found)}").json()["server_groups"]:
+            found += page
+        return found
 
     def aggregates(self) -> list[Mapping[str, Any]]:
         """Return the host aggregates."""
@@ -199,15 +197,6 @@ class ComputeApi:
             raise NoNovaAnswer(f"keystone answers with {answer.status_code}: {_message(answer)}")
         found = answer.json()["projects"] if answer.status_code == OK else ()
         return {each["id"]: each["name"] for each in found}
-
-    def _pages(self, url: str, name: str) -> Iterator[Mapping[str, Any]]:
-        marker = ""
-        while True:
-            page = self._call("GET", f"{url}{marker}").json()[name]
-            yield from page
-            if not page:
-                return
-            marker = f"&marker={page[-1]['id']}"
 
     # Requests
 

@@ -54,31 +54,18 @@ class ServerGroups:
 
     def __init__(self, groups: Iterable[Mapping[str, Any]]) -> None:
         own = {GroupName(unique_name(each["name"], each["id"])): each for each in groups if each["members"]}
-        self._called = {name: GroupName(valid_name(each["name"])) for name, each in own.items()}
-        self._projects: dict[GroupName, str] = {name: each["project_id"] for name, each in own.items()}
-        self._of = {member: name for name, each in own.items() for member in each["members"]}
-
-    def of(self, server: str) -> GroupName | None:
-        """Return the group of a server."""
-        return self._of.get(server)
+        # The names in nova and the project ids, by unique name, and the groups of servers.
+        self.called = {name: GroupName(valid_name(each["name"])) for name, each in own.items()}
+        self.projects: dict[GroupName, str] = {name: each["project_id"] for name, each in own.items()}
+        self.by_server = {member: name for name, each in own.items() for member in each["members"]}
 
     def named(self, text: str, *, project: str) -> GroupName:
         """Return the group that a project's metadata names: its own server group of that name, if any."""
         name = GroupName(valid_name(text))
         own = [
-            each
-            for each, called in self._called.items()
-            if called == name and self._projects[each] == project
+            each for each, called in self.called.items() if called == name and self.projects[each] == project
         ]
         return own[0] if len(own) == 1 else name
-
-    def called(self, name: GroupName) -> GroupName | None:
-        """Return the name of a server group in nova; None for another group."""
-        return self._called.get(name)
-
-    def project_of(self, name: GroupName) -> str | None:
-        """Return the project id of a server group; None for another group."""
-        return self._projects.get(name)
 
 
 def list_cloud(api: ComputeApi, networks: Sequence[str]) -> FoundFleet:
@@ -140,11 +127,11 @@ def read(
         groups=tuple(
             FoundGroup(
                 name=name,
-                called=server_groups.called(name),
+                called=server_groups.called.get(name),
                 kind=GroupKind.AVAILABILITY_SET,
                 # A server group belongs to its own project, even if metadata of another project names it.
                 project=by_machines[name]
-                if (owner := server_groups.project_of(name)) is None
+                if (owner := server_groups.projects.get(name)) is None
                 else project_of(owner),
             )
             for name in sorted(by_machines)
@@ -166,7 +153,9 @@ def _machine(
     networks: Sequence[str],
 ) -> FoundMachine:
     ports = _ports(server.get("addresses", {}), networks)
-    named = metadata.get(GROUP)
+    group = groups.by_server.get(server["id"])
+    if named := metadata.get(GROUP):
+        group = groups.named(named, project=server["tenant_id"])
     host = server.get("OS-EXT-SRV-ATTR:host")
     return FoundMachine(
         vm_id=MachineId(server["id"].lower()),
@@ -177,7 +166,7 @@ def _machine(
         macs=tuple(dict.fromkeys(each.mac for each in ports if each.mac)),
         addresses=tuple(dict.fromkeys(each.address for each in ports)),
         own_network=f"{project}.{valid_name(ports[0].network)}" if ports else None,
-        group=groups.named(named, project=server["tenant_id"]) if named else groups.of(server["id"]),
+        group=group,
         update_domain=_number(metadata.get(UPDATE_DOMAIN)),
         mobility=_mobility(metadata.get(MOBILITY)),
         resources=_sizes(server.get("flavor", {})),

@@ -8,10 +8,10 @@ from typing import cast
 from forewarn.guest.answers import GuestAnswer, without_body
 from forewarn.guest.board.board import Key
 from forewarn.guest.board.members import Allowance, BoardMachine, end
+from forewarn.guest.guest_requests import NOTHING, Poll, Request, RequestFault
 from forewarn.guest.http.open_connections import DeadlineTimer, OpenConnections
 from forewarn.guest.http.parser import TOO_MANY, RequestParser
 from forewarn.guest.http.refusals import Limit
-from forewarn.guest.guest_requests import NOTHING, Poll, Request, RequestFault
 from forewarn.guest.routes import operation_of
 from forewarn.wire.texts import canonical
 

@@ -11,7 +11,6 @@ from forewarn.core.basic_types import MachineId
 from forewarn.core.errors import Conflict
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.connection import Connection
-from forewarn.guest.http.open_connections import OpenConnections
 from forewarn.guest.http.link_layer import save_syn_frames
 from forewarn.guest.http.open_connections import OpenConnections
 from forewarn.guest.http.proxied import ProxiedConnection, TrustedProxy

@@ -13,7 +13,6 @@ from forewarn.guest.guest_requests import Poll
 from forewarn.guest.http.link_layer import LinkLayer
 from forewarn.guest.http.refusals import Impostors, Limit, Refusals
 from forewarn.guest.request_handler import RequestHandler
-from forewarn.guest.guest_requests import Poll
 
 # The memory of an entry besides its bytes: the poll with its tags, and the entries of two tables.
 OVERHEAD = 512

@@ -19,7 +19,6 @@ from forewarn.guest.guest_requests import Request, RequestFault
 from forewarn.guest.http.connection import Connection
 from forewarn.guest.http.open_connections import OpenConnections
 from forewarn.guest.http.refusals import Limit
-from forewarn.guest.guest_requests import Request, RequestFault
 
 INSTANCE, SIGNATURE = b"x-instance-id", b"x-instance-id-signature"
 NO_MACHINE = "none"  # not a GUID, so no machine has this id

@@ -9,7 +9,6 @@ from sqlalchemy import Select, bindparam, delete, literal, or_, select
 
 from forewarn.core.access import Token
 from forewarn.core.basic_types import ProjectName
-from forewarn.core.webhook_rules import Webhook, WebhookId
 from forewarn.core.rehearsal_rules import SavedRehearsal
 from forewarn.core.session_cookies import BrowserSession
 from forewarn.core.webhook_rules import Webhook, WebhookId

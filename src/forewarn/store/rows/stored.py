@@ -19,7 +19,6 @@ from forewarn.core.model.order import HostStep, Order, OrderTerms, Stage, Step
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import NO_FAILURE, FailureLimit, Rollout, RolloutTerms, Wave
-from forewarn.core.webhook_rules import Webhook
 from forewarn.core.rehearsal_rules import SavedRehearsal
 from forewarn.core.retention import Pruning
 from forewarn.core.session_cookies import BrowserSession

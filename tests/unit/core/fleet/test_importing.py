@@ -28,7 +28,8 @@ from forewarn.core.basic_types import (
     StepState,
 )
 from forewarn.core.fleet import applying, importing
-from forewarn.core.fleet.found_machines import to_valid_name, is_unsafe_name
+from forewarn.core.fleet.fleet_changes import FleetChange
+from forewarn.core.fleet.found_machines import is_unsafe_name, to_valid_name
 from forewarn.core.fleet.import_terms import ImportTerms
 from forewarn.core.fleet.importing import ImportPlan
 from forewarn.core.model.found_fleet import FoundFleet, FoundGroup, FoundHost, FoundMachine

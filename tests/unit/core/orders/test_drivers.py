@@ -10,8 +10,7 @@ from forewarn.core.disclosure import DONE_OUTSIDE, Disclosure, Names
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetDefaults, HostDrivers
 from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.orders import order_requests
-from forewarn.core.orders import reports
+from forewarn.core.orders import order_requests, reports
 from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.server import welcome
 from tests.unit.slices import HOUR, Fleet, machine
@@ -78,7 +77,9 @@ def test_a_later_declaration_applies_to_later_orders() -> None:
 
 def test_a_heartbeat_is_refused_for_orders_without_work() -> None:
     with pytest.raises(Invalid, match="heartbeat_seconds: expected only where driver is"):
-        order_requests.check_heartbeat(maintain(declared(default="simulated"), heartbeat=timedelta(minutes=1)))
+        order_requests.check_heartbeat(
+            maintain(declared(default="simulated"), heartbeat=timedelta(minutes=1))
+        )
 
 
 def test_the_history_marks_simulated_work() -> None:

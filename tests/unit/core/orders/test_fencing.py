@@ -22,8 +22,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.fleet import machines
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import AttemptId, HostStep, Order
-from forewarn.core.orders import order_requests
-from forewarn.core.orders import host_steps, interventions, reports
+from forewarn.core.orders import host_steps, interventions, order_requests, reports
 from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from tests.helpers.service.refused import refused

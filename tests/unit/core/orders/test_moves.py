@@ -23,8 +23,7 @@ from forewarn.core.basic_types import (
 from forewarn.core.errors import Conflict
 from forewarn.core.model.host import Host, HostResource
 from forewarn.core.model.order import AttemptId, Order, OrderTerms
-from forewarn.core.orders import order_requests
-from forewarn.core.orders import interventions, move_prechecks, reports
+from forewarn.core.orders import interventions, move_prechecks, order_requests, reports
 from forewarn.core.orders.order_requests import OrderRequest
 from forewarn.core.policy import Policy
 from tests.unit.slices import MINUTE, Fleet, machine
@@ -37,7 +36,9 @@ def move(fleet: Fleet, name: str = "web-0", *, live: bool = False, **terms: Any)
     driver = terms.pop("driver", "simulated")
     request = OrderRequest(by="test", driver=driver, work=work, terms=OrderTerms(**terms))
     machine = MachineId(name)
-    return order_requests.on_machine(fleet.draft, machine, Action.MOVE, request, scheduled=0, policy=fleet.policy)
+    return order_requests.on_machine(
+        fleet.draft, machine, Action.MOVE, request, scheduled=0, policy=fleet.policy
+    )
 
 
 def moved(fleet: Fleet, order: Order) -> Order:

@@ -22,8 +22,7 @@ from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.project import Calendar, Window
-from forewarn.core.orders import order_requests
-from forewarn.core.orders import interventions
+from forewarn.core.orders import interventions, order_requests
 from tests.helpers.service.refused import refused
 from tests.unit.slices import HOUR, MINUTE, Fleet, machine
 

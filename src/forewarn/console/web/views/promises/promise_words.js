@@ -41,7 +41,7 @@ export function promiseWords() {
       h(
         "dd",
         { key: "unannounced meaning" },
-        "times that a machine was moved, started, stopped or destroyed by other hands, as an import found it, and no event told of it.",
+        "times that a machine was moved, started, stopped or destroyed outside forewarn, as an import found, without an event.",
       ),
     ),
     h(
