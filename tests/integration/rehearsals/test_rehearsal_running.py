@@ -279,7 +279,10 @@ def test_a_rehearsal_ended_by_another_user_cancels_its_orders_and_reports(site: 
         out.finish()
     (order,) = site.orders()
     assert order["state"] == "cancelled"
-    assert f"Rehearsal ended; the guests get normal answers again. Cancelled orders: {order['id']}." in ran.stdout
+    assert (
+        f"Rehearsal ended; the guests get normal answers again. Cancelled orders: {order['id']}."
+        in ran.stdout
+    )
     assert "it could not go on: operator has ended the rehearsal of slow in project lab" in out.text
 
 
