@@ -136,5 +136,5 @@ async def _check_hosts(api: OperatorApi, hosts: Collection[str]) -> None:
         if others:
             raise Conflict(
                 f"host {host} also carries machines of {', '.join(others)}, and an order on a host affects "
-                "all its machines: use a host with machines of projects for rehearsals only"
+                "all its machines: use a host that carries only machines of projects for rehearsals"
             )

@@ -75,8 +75,8 @@ def choose(
 ) -> HostName | None:
     """Choose the best sound host for a machine and count the machine there; None if there is no such host.
 
-    The order tells which machines stand beside it now, and which hosts are its homes. `first` is preferred:
-    the driver has agreed to that host.
+    The order names the other machines that leave the host, and the preferred targets (homes). The driver has
+    agreed to `first`, so that host comes before all others.
     """
     chosen = first
     if (

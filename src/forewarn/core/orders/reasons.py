@@ -80,7 +80,7 @@ def proposal(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Pol
 
 
 def divided_groups(draft: Draft, order: Order, policy: Policy) -> tuple[Waiting, ...]:
-    """Return the groups with several update domains on a host that is to be treated in one go.
+    """Return the groups with several update domains on a host that is to be treated as a whole.
 
     The order was refused if there were any at first, so these machines have arrived since.
     """

@@ -323,7 +323,7 @@ def silence_before_start(
     """Return how much silence from before a start of the server counts against an external program.
 
     After a brief restart the count goes on, but at least a minute of the limit is left. A longer outage may
-    have swallowed a heartbeat, and a clock that was set proves nothing. In both cases the count is reset, as
+    have lost a heartbeat, and a clock that was set proves nothing. In both cases the count is reset, as
     after any other absence.
 
     A running server measures silence with its monotonic clock. Across a start only saved system times exist.
