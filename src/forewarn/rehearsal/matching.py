@@ -69,7 +69,7 @@ async def _check_rights(api: OperatorApi, scenario: Scenario) -> None:
             try:
                 await api.all(TokenAnswer)  # only operators may list tokens
             except Conflict:
-                raise Conflict(f"{scenario.name} orders {order}, which takes an operator's token") from None
+                raise Conflict(f"{scenario.name} orders {order}, which needs an operator's token") from None
             return
 
 

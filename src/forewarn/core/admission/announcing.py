@@ -122,9 +122,9 @@ def check(proposal: Proposal, *, what: str, now: datetime) -> None:
 
 
 IN_ONE_GO = (
-    "in one go they would be disturbed together. Do it in parts (without --whole, a gate with --one-by-one "
+    "as a whole it would disturb them together. Treat it in parts (without --whole, a gate with --one-by-one "
     'for a command that treats machines; over the API without "whole"), or say why they may be disturbed '
-    'together all the same (--together REASON; "together")'
+    'together nevertheless (--together REASON; "together")'
 )
 
 

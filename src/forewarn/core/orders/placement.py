@@ -213,7 +213,7 @@ def why_unsuitable(draft: Draft, machine: Machine, host: HostName) -> str:
     """Explain why a host cannot take a machine now, or return ""."""
     known, room = draft.hosts.get(host), draft.room.get(host)
     if known is not None and known.bare_metal:
-        return f"host {host} is bare metal, and carries itself alone"
+        return f"host {host} is bare metal, and carries only itself"
     if known is not None and known.state is not HostState.OK:
         return f"host {host} is {known.state}"
     if room is None:
