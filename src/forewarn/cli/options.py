@@ -129,7 +129,7 @@ def name_argument(metavar: str) -> click.Argument:
     return argument("name", metavar, f"The name of the {metavar.lower()}.")
 
 
-def id_argument(metavar: str, about: str = "The id, or how it begins.") -> click.Argument:
+def id_argument(metavar: str, about: str = "The id, or a prefix.") -> click.Argument:
     """Declare the argument that is the id of one thing."""
     return argument("id_", metavar, about, required=not metavar.startswith("["))
 

@@ -23,7 +23,7 @@ from forewarn.sdk.documents import Document, Event
 # If the incarnation goes back, the endpoint has restarted and may not know all events yet. For this many
 # seconds, a missing event does not count as over, whatever the number of documents.
 RESTART_SECONDS = 10.0
-# So many documents without an event prove its end.
+# This many documents without an event prove its end.
 ENOUGH_DOCUMENTS = 2
 
 

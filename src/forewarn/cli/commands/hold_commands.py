@@ -14,7 +14,7 @@ from forewarn.cli.session import EVERYWHERE, Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.service_answers import HoldAnswer
 
-ID = id_argument("[HOLD]", "The id, or how it begins. Default: the only hold.")
+ID = id_argument("[HOLD]", "The id, or a prefix. Default: the only hold.")
 ON_HOST = option("--host", "HOST", "The hold on this host.")
 
 

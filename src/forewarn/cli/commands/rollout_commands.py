@@ -104,7 +104,7 @@ DETACH = flag("--detach", "Return at once.")
 FOLLOW = flag(
     "--follow follow_", "Show progress until the rollout ends or pauses. Ctrl-C stops only the view."
 )
-ID = options.id_argument("[ROLLOUT]", "The id, or how it begins. Default: the only open rollout.")
+ID = options.id_argument("[ROLLOUT]", "The id, or a prefix. Default: the only open rollout.")
 
 
 @app.verb(*ROLLOUT)

@@ -111,7 +111,7 @@ def _order_of(armed: ArmedDomain, *, named: bool) -> str:
 def check(proposal: Proposal, *, what: str, now: datetime) -> None:
     """Refuse work that could never be announced.
 
-    A window may never open. A group may never be able to spare so many machines. A host that is to be
+    A window may never open. A group may never be able to spare this many machines. A host that is to be
     treated as a whole may carry several update domains of a group.
     """
     check_undivided([proposal])

@@ -96,7 +96,7 @@ def resume(draft: Draft, order_id: OrderId) -> None:
     draft.wake([draft.put_order(stages.reset_withdrawals(resumed))])
 
 
-# After so many announcements without a start, a person should look at the order.
+# After this many announcements without a start, a person should look at the order.
 STUCK_ANNOUNCEMENTS = 3
 
 

@@ -340,7 +340,7 @@ class _Source:
     rack: str | None
     # For each group with several update domains: the domain on this host, or None if it has several.
     domains: Mapping[GroupName, int | None]
-    enough: int  # a host with so many machines is worse than any other
+    enough: int  # a host with this many machines is worse than any other
 
     @classmethod
     def of(cls, draft: Draft, machine: Machine, beside: Iterable[Step]) -> "_Source":
