@@ -294,7 +294,7 @@ def test_a_machine_moved_outside_forewarn_leaves_the_event_with_a_record(service
 def test_a_machine_named_in_an_event_is_neither_renamed_nor_regrouped(service: Service) -> None:
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     for change in ({"name": "other"}, {"group": None, "update_domain": 0}, {"update_domain": 1}):
-        with pytest.raises(Conflict, match="until that is over"):
+        with pytest.raises(Conflict, match="until the event is over"):
             service.put("web-0", **change)
 
 
@@ -557,7 +557,7 @@ def test_a_finished_machine_is_still_named_in_its_event(service: Service) -> Non
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.REDEPLOY)
     service.advance(minutes=20)
     assert service.machine("web-0").host != "host-1"
-    with pytest.raises(Conflict, match="until that is over"):
+    with pytest.raises(Conflict, match="until the event is over"):
         service.put("web-0", name="other")
     service.delete("web-0")
     assert [named.name for named in service.events("web-1")[0].resources] == ["web-3"]
@@ -690,7 +690,7 @@ def test_a_queued_order_wakes_when_its_reason_is_gone(service: Service) -> None:
 
 
 def test_a_time_that_would_loop_the_engine_is_refused() -> None:
-    with pytest.raises(Invalid, match="stale-after: expected more"):
+    with pytest.raises(Invalid, match="stale-after: expected a time greater than zero"):
         Policy(stale_after=timedelta())
 
 

@@ -192,7 +192,7 @@ def announce_latecomers(draft: Draft, order: Order, index: int, policy: Policy) 
     order = stages.put_stage(order, index, stages.with_joined(stage, late))
     arming.record_emergency(draft, order, announced, policy)
     order = stages.put_steps(order, index, placement.reserve_hosts(draft, order, late))
-    return replan(draft, order)
+    return service.replan(draft, order)
 
 
 def _admissible_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Step, ...]:
