@@ -198,7 +198,7 @@ def test_a_freeze_that_is_called_off_lets_its_container_go_on(program: Program, 
     until(lambda: racks.state("held", "called-off") == "FROZEN", what="the freeze")
     program.post(f"/v1/orders/{order}/abandon", json={})
     until(lambda: order_of(program, order)["state"] == "failed", what="the order's end")
-    assert "called off" in step_of(program, order)["why"]
+    assert "cancelled" in step_of(program, order)["why"]
     assert racks.state("held", "called-off") == "RUNNING"
 
 
@@ -245,7 +245,7 @@ def workers(steps: Path) -> list[int]:
 def test_a_program_that_hangs_lies_or_floods_harms_nobody_else(program: Program, racks: Racks) -> None:
     sleeper, liar, talker = (ordered(program, name, "restart") for name in MACHINES["unruly"])
     until(lambda: order_of(program, liar)["state"] == "failed", what="the lie to be found")
-    assert "nowhere, which is no host of the fleet" in step_of(program, liar)["why"]
+    assert "nowhere, which is not a host of the fleet" in step_of(program, liar)["why"]
     for each in (sleeper, talker):
         until(lambda each=each: step_of(program, each).get("why"), what="the time-out")
         assert "did not finish begin within 2 s and was stopped" in step_of(program, each)["why"]

@@ -254,7 +254,7 @@ def test_revoking_a_token_warns_about_its_webhooks(service: Service, api: Api) -
     mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
     revoked = as_(api, OPERATOR, "POST", "/v1/tokens/anna/revoke")
     (warning,) = revoked["warnings"]
-    assert warning.startswith(f"webhook {mine['id']} to hooks.example was added with it and goes on")
+    assert warning.startswith(f"webhook {mine['id']} to hooks.example was added with it and stays active")
     assert ids(api, OPERATOR) == [mine["id"]]
     assert as_(api, OPERATOR, "POST", "/v1/tokens/bert/revoke")["warnings"] == []
 

@@ -179,7 +179,7 @@ def test_a_rehearsal_is_shown_with_its_faults_and_guests(api: Api) -> None:
         ("projects/lab", {"machines": []}, 400, "machines"),
         ("projects/lab", {"id": "a b"}, 400, "id"),
         ("projects/lab", {"faults": [{"number": 1, "kind": "410"}]}, 400, "kind"),
-        ("projects/lab", {"faults": [{"number": 1, "kind": "429"}] * 2}, 400, "a number for each"),
+        ("projects/lab", {"faults": [{"number": 1, "kind": "429"}] * 2}, 400, "a unique number for each"),
         (
             "projects/lab",
             {"faults": [{"number": 1, "kind": "429", "machines": ["shop-0"]}]},

@@ -85,7 +85,7 @@ def test_whoever_revokes_a_token_is_told_what_stays(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("FOREWARN_TOKEN", OPERATOR)
     revoked = run("token", "revoke", "anna")
     assert revoked.stdout == "Token anna revoked.\n"
-    assert "to hooks.example was added with it and goes on" in revoked.stderr
+    assert "to hooks.example was added with it and stays active" in revoked.stderr
     assert "no operator token is left" in run("token", "revoke", "olga").stderr
 
 

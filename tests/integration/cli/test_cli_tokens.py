@@ -110,7 +110,7 @@ def test_a_token_made_beside_a_running_server_counts_at_once(tmp_path: Path) -> 
         assert run(tmp_path, "machine", "restart", "web-0", environment=mine).returncode == 0
         forbidden = run(tmp_path, "host", "list", environment=mine)
         assert forbidden.returncode == 1
-        assert forbidden.stderr.startswith("forewarn: anna (user of default) sees project default alone")
+        assert forbidden.stderr.startswith("forewarn: anna (user of default) sees only project default")
         assert "revoked" in run(tmp_path, "token", "revoke", "anna", environment=good).stdout
         assert "not known" in run(tmp_path, "machine", "list", environment=mine).stderr
         said = run(tmp_path, "history", environment=good).stdout

@@ -151,7 +151,7 @@ class MemoryDesk:
         await self.apply([self.delta(group)])
 
     async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
-        raise Conflict("events of this group cannot be put off")
+        raise Conflict("events of this group cannot be deferred")
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         await asyncio.sleep(0)

@@ -314,7 +314,7 @@ def test_a_user_rehearses_in_the_only_project_they_see(tmp_path: Path) -> None:
         assert "Rehearsing user-restart in project lab" in ran.stdout
         refused = site.rehearse("live-migration", *play, project=None)
         assert refused.returncode == 1
-        assert "live-migration orders freeze web-0, which takes an operator's token" in refused.stderr
+        assert "live-migration orders freeze web-0, which needs an operator's token" in refused.stderr
 
 
 def token(site: Site, *given: str) -> str:

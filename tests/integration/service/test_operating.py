@@ -292,9 +292,9 @@ def test_a_guest_may_defer_an_event_once_together_with_its_stage(service: Servic
     assert service.incarnation("web-0") == before + 1
     # So that calendars move both.
     assert [each.deferrals for each in service.views.coming()] == [(START,), (START,)]
-    with pytest.raises(Conflict, match="put off already by web-2"):
+    with pytest.raises(Conflict, match="deferred already by web-2"):
         service.fleet.guests.defer(service.machine("web-0").id, {told.id: 60})
-    with pytest.raises(Conflict, match="cannot be put off"):
+    with pytest.raises(Conflict, match="cannot be deferred"):
         service.fleet.guests.defer(service.machine("db").id, {db.id: 60})
     service.advance(minutes=24, seconds=59)
     assert service.events("web-0")[0].status is EventStatus.SCHEDULED

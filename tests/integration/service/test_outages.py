@@ -116,7 +116,7 @@ def test_an_absence_is_recorded_and_disables_no_group(server: Server, gone: str)
     getattr(server, gone)(26 * HOURS)
     assert server.listens
     (record,) = (each for each in server.service.history() if each.kind == Kind.SERVICE_AWAY)
-    assert record.reason == "for 1 d 2 h; that is not the guests' silence"
+    assert record.reason == "for 1 d 2 h; this does not count as silence of guests"
 
 
 def test_a_day_of_silence_that_counts_disables_a_group(server: Server) -> None:

@@ -251,9 +251,9 @@ def test_a_host_that_cannot_be_emptied_is_given_up_after_all_attempts(service: S
     tried = [(each.kind, each.reason) for each in service.history() if each.machine == "web-0"]
     said = [reason for kind, reason in tried if kind == "order-retried"]
     assert said == [
-        "is moved once more, attempt 2 of 2",
+        "is moved again, attempt 2 of 2",
         "cannot be moved live: it is redeployed, with notice of its own",
-        "is moved once more, attempt 2 of 2",
+        "is moved again, attempt 2 of 2",
     ]
     assert [task[2] for task in service.driver.begun if task[1] == "web-0"] == [1, 2, 3, 4]
 

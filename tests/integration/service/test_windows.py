@@ -251,7 +251,7 @@ def test_a_guest_cannot_defer_an_event_past_the_deadline_of_its_order(service: S
     assert service.events("front")[0].not_before == START + timedelta(minutes=20)
     other = maintain(service, "host-2", deadline=START + timedelta(minutes=10))
     [late] = other.events
-    with pytest.raises(Conflict, match="cannot be put off: it must start by 2026-01-05T12:10:00Z"):
+    with pytest.raises(Conflict, match="cannot be deferred: it must start by 2026-01-05T12:10:00Z"):
         service.fleet.guests.defer(service.machine("late").id, {late.id: 60})
 
 

@@ -44,7 +44,7 @@ LIST = terminal.ItemTable[HoldAnswer](
 
 
 def hold(session: Session, reason: str | None, host: str | None, abort: bool) -> None:
-    """Do the work of `hold set`, which may be left out."""
+    """Set a hold: `forewarn hold` is the earlier name of `forewarn hold set`."""
     if reason is None:
         raise WrongUsage("--reason", "is required")
     _set(session, reason=reason, host=host, abort=abort)

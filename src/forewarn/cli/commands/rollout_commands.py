@@ -181,7 +181,7 @@ OUTCOMES = {
 
 
 def _find(session: Session, typed: str | None, verb: str) -> tuple[str, int | None]:
-    """Return the id and the version of the rollout that is meant; no version if the whole id was typed."""
+    """Return the id of the requested rollout, and its version unless the whole id was typed."""
     if typed is not None and is_guid(typed):
         return typed.upper(), None
     if typed is not None:

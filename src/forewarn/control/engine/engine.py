@@ -200,7 +200,7 @@ class Engine(UseCase):
             with self._saving(tx, now=absence.until) as draft:
                 if not absence.brief:
                     away = format_span_briefly((absence.until - absence.since).total_seconds())
-                    reason = f"for {away}; that is not the guests' silence"
+                    reason = f"for {away}; this does not count as silence of guests"
                     draft.record(Kind.SERVICE_AWAY, None, reason=reason)
                 absences = listening.add_absence(tx.time.absences(), absence, policy=self._policy)
                 tx.time.set_absences(absences)
@@ -212,7 +212,7 @@ class Engine(UseCase):
 
         def grant(tx: Transaction) -> None:
             with self._saving(tx, now=now) as draft:
-                reason = f"forward by {jump}; unapproved starts wait as long"
+                reason = f"forward by {jump}; unapproved starts are delayed by as much"
                 draft.record(Kind.CLOCK_JUMPED, None, reason=reason)
                 draft.wake_all()
                 granted = tx.time.grace()

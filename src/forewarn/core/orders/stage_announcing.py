@@ -1,7 +1,7 @@
 """Announce a stage in shares, and announce machines that arrive later.
 
-A share is a whole stage, or, where machines leave a host or return to it, the machines of one update domain
-of a group that do so in the same way.
+A share is what starts together: usually a whole stage. If machines leave a host or return to it, each share
+has the machines of one update domain of a group that do so in the same way.
 """
 
 from collections.abc import Iterable, Sequence
