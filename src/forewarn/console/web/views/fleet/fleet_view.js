@@ -22,16 +22,16 @@ import "./machine_card.js";
 
 /** @typedef {import("../../types").Summary} Summary */
 
-// So long nobody types a letter, before names are asked of the server.
+// Delay after the last key press before the server is searched, in milliseconds.
 const TYPING = 250;
 
-/** All groups with their machines. A row for each; what changes in one is drawn in that one. */
+/** All groups with their machines, one row each. Each row redraws itself. */
 class FleetView extends View {
   #wanted = new WantedMachines();
   #typing = 0;
 
   opened() {
-    // Before the rows hear of it, so that what they do is measured.
+    // Registered before the rows, so that the measurement includes their work.
     for (const type of ["machines", "events"])
       copy.addEventListener(type, updateComes, { signal: this.ended });
     super.opened();
@@ -84,7 +84,7 @@ class FleetView extends View {
       );
     }
     if (!this.#wanted.isRead || !this.#wanted.isOf(this.#wantedBy(filter)))
-      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading machines …");
+      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Loading machines …");
     const shown = summary.groups.filter((group) => filter.takesGroup(group));
     if (!shown.length) return nothing(filter);
     const troubles = groupTroubles();
@@ -101,7 +101,7 @@ class FleetView extends View {
   }
 
   /**
-   * Say which machines of a large fleet the view itself asks for; rows ask for those of their groups.
+   * Return which machines of a large fleet the view loads itself. Otherwise each row loads its own.
    *
    * @param {FleetFilter} filter
    * @returns {import("../../service/machine_shelf.js").Wanted | null}
@@ -137,7 +137,7 @@ class FleetView extends View {
 }
 
 /**
- * Put groups in trouble before the others, the gravest first.
+ * Sort groups with problems first, the most severe at the top.
  *
  * @param {Summary["groups"]} groups
  * @param {Map<string, import("./now_items.js").Trouble>} troubles
@@ -158,8 +158,8 @@ function nothing(filter) {
     filter.project && `project ${filter.project}`,
   ].filter(Boolean);
   const what = [
-    filter.text && `a name or address with “${filter.text}”`,
-    filter.state && (filter.state === "touched" ? "something that touches it" : `the state ${filter.state}`),
+    filter.text && `with “${filter.text}” in its name or address`,
+    filter.state && (filter.state === "touched" ? "affected by an event" : `in the state ${filter.state}`),
   ].filter(Boolean);
   return h(
     "div",
@@ -167,12 +167,12 @@ function nothing(filter) {
     h(
       "p",
       null,
-      `No machine${where.length ? ` of ${where.join(", ")}` : ""} has ${what.join(" and ") || "its place here"}.`,
+      `No machine${where.length ? ` of ${where.join(", ")}` : ""} is shown${what.length ? `: none is ${what.join(" and ")}` : ""}.`,
     ),
     h(
       "p",
       { class: "muted" },
-      `${count(copy.summary?.machines ?? 0, "machine")} in all. “Show all” takes the filter away.`,
+      `${count(copy.summary?.machines ?? 0, "machine")} in total. “Show all” clears the filters.`,
     ),
   );
 }

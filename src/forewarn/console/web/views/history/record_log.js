@@ -5,9 +5,9 @@ import { copy } from "../../service/connected.js";
 import { recordList } from "./record_list.js";
 import { RecordWindow } from "./record_window.js";
 
-/** The records of one thing, newest first, as they come: `h("fw-record-log", { ".query": { event: id } })`. */
+/** The records that match a query, newest first, updated live. */
 class RecordLog extends LiveElement {
-  /** What the history is asked for. @type {{ [name: string]: string }} */
+  /** The query for the history. @type {{ [name: string]: string }} */
   query = {};
   #window = new RecordWindow();
 
@@ -39,7 +39,7 @@ class RecordLog extends LiveElement {
         h(
           "p",
           { class: "muted small", "aria-busy": isReading ? "true" : null },
-          isReading ? "Reading …" : "Nothing is recorded of it.",
+          isReading ? "Loading …" : "No records.",
         ),
       hasOlder &&
         h(

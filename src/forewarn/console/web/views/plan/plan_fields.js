@@ -1,24 +1,28 @@
 /**
- * What a rollout can be told, each declared once: its name in the address of the page, in the API and at the command
- * line. What the API learns to take gets its entry here, and the form, the address and the command have it.
+ * The options of a rollout, each declared once: its name in the URL, in the API and on the command line. The form, the
+ * request and the command are built from these declarations.
  */
 
 import { driverChoices } from "../../elements/driver_choices.js";
 
 /**
  * @typedef {object} PlanField
- * @property {string} name  in the page's address
+ * @property {string} name  in the URL
  * @property {string} key  in the API
- * @property {string} flag  at the command line
+ * @property {string} flag  on the command line
  * @property {"choice" | "count" | "span" | "moment" | "text" | "flag"} kind
  * @property {string} label
  * @property {string} [hint]
- * @property {string} [otherwise]  what holds if nothing is said
+ * @property {string} [otherwise]  the default
  * @property {{ [value: string]: string }} [choices]
- * @property {string} [warning]  shown once it is said
- * @property {string} [sent]  what a flag is in the API, if not true
- * @property {boolean} [isFurther]  whether few people need it
+ * @property {string} [warning]  shown once the field has a value
+ * @property {string} [sent]  the API value of a flag, if not true
+ * @property {boolean} [isFurther]  whether the field is under "More options"
+ * @property {(query: URLSearchParams) => boolean} [when]  whether the option applies; by default always
  */
+
+/** @param {URLSearchParams} query */
+const isService = (query) => query.get("action") === "service";
 
 /** @type {PlanField[]} */
 export const FIELDS = [
@@ -27,13 +31,13 @@ export const FIELDS = [
     key: "action",
     flag: "--action",
     kind: "choice",
-    label: "What is done to their machines",
+    label: "Action",
     otherwise: "freeze",
     choices: {
-      freeze: "Freeze: paused for a moment",
-      reboot: "Reboot: restarted where they are",
-      redeploy: "Redeploy: moved to other hosts",
-      service: "Service: the hosts, once emptied",
+      freeze: "Freeze: pause the machines briefly",
+      reboot: "Reboot: restart the machines in place",
+      redeploy: "Redeploy: move the machines to other hosts",
+      service: "Service: work on the hosts themselves",
     },
   },
   {
@@ -43,24 +47,27 @@ export const FIELDS = [
     sent: "in-place",
     kind: "flag",
     label: "In place",
-    hint: "With service: machines stay, and restart with their host.",
+    hint: "The machines stay, and restart with their host.",
+    when: isService,
   },
   {
     name: "return",
     key: "returning",
     flag: "--return",
     kind: "flag",
-    label: "They come back afterwards",
-    hint: "With service: a second move, with notice of its own.",
+    label: "Machines return afterwards",
+    hint: "The machines move back, with a second notice.",
+    when: (query) => isService(query) && !query.get("in-place"),
   },
   {
     name: "host_work",
     key: "host_work",
     flag: "--host-work",
     kind: "text",
-    label: "Who works on the hosts themselves",
-    hint: "With service; left out: the hook of the settings, or who moves the machines.",
+    label: "Host driver",
+    hint: "The driver that works on the host itself. Default: the hook of the settings, otherwise the driver of the machines.",
     isFurther: true,
+    when: isService,
   },
   {
     name: "hosts_at_once",
@@ -69,7 +76,7 @@ export const FIELDS = [
     kind: "count",
     label: "Hosts at once",
     otherwise: "1",
-    hint: "How many hosts a wave has at most.",
+    hint: "Maximum number of hosts in a wave.",
   },
   {
     name: "gap",
@@ -86,7 +93,7 @@ export const FIELDS = [
     flag: "--deadline",
     kind: "moment",
     label: "Deadline",
-    hint: "From then on windows give way, and guests cannot defer it any more.",
+    hint: "After the deadline, maintenance windows and deferrals no longer apply.",
   },
   {
     name: "reason",
@@ -94,15 +101,15 @@ export const FIELDS = [
     flag: "--reason",
     kind: "text",
     label: "Reason",
-    hint: "Why, for the records.",
+    hint: "Shown in the history.",
   },
   {
     name: "takes",
     key: "expected_seconds",
     flag: "--takes",
     kind: "span",
-    label: "A host takes",
-    hint: "How long the work of a stage is expected to take: so much must fit into the windows of projects.",
+    label: "Expected time per stage",
+    hint: "The work of a stage must fit into the maintenance windows with this time.",
     isFurther: true,
   },
   {
@@ -110,9 +117,9 @@ export const FIELDS = [
     key: "health_seconds",
     flag: "--health",
     kind: "span",
-    label: "Healthy within",
+    label: "Health timeout",
     otherwise: "30m",
-    hint: "How long after its work a machine may take to be healthy; else the rollout pauses.",
+    hint: "The rollout pauses if a machine is not healthy this long after its work.",
     isFurther: true,
   },
   {
@@ -120,7 +127,7 @@ export const FIELDS = [
     key: "driver",
     flag: "--driver",
     kind: "choice",
-    label: "Who does the work",
+    label: "Driver",
     otherwise: "",
     get choices() {
       return driverChoices("As each host declares it");
@@ -132,8 +139,8 @@ export const FIELDS = [
     key: "heartbeat_seconds",
     flag: "--heartbeat",
     kind: "span",
-    label: "Heartbeat",
-    hint: "How long an external driver may be silent before it has failed.",
+    label: "Heartbeat timeout",
+    hint: "The work fails if an external driver sends no report for this long.",
     isFurther: true,
   },
   {
@@ -141,8 +148,8 @@ export const FIELDS = [
     key: "require_poll",
     flag: "--require-poll",
     kind: "flag",
-    label: "Machines must poll again",
-    hint: "A machine that polled before is healthy when it has polled again.",
+    label: "Require a poll",
+    hint: "A machine that polled before is healthy only after it polls again.",
     isFurther: true,
   },
   {
@@ -150,8 +157,8 @@ export const FIELDS = [
     key: "canary",
     flag: "--canary",
     kind: "count",
-    label: "Canaries",
-    hint: "So many of the hosts come first, and apart from all others.",
+    label: "Canary hosts",
+    hint: "This many hosts come first, in waves of their own.",
     isFurther: true,
   },
   {
@@ -159,8 +166,8 @@ export const FIELDS = [
     key: "soak_seconds",
     flag: "--soak",
     kind: "span",
-    label: "Watch canaries for",
-    hint: "How long the others wait once the canaries are done.",
+    label: "Canary soak time",
+    hint: "How long the other hosts wait after the canaries are done.",
     isFurther: true,
   },
   {
@@ -168,9 +175,9 @@ export const FIELDS = [
     key: "max_failures",
     flag: "--max-failures",
     kind: "text",
-    label: "Hosts that may fail",
+    label: "Allowed failures",
     otherwise: "0",
-    hint: "How many hosts are left out when they fail, before the rollout pauses: 3, or 2%.",
+    hint: "The rollout pauses when more hosts fail than this, such as 3 or 2%.",
     isFurther: true,
   },
   {
@@ -178,17 +185,18 @@ export const FIELDS = [
     key: "whole",
     flag: "--whole",
     kind: "flag",
-    label: "Each host in one go",
-    hint: "All its machines announced and awaited together; refused if it carries two update domains of a group.",
+    label: "Whole host at once",
+    hint: "All machines of a host share one stage. The server refuses a host with two update domains of a group.",
     isFurther: true,
+    when: (query) => !isService(query),
   },
   {
     name: "overlap",
     key: "overlap",
     flag: "--overlap",
     kind: "flag",
-    label: "Overlap with another rollout",
-    hint: "Begin even if another rollout has some of the hosts still to do: each waits for the other there.",
+    label: "Overlap another rollout",
+    hint: "Start even if another open rollout includes some of these hosts. On a shared host, one waits for the other.",
     isFurther: true,
   },
   {
@@ -196,10 +204,17 @@ export const FIELDS = [
     key: "together",
     flag: "--together",
     kind: "text",
-    label: "Two update domains together, because",
-    hint: "Why a host is done in one go though it carries two update domains of a group.",
+    label: "Reason to disturb update domains together",
+    hint: "With a reason, a host with two update domains of a group is done at once.",
     warning:
-      "This breaks a promise: groups with two update domains on a host are disturbed in both at once. It is recorded as a broken promise to them, with this reason.",
+      "This breaks a promise: two update domains of a group are disturbed together. The history records a broken promise with this reason.",
     isFurther: true,
   },
 ];
+
+/**
+ * Return the options that apply to the chosen action.
+ *
+ * @param {URLSearchParams} query
+ */
+export const applicableFields = (query) => FIELDS.filter((field) => field.when?.(query) ?? true);

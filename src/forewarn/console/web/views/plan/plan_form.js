@@ -1,20 +1,20 @@
-/** The fields of the form, made of their declarations. */
+/** The fields of the plan form, built from their declarations. */
 
 import { h } from "../../page/tree.js";
 import { preferences } from "../../page/preferences.js";
-import { momentFromField, momentToField } from "../../page/typed_times.js";
+import { momentFromText, momentToText } from "../../page/typed_times.js";
 
 /** @typedef {import("./plan_fields.js").PlanField} PlanField */
 
 /**
  * @typedef {object} Filling
- * @property {string} text  what the address says
+ * @property {string} text  the value in the URL
  * @property {string} problem
  * @property {(text: string | null) => void} set
  */
 
 /**
- * Describe a field with its label, hint, warning and problem.
+ * Draw a field with its label, hint, warning and problem.
  *
  * @param {PlanField} field
  * @param {Filling} filling
@@ -89,9 +89,12 @@ function input(field, { text, set }, props) {
     case "moment":
       return h("input", {
         ...props,
-        type: "datetime-local",
-        ".value": text && momentToField(text),
-        onchange: (/** @type {any} */ change) => set(momentFromField(change.target.value)),
+        type: "text",
+        autocomplete: "off",
+        spellcheck: "false",
+        placeholder: "YYYY-MM-DD HH:MM",
+        ".value": momentToText(text),
+        onchange: (/** @type {any} */ change) => set(momentFromText(change.target.value)),
       });
     default:
       return h("input", {
