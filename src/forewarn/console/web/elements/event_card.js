@@ -58,7 +58,11 @@ function approval(event) {
   ]);
   if (event.approved) return ["Approved by ", by.length ? by : "policy"];
   if (event.status !== "Scheduled") return "Started without approval, at its time.";
-  if (event.awaits) return ["Not approved; awaits ", event.awaits, by.length ? [". So far: ", by] : "."];
+  if (event.awaits) return ["Not approved. Waiting for ", event.awaits, by.length ? [". So far: ", by] : "."];
   const whom = event.awaited.length ? listed(event.awaited) : "any machine of the group";
-  return ["Not approved; awaits ", h("span", { class: "name" }, whom), by.length ? [". So far: ", by] : "."];
+  return [
+    "Not approved. Waiting for ",
+    h("span", { class: "name" }, whom),
+    by.length ? [". So far: ", by] : ".",
+  ];
 }

@@ -21,7 +21,7 @@ export const eventCells = (event, more) => [
     !event.ended_at &&
       !event.started_at &&
       event.awaits &&
-      h("div", { class: "small name" }, `awaits ${event.awaits}`),
+      h("div", { class: "small name" }, `waiting for ${event.awaits}`),
     more,
   ]),
   cell("Machines", machines(event)),

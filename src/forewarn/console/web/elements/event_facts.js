@@ -76,10 +76,10 @@ export const typeAppearance = (type) => TYPES[type];
  */
 export function progressAppearance(event) {
   if (event.ended_at && event.started_at) return { tone: "calm", glyph: "✓", label: "finished" };
-  if (event.ended_at) return { tone: "idle", glyph: "⊘", label: "called off" };
+  if (event.ended_at) return { tone: "idle", glyph: "⊘", label: "cancelled" };
   if (event.status === "Started") return { tone: "info", glyph: "◆", label: "started" };
   if (event.approved) return { tone: "warn", glyph: "✓", label: "approved" };
-  return { tone: "warn", glyph: "▲", label: "scheduled" };
+  return { tone: "warn", glyph: "▲", label: "announced" };
 }
 
 /**
@@ -139,7 +139,7 @@ export function noticeOf(event) {
 export function promiseAppearance(event) {
   const promised = promisedSeconds(event);
   if (!event.started_at && event.ended_at)
-    return { tone: "idle", glyph: "⊘", label: "called off before its start" };
+    return { tone: "idle", glyph: "⊘", label: "cancelled before its start" };
   if (!event.started_at) return { tone: "idle", glyph: "…", label: `${span(promised)} promised` };
   if (!promised) return { tone: "idle", glyph: "○", label: "no notice promised" };
   const notice = noticeOf(event);
@@ -153,19 +153,19 @@ export function promiseAppearance(event) {
  */
 function verdict(notice) {
   const broken = brokenOf(notice);
-  if (!broken.length) return { tone: "calm", glyph: "✓", label: "told" };
+  if (!broken.length) return { tone: "calm", glyph: "✓", label: "notified" };
   const label = broken.join(", ");
   if (notice.so_far) return { tone: "warn", glyph: "…", label: `${label} so far` };
   return { tone: "danger", glyph: notice.never ? "✕" : "!", label };
 }
 
 /**
- * Who was not told in time, in words.
+ * Describe the machines that were not notified in time.
  *
  * @param {Notice} notice
  */
 function brokenOf(notice) {
-  const never = notice.so_far ? "not told" : "never told";
+  const never = notice.so_far ? "not notified" : "never notified";
   return [notice.late ? `${notice.late} late` : "", notice.never ? `${notice.never} ${never}` : ""].filter(
     (each) => each,
   );

@@ -11,10 +11,10 @@ import { isOver } from "./rollout_words.js";
 /** In the order in which a host goes through them; what goes wrong comes last. */
 export const LOOKS = /** @satisfies {{ [progress: string]: Appearance }} */ ({
   planned: { tone: "idle", glyph: "·", label: "planned" },
-  waits: { tone: "idle", glyph: "…", label: "waits" },
+  waits: { tone: "idle", glyph: "…", label: "waiting" },
   announced: { tone: "warn", glyph: "▲", label: "announced" },
   leaving: { tone: "move", glyph: "➜", label: "machines leave" },
-  empty: { tone: "move", glyph: "○", label: "emptied, waits for its work" },
+  empty: { tone: "move", glyph: "○", label: "emptied, waiting for work" },
   working: { tone: "info", glyph: "◆", label: "worked on" },
   returning: { tone: "move", glyph: "↩", label: "machines come back" },
   done: { tone: "calm", glyph: "✓", label: "done" },

@@ -27,7 +27,7 @@ export function reasons(waiting, until, order, about) {
   return h(
     "div",
     { class: "notice", "data-tone": "warn" },
-    h("strong", null, "Waits"),
+    h("strong", null, "Waiting for"),
     h(
       "ul",
       { class: "reasons" },
@@ -91,7 +91,9 @@ function approvalLine(waiting, until, isHindered) {
         h(
           "ul",
           { class: "reasons" },
-          events.map((event) => h("li", { key: event.id }, whatWaits(event.id), `: awaits ${event.awaits}`)),
+          events.map((event) =>
+            h("li", { key: event.id }, whatWaits(event.id), `: waiting for ${event.awaits}`),
+          ),
         ),
       ),
   );

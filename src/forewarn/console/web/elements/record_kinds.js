@@ -116,4 +116,4 @@ export function kindAppearance(kind) {
 }
 
 /** @param {string} kind */
-const kindWords = (kind) => kind.replaceAll("-", " ");
+const kindWords = (kind) => (kind === "event-scheduled" ? "event announced" : kind.replaceAll("-", " "));

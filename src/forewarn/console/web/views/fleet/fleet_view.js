@@ -58,7 +58,7 @@ class FleetView extends View {
       h(
         "div",
         { class: "fleet-top" },
-        fleetCounts(summary, filter),
+        phoneFold("Counts", fleetCounts(summary, filter)),
         phoneFold("Add and change", actionButtons("fleet", null)),
       ),
       fleetTools(summary, filter),

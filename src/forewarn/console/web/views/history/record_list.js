@@ -3,7 +3,7 @@
 import { badge } from "../../elements/appearance.js";
 import { eventLink, groupLink, hostLink, linkedIds, machineLink, orderLink } from "../../elements/links.js";
 import { kindAppearance } from "../../elements/record_kinds.js";
-import { count, dateTime, day, timeOfDay } from "../../page/formatting.js";
+import { count, dateTime, day } from "../../page/formatting.js";
 import { preferences } from "../../page/preferences.js";
 import { address } from "../../page/router.js";
 import { h } from "../../page/tree.js";
@@ -149,7 +149,7 @@ const reason = ({ record, repeats }) => [
  */
 function repeated(record, repeats) {
   const first = repeats.at(-1) ?? record;
-  const times = `${timeOfDay(first.at)} – ${timeOfDay(record.at)}`;
+  const times = `${dateTime(first.at)} – ${dateTime(record.at)}`;
   return h(
     "details",
     { class: "record-repeats small", key: "repeats" },
@@ -173,7 +173,7 @@ function recordTime(record) {
       href: address("/history", {}, { at: String(record.number) }),
       title: `${dateTime(record.at, preferences.zone === "utc" ? "local" : "utc")}, record ${record.number}`,
     },
-    h("time", { datetime: record.at }, timeOfDay(record.at)),
+    h("time", { datetime: record.at }, dateTime(record.at)),
     h("span", { class: "visually-hidden" }, `, record ${record.number}`),
   );
 }

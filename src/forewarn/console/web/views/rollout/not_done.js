@@ -1,4 +1,4 @@
-/** What a rollout has not done, and why: hosts that were given up, and those whose turn never came. */
+/** The hosts that a rollout did not complete, with reasons. */
 
 import { hostLink, orderLink } from "../../elements/links.js";
 import { isOver } from "../../elements/rollout_words.js";
@@ -11,7 +11,7 @@ const MOST_ROWS = 50;
 
 /**
  * @param {Rollout} rollout
- * @param {ReadonlyMap<string, string>} whys  why orders ended as they did, by their ids
+ * @param {ReadonlyMap<string, string>} whys  the outcomes of orders, by id
  */
 export function notDone(rollout, whys) {
   const isStopped = isOver(rollout) || rollout.aborting;
@@ -39,7 +39,7 @@ export function notDone(rollout, whys) {
 }
 
 /**
- * Find the order of a host in a rollout; null if its turn has not come.
+ * Return the order of a host in a rollout, or null if none is placed yet.
  *
  * @param {Rollout} rollout
  * @param {string} host
@@ -69,12 +69,6 @@ function reasonOf(rollout, host, whys) {
   }
   if (waiting) return waiting.reason;
   if (order)
-    return [
-      "order ",
-      orderLink(order),
-      whys.get(order) ? `: ${whys.get(order)}` : " did not come to its end",
-    ];
-  return rollout.state === "aborted" || rollout.aborting
-    ? "its turn had not come when the rollout was aborted"
-    : "";
+    return ["order ", orderLink(order), whys.get(order) ? `: ${whys.get(order)}` : " did not complete"];
+  return rollout.state === "aborted" || rollout.aborting ? "the rollout was aborted before this host" : "";
 }
