@@ -10,7 +10,7 @@ import { machineAppearance, shownEvent } from "./appearance.js";
 /** @typedef {import("../page/tree.js").Described} Described */
 
 // What the arrow keys move between.
-const TILES = ".tile, .night-cell";
+const TILES = ".tile, .host-grid-cell";
 
 /** What was last described of a machine, for as long as it is as it was. @type {WeakMap<Machine, { words: string, tile: Described }>} */
 const described = new WeakMap();

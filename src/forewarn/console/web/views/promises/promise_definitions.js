@@ -41,7 +41,7 @@ export function promiseDefinitions() {
       h(
         "dd",
         { key: "unannounced meaning" },
-        "times that a machine was moved, started, stopped or destroyed outside forewarn, as an import found, without an event.",
+        "An import found that a machine was moved, started, stopped or destroyed outside forewarn, without an event.",
       ),
     ),
     h(

@@ -55,7 +55,7 @@ class PromisesView extends View {
       this.#filters(all),
       notJudgedYet(),
       rows.length
-        ? [sums(rows), simulatedNotice(rows), this.#pictures(rows), exportButtons(rows)]
+        ? [sums(rows), simulatedNotice(rows), this.#results(rows), exportButtons(rows)]
         : h(
             "div",
             { class: "empty" },

@@ -43,11 +43,11 @@ function grid(rollout, progress) {
   const canaries = new Set(rollout.hosts.slice(0, rollout.canary));
   return h(
     "section",
-    { class: "card", "aria-labelledby": "night-head", key: "night" },
-    h("h2", { id: "night-head" }, "Host progress"),
+    { class: "card", "aria-labelledby": "host-grid-head", key: "host-grid" },
+    h("h2", { id: "host-grid-head" }, "Host progress"),
     h(
       "ul",
-      { class: "night-counts" },
+      { class: "host-grid-counts" },
       /** @type {Progress[]} */ (Object.keys(LOOKS))
         .filter((each) => counts.has(each))
         .map((each) =>
@@ -56,20 +56,20 @@ function grid(rollout, progress) {
     ),
     h(
       "ol",
-      { class: "night", onkeydown: moveBetweenTiles },
+      { class: "host-grid", onkeydown: moveBetweenTiles },
       rollout.waves.map((wave, place) =>
         h(
           "li",
-          { key: wave.hosts[0] ?? place, class: "night-wave" },
+          { key: wave.hosts[0] ?? place, class: "host-grid-wave" },
           h(
             "span",
-            { class: "small muted number night-name" },
+            { class: "small muted number host-grid-name" },
             `Wave ${place + 1}`,
             wave.hosts.every((host) => canaries.has(host)) && ", canaries",
           ),
           h(
             "span",
-            { class: "night-cells" },
+            { class: "host-grid-cells" },
             wave.hosts.map((host) => cell(host, progress.get(host) ?? "planned")),
           ),
         ),
@@ -89,7 +89,7 @@ function cell(host, progress) {
     "a",
     {
       key: host,
-      class: "night-cell",
+      class: "host-grid-cell",
       href: address("/hosts/{name}", { name: host }),
       tabindex: "-1",
       title: words,

@@ -53,7 +53,7 @@ class RolloutView extends View {
     this.watch(clock, "tick");
     this.watch(preferences, "changed");
     this.addEventListener("focusin", ({ target }) =>
-      keepOneReachable(this, /** @type {HTMLElement} */ (target).closest(".night-cell")),
+      keepOneReachable(this, /** @type {HTMLElement} */ (target).closest(".host-grid-cell")),
     );
     followed.addEventListener("changed", () => this.#changed(followed), { signal: this.ended });
   }

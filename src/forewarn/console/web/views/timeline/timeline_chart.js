@@ -1,4 +1,4 @@
-/** The timeline as a picture: lanes with bars, an axis, and the line of now. */
+/** The chart of the timeline: lanes with bars, an axis and the line of now. */
 
 import { groupLink, rolloutLink } from "../../elements/links.js";
 import { count, dateTime } from "../../page/formatting.js";
@@ -29,22 +29,22 @@ import { waveLink } from "./wave_bar.js";
  * @property {RolloutLane[]} rollouts
  * @property {Lane[]} lanes
  * @property {boolean} showsAllLanes
- * @property {(key: string) => boolean} isSeen  whether a lane is on the screen or near it
- * @property {string | null} current  the bar that the tab key reaches
+ * @property {(key: string) => boolean} isSeen  whether a lane is in or near the viewport
+ * @property {string | null} current  the bar that Tab reaches
  * @property {import("./hover_card.js").Card | null} card
  */
 
 /**
- * @typedef {object} Deeds
+ * @typedef {object} ChartActions
  * @property {(key: string) => void} unfold
  * @property {() => void} showAllLanes
  */
 
 /**
  * @param {Picture} picture
- * @param {Deeds} deeds
+ * @param {ChartActions} actions
  */
-export function chart(picture, deeds) {
+export function chart(picture, actions) {
   const x = scale(picture);
   const lanes = picture.showsAllLanes ? picture.lanes : picture.lanes.slice(0, LANES_SHOWN);
   const left = picture.lanes.slice(lanes.length);
@@ -59,13 +59,13 @@ export function chart(picture, deeds) {
         "aria-label":
           "Events as bars, in lanes by group and update domain; coming waves of rollouts above them",
       },
-      picture.rollouts.map((lane) => rolloutLane(lane, picture, x, deeds)),
-      lanes.map((lane) => groupLane(lane, picture, x, deeds)),
+      picture.rollouts.map((lane) => rolloutLane(lane, picture, x, actions)),
+      lanes.map((lane) => groupLane(lane, picture, x, actions)),
     ),
     left.length > 0 &&
       h(
         "button",
-        { type: "button", class: "quiet timeline-more", onclick: deeds.showAllLanes },
+        { type: "button", class: "quiet timeline-more", onclick: actions.showAllLanes },
         `Show ${count(left.length, "more lane")} with ${count(
           left.reduce((sum, lane) => sum + lane.bars.length + lane.hidden, 0),
           "event",
@@ -79,10 +79,10 @@ export function chart(picture, deeds) {
  * @param {Lane} lane
  * @param {Picture} picture
  * @param {(at: number) => number} x
- * @param {Deeds} deeds
+ * @param {ChartActions} actions
  */
-function groupLane(lane, picture, x, deeds) {
-  return drawnLane(lane, picture, deeds, {
+function groupLane(lane, picture, x, actions) {
+  return drawnLane(lane, picture, actions, {
     isFirst: lane.isFirst,
     noun: "event",
     name: [
@@ -97,10 +97,10 @@ function groupLane(lane, picture, x, deeds) {
  * @param {RolloutLane} lane
  * @param {Picture} picture
  * @param {(at: number) => number} x
- * @param {Deeds} deeds
+ * @param {ChartActions} actions
  */
-function rolloutLane(lane, picture, x, deeds) {
-  return drawnLane(lane, picture, deeds, {
+function rolloutLane(lane, picture, x, actions) {
+  return drawnLane(lane, picture, actions, {
     isFirst: true,
     noun: "wave",
     name: [
@@ -114,10 +114,10 @@ function rolloutLane(lane, picture, x, deeds) {
 /**
  * @param {Lane | RolloutLane} lane
  * @param {Picture} picture
- * @param {Deeds} deeds
+ * @param {ChartActions} actions
  * @param {{ isFirst: boolean, noun: string, name: Child, bars: () => Child }} parts
  */
-function drawnLane(lane, picture, deeds, { isFirst, noun, name, bars }) {
+function drawnLane(lane, picture, actions, { isFirst, noun, name, bars }) {
   const isDrawn = picture.isSeen(lane.key) || lane.bars.some((bar) => bar.key === picture.current);
   return h(
     "div",
@@ -134,7 +134,7 @@ function drawnLane(lane, picture, deeds, { isFirst, noun, name, bars }) {
       lane.hidden > 0 &&
         h(
           "button",
-          { type: "button", class: "quiet small", onclick: () => deeds.unfold(lane.key) },
+          { type: "button", class: "quiet small", onclick: () => actions.unfold(lane.key) },
           `${count(lane.hidden, `more ${noun}`)} in this lane`,
         ),
     ),
@@ -150,7 +150,7 @@ function groupName(lane) {
   return [lane.group === null ? "standalone" : groupLink(lane.group), of];
 }
 
-/** How each event's bar was drawn last: most are the same when only the line of now has moved. @type {WeakMap<Bar["event"], { key: string, described: Described }>} */
+/** A cache of drawn bars: most stay the same while the line of now moves. @type {WeakMap<Bar["event"], { key: string, described: Described }>} */
 const drawnBars = new WeakMap();
 
 /**
