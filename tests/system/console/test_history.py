@@ -40,6 +40,24 @@ def test_a_new_record_appears_at_once(busy: Program, visit: Visit) -> None:
     expect(record.get_by_role("link", name="host-1")).to_have_attribute("href", "/console/hosts/host-1")
 
 
+def test_repeated_records_share_a_row_that_unfolds(server: Program, visit: Visit) -> None:
+    server.guest("127.0.1.10").document()
+    server.post("/v1/hosts/host-1/degrade")
+    server.post("/v1/hosts/host-2/degrade")
+    server.advance(7 * 24 * 3600 - 600)
+    for _ in range(4):
+        server.advance(60)
+    page = visit(server).open("/console/history?kind=event-postponed")
+    rows = page.locator(".record")
+    expect(rows).not_to_have_count(0)
+    records = [each for each in server.history() if each["kind"] == "event-postponed"]
+    assert rows.count() < len(records)
+    repeats = page.locator(".record-repeats").first
+    expect(repeats.locator("summary")).to_contain_text(" times, 2027-")
+    repeats.locator("summary").click()
+    expect(repeats.get_by_role("link", name="record").first).to_be_visible()
+
+
 def test_new_records_do_not_move_the_list_while_someone_reads(busy: Program, visit: Visit) -> None:
     page = visit(busy).open("/console/history")
     expect(page.locator(".record")).not_to_have_count(0)

@@ -1,4 +1,4 @@
-"""Times of a page: one zone, which it states; no raw timestamps; days as ranges; labels apart."""
+"""Times on a page: one stated zone, no raw timestamps, day ranges, and labels that do not overlap."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.system.console.acting import go
 from tests.system.console.test_views import AXIS_LABELS, OVERLAPPING, WIDTHS
 
 HOSTS = 6
-# Short windows: a rollout takes several nights, with long pauses between.
+# Short windows, so that a rollout takes several nights.
 FLEET = "".join(
     [
         '[projects.shop]\ntime-zone = "Europe/Berlin"\n',
@@ -28,7 +28,7 @@ FLEET = "".join(
 )
 
 
-def test_all_times_of_a_page_are_in_the_zone_that_it_states(serve: Serve, visit: Visit) -> None:
+def test_all_times_of_a_page_are_in_its_stated_zone(serve: Serve, visit: Visit) -> None:
     server = serve(fleet=FLEET)
     page = visit(server, timezone_id="America/New_York").open("/console/rollouts/new")
     zone = page.get_by_role("contentinfo")
