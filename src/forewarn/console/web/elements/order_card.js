@@ -30,7 +30,7 @@ export function orderCard(order) {
     h(
       "p",
       { class: "muted small" },
-      "ordered ",
+      "placed ",
       countdown(order.created_at),
       " by ",
       h("span", { class: "name" }, order.by),

@@ -3,7 +3,7 @@
 import { badge } from "../../elements/appearance.js";
 import { eventLink, groupLink, hostLink, linkedIds, machineLink, orderLink } from "../../elements/links.js";
 import { kindAppearance } from "../../elements/record_kinds.js";
-import { count, dateTime, day } from "../../page/formatting.js";
+import { count, dateTime, day, span } from "../../page/formatting.js";
 import { preferences } from "../../page/preferences.js";
 import { address } from "../../page/router.js";
 import { h } from "../../page/tree.js";
@@ -149,11 +149,15 @@ const reason = ({ record, repeats }) => [
  */
 function repeated(record, repeats) {
   const first = repeats.at(-1) ?? record;
-  const times = `${dateTime(first.at)} – ${dateTime(record.at)}`;
+  const seconds = (Date.parse(record.at) - Date.parse(first.at)) / 1000;
   return h(
     "details",
     { class: "record-repeats small", key: "repeats" },
-    h("summary", null, `${count(repeats.length + 1, "time")}, ${times}`),
+    h(
+      "summary",
+      null,
+      `${count(repeats.length + 1, "time")} in ${span(seconds)}, since ${dateTime(first.at)}`,
+    ),
     h(
       "ol",
       { reversed: true },
