@@ -136,7 +136,7 @@ SITUATIONS: Mapping[str, Situation] = {
     "a gang is disturbed together": _gang_together,
     "machines of several domains are frozen together": _frozen_together,
     "a machine never received its event": _recorded(Kind.NOTICE_NEVER),
-    "a whole host carries a machine without an event": _waits("has not been told"),
+    "a whole host carries a machine without an event": _waits("was not notified of this work"),
     "a machine leaves an event": _recorded(Kind.EVENT_LEFT),
     "an eviction takes a machine out of an event": _evicts_an_announced_machine,
     "waits for another update domain": _waits("waits for domain"),

@@ -35,7 +35,7 @@ def argument(name: str, metavar: str, about: str, **settings: Any) -> click.Argu
 
 
 class WrongUsage(click.BadParameter):
-    """What was typed for a flag or an argument is wrong."""
+    """A wrong value for a flag or an argument."""
 
     def __init__(self, flag: str, message: str) -> None:
         super().__init__(message, param_hint=flag)

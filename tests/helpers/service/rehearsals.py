@@ -42,7 +42,7 @@ def rehearsing(folder: Path, scenario: str) -> Iterator[dict[str, str]]:
         assert process.stdout is not None
         assert process.stderr is not None
         out, _ = Output(process.stdout), Output(process.stderr)
-        out.wait_for("Guests poll there.")
+        out.wait_for("Guests poll these endpoints.")
         yield json.loads((folder / "urls.json").read_text())
         process.terminate()
         assert process.wait(PATIENCE) == 1

@@ -78,7 +78,7 @@ def test_a_first_token_that_is_no_operators_is_refused(tmp_path: Path) -> None:
         (("--role", "root", "--name", "x"), 2, "--role: expected viewer, user or operator"),
         (("--role", "operator", "--name", "a b"), 2, "--name: expected a name of"),
         (("--role", "operator", "--name", "x", "--expires", "soon"), 2, "expected a time such as"),
-        (("--role", "operator", "--name", "x", "--expires", "0"), 2, "--expires: expected more than nothing"),
+        (("--role", "operator", "--name", "x", "--expires", "0"), 2, "expected a time greater than zero"),
         (("--role", "operator", "--name", "x", "--project", "default"), 2, "omit the project"),
         (("--name", "x"), 2, "--role"),
     ],

@@ -112,7 +112,7 @@ def test_a_guest_is_stopped_after_its_recovery_and_its_workload_is_checked(tmp_p
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert not (tmp_path / "down").exists()
     assert re.search(
-        r"^  probe up: failed once, for \d+ s at most \(to be back within 1 m; ", ran.stdout, re.M
+        r"^  probe up: failed once, for \d+ s at most \(expected to be back within 1 m; ", ran.stdout, re.M
     )
     assert "quick: as expected" in ran.stdout
     assert "again: as expected" in ran.stdout
@@ -160,7 +160,7 @@ def test_a_rehearsal_without_polls_ends_and_names_the_url(tmp_path: Path) -> Non
 def test_a_private_service_has_the_scenarios_own_machines(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "--machine", "web-0=front-0")
     assert ran.returncode == 2
-    assert "--project says where others are" in " ".join(ran.stderr.replace("│", " ").split())
+    assert "use --project for others" in " ".join(ran.stderr.replace("│", " ").split())
 
 
 TWO_PROJECTS = """

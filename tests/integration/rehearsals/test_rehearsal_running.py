@@ -252,7 +252,7 @@ def test_the_clock_of_a_server_with_its_own_time_is_not_advanced(tmp_path: Path)
         assert ran.returncode == 0, ran.stderr + ran.stdout
         assert "(clock x60)" in ran.stdout
         # Ten seconds, fifteen minutes of notice, and ninety seconds in which it stays listed.
-        assert "If nobody approves, it takes about 17 s from then on." in ran.stdout
+        assert "Without approvals it then takes about 17 s." in ran.stdout
         refused = site.rehearse("user-restart", "--machine", "web-0=front-0", "--speed", "9")
         assert refused.returncode == 1
         assert "--speed needs a manual clock, and the server's clock is x60" in refused.stderr
@@ -279,7 +279,10 @@ def test_a_rehearsal_ended_by_another_user_cancels_its_orders_and_reports(site: 
         out.finish()
     (order,) = site.orders()
     assert order["state"] == "cancelled"
-    assert f"Ended. All guests are answered as ever. Called off: {order['id']}." in ran.stdout
+    assert (
+        f"Rehearsal ended; the guests get normal answers again. Cancelled orders: {order['id']}."
+        in ran.stdout
+    )
     assert "it could not go on: operator has ended the rehearsal of slow in project lab" in out.text
 
 

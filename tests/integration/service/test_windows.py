@@ -339,7 +339,7 @@ def test_a_rollout_that_no_window_fits_is_not_resumed(service: Service) -> None:
     rollout = service.roll("host-2", "host-3")
     service.rollouts.pause(rollout.id, by="ops")
     service.apply(never_in_common())
-    with refused(Conflict, match=f"cannot go on: {NEVER}: change the windows, or give it up"):
+    with refused(Conflict, match=f"cannot go on: {NEVER}: change the windows, or abandon it"):
         service.rollouts.resume(rollout.id, by="ops")
     assert service.rollout(rollout).state is RolloutState.PAUSED
     service.apply(declared(open_at("14:00", 4), open_at("16:00", 4)))

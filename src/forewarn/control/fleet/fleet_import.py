@@ -120,8 +120,8 @@ def _warnings(found: Iterable[FoundMachine], normalized: Iterable[FoundMachine])
     """
     for before, after in zip(found, normalized, strict=True):
         if is_unsafe_name(before.name):
-            valid = to_valid_name(before.name)
-            yield f'machine "{before.name}" has an invalid name: it is imported as {valid}'
+            name = to_valid_name(before.name)
+            yield f'machine "{before.name}" has an invalid name: it is imported as {name}'
         if before.update_domain is not None and after.update_domain is None:
             yield f"machine {after.name}: update-domain {before.update_domain} is invalid: ignored"
         if before.tags is not None and after.tags is None:

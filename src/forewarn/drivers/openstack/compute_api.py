@@ -167,7 +167,10 @@ class ComputeApi:
 
     def all_servers(self) -> Iterator[Mapping[str, Any]]:
         """Yield all servers of all projects as nova's JSON."""
-        return self._pages("/servers/detail?all_tenants=1&limit=500", "servers")
+        url = "/servers/detail?all_tenants=1&limit=500"
+        while page := self._call("GET", url).json()["servers"]:
+            yield from page
+            url = f"/servers/detail?all_tenants=1&limit=500&marker={page[-1]['id']}"
 
     def server_groups(self) -> list[Mapping[str, Any]]:
         """Return the server groups of all projects."""

@@ -21,7 +21,7 @@ from forewarn.store.reads.open_transaction import Queries
 from forewarn.store.reads.slice_reads import ALL_DOMAIN_COUNTS, DomainCounts, ScopedRuleQueries, load_settings
 from forewarn.store.reads.statements import MACHINES_WITH_HOSTS, SELECT_GROUPS
 from forewarn.store.rows.mapping import micros, moment_or_none
-from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
+from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS
 
 _O, _G, _A, _R = tables.orders.c, tables.groups.c, tables.group_activity.c, tables.rollouts.c
 _M, _E, _H = tables.machines.c, tables.events.c, tables.hosts.c
@@ -108,14 +108,14 @@ class RuleQueries(ScopedRuleQueries):
         listed = EVENTS.select().where(tables.LISTED_EVENT).order_by(_E.number, _E.id)
         hosts = self._tx.read_all(HOSTS.read, HOSTS.select().order_by(tables.hosts.c.name))
         groups = self._tx.read_all(self._tx.read_group, SELECT_GROUPS.order_by(tables.groups.c.name))
-        projects = self._tx.read_all(PROJECTS.read, PROJECTS.select().order_by(tables.projects.c.name))
+        settings = load_settings(self._tx)
         machines = self._tx.read_all(MACHINES.read, by_name)
         events = self._tx.read_all(EVENTS.read, listed)
         budgets, counts = load_budgets(self._tx, groups), DomainCounts(self._tx.rows(ALL_DOMAIN_COUNTS))
         return Slice(
             number=self._tx.meta.number,
             defaults=self._tx.meta.defaults,
-            projects={project.name: project for project in projects},
+            projects=settings.projects,
             hosts={host.name: host for host in hosts},
             groups={group.name: group for group in groups},
             machines={machine.id: machine for machine in machines},
@@ -129,7 +129,7 @@ class RuleQueries(ScopedRuleQueries):
             slew=self._tx.meta.slew,
             absences=self._tx.meta.absences,
             pace=self._tx.meta.pace,
-            holds=load_settings(self._tx).holds,
+            holds=settings.holds,
         )
 
     def machine_by_id(self, machine: MachineId) -> Machine | None:
