@@ -314,7 +314,7 @@ def test_an_unknown_rollout_shows_a_message(server: Program, visit: Visit) -> No
     page = visitor.open("/console/rollouts/00000000-0000-4000-8000-000000000000")
     expect(page.get_by_role("heading", level=1)).to_have_text("Rollout not found")
     page.get_by_role("link", name="Show all rollouts").click()
-    expect(page.get_by_role("heading", name="No rollout yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No rollouts yet")).to_be_visible()
 
 
 def test_the_host_progress_shows_a_lost_host(server: Program, visit: Visit) -> None:

@@ -38,7 +38,7 @@ export class FleetFilter {
   }
 
   /** Whether the server does the search, because the page does not hold all machines. */
-  get asksServer() {
+  get searchesServer() {
     return !copy.machines.isWhole && this.text.length >= LEAST_LETTERS;
   }
 
@@ -48,8 +48,8 @@ export class FleetFilter {
   }
 
   /** @param {Machine} machine */
-  takes(machine) {
-    return this.#takesText(machine) && this.#takesState(machine);
+  matches(machine) {
+    return this.#matchesText(machine) && this.#matchesState(machine);
   }
 
   /**
@@ -57,25 +57,25 @@ export class FleetFilter {
    *
    * @param {GroupSummary} group
    */
-  takesGroup(group) {
+  matchesGroup(group) {
     if (this.project && group.project !== this.project) return false;
     if (this.group && group.name !== this.group) return false;
     if (!this.state && !this.text) return true;
-    if (copy.machines.isWhole || this.asksServer) {
+    if (copy.machines.isWhole || this.searchesServer) {
       return copy.machines
         .ofGroup(groupKey(group.name, group.project))
-        .some((machine) => this.takes(machine));
+        .some((machine) => this.matches(machine));
     }
     return this.#isCounted(group);
   }
 
   /** @param {Machine} machine */
-  #takesText(machine) {
-    return !this.text || (!copy.machines.isWhole && !this.asksServer) || hasText(machine, this.text);
+  #matchesText(machine) {
+    return !this.text || (!copy.machines.isWhole && !this.searchesServer) || hasText(machine, this.text);
   }
 
   /** @param {Machine} machine */
-  #takesState(machine) {
+  #matchesState(machine) {
     if (!this.state) return true;
     const { label } = machineAppearance(machine, copy.eventsOf(machine));
     return this.state === "touched" ? label !== "running" : label === this.state;

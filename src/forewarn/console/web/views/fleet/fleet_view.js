@@ -15,7 +15,7 @@ import { FleetFilter } from "./fleet_filter.js";
 import { fleetCounts, fleetTools } from "./fleet_head.js";
 import { Folding } from "./folding.js";
 import "./group_row.js";
-import { groupTroubles, TROUBLES } from "./now_items.js";
+import { groupProblems, PROBLEMS } from "./now_items.js";
 import "./now_strip.js";
 import { projectList } from "./project_list.js";
 import "./machine_card.js";
@@ -75,7 +75,7 @@ class FleetView extends View {
    */
   #rows(summary, filter) {
     const folding = new Folding(this.query);
-    const isProvided = copy.machines.isWhole || filter.asksServer || this.#isAllOpen;
+    const isProvided = copy.machines.isWhole || filter.searchesServer || this.#isAllOpen;
     if (this.#wanted.trouble) {
       return h(
         "p",
@@ -85,16 +85,16 @@ class FleetView extends View {
     }
     if (!this.#wanted.isRead || !this.#wanted.isOf(this.#wantedBy(filter)))
       return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Loading machines …");
-    const shown = summary.groups.filter((group) => filter.takesGroup(group));
-    if (!shown.length) return nothing(filter);
-    const troubles = groupTroubles();
+    const shown = summary.groups.filter((group) => filter.matchesGroup(group));
+    if (!shown.length) return noMatches(filter);
+    const troubles = groupProblems();
     return h(
       "div",
       { class: "groups" },
-      troubledFirst(shown, troubles).map((group) => {
+      problemsFirst(shown, troubles).map((group) => {
         const key = groupKey(group.name, group.project);
         const trouble = troubles.get(key) ?? null;
-        const isFolded = !filter.asksServer && folding.isFoldedGroup(key);
+        const isFolded = !filter.searchesServer && folding.isFoldedGroup(key);
         return h("fw-group-row", { key, ".row": { group, filter, isFolded, isProvided, trouble } });
       }),
     );
@@ -107,7 +107,7 @@ class FleetView extends View {
    * @returns {import("../../service/machine_shelf.js").Wanted | null}
    */
   #wantedBy(filter) {
-    if (filter.asksServer) return { contains: filter.text };
+    if (filter.searchesServer) return { contains: filter.text };
     return !copy.machines.isWhole && this.#isAllOpen ? {} : null;
   }
 
@@ -142,17 +142,17 @@ class FleetView extends View {
  * @param {Summary["groups"]} groups
  * @param {Map<string, import("./now_items.js").Trouble>} troubles
  */
-function troubledFirst(groups, troubles) {
+function problemsFirst(groups, troubles) {
   /** @param {Summary["groups"][number]} group */
   const rank = (group) => {
     const trouble = troubles.get(groupKey(group.name, group.project));
-    return trouble ? TROUBLES.indexOf(trouble) : TROUBLES.length;
+    return trouble ? PROBLEMS.indexOf(trouble) : PROBLEMS.length;
   };
   return groups.toSorted((one, other) => rank(one) - rank(other));
 }
 
 /** @param {FleetFilter} filter */
-function nothing(filter) {
+function noMatches(filter) {
   const where = [
     filter.group && `group ${filter.group}`,
     filter.project && `project ${filter.project}`,

@@ -26,7 +26,7 @@ import { countedLooks } from "./group_counts.js";
  */
 
 /** @type {{ [trouble in import("./now_items.js").Trouble]: import("../../elements/appearance.js").Appearance }} */
-const TROUBLE_LOOKS = {
+const PROBLEM_LOOKS = {
   failed: { tone: "danger", glyph: "✕", label: "failed" },
   stuck: { tone: "warn", glyph: "!", label: "stuck" },
   late: { tone: "warn", glyph: "◔", label: "late" },
@@ -83,7 +83,7 @@ class GroupRow extends LiveElement {
     this.#wanted.look(wants ? wanted : null, () => this.redraw());
     const machines = isFolded
       ? []
-      : copy.machines.ofGroup(this.#key).filter((machine) => filter.takes(machine));
+      : copy.machines.ofGroup(this.#key).filter((machine) => filter.matches(machine));
     queueMicrotask(() => keepOneReachable(this));
     return h(
       "section",
@@ -118,7 +118,7 @@ class GroupRow extends LiveElement {
           h("span", { class: "name" }, titleOf(group)),
         ),
       ),
-      trouble && badge(TROUBLE_LOOKS[trouble]),
+      trouble && badge(PROBLEM_LOOKS[trouble]),
       h(
         "span",
         { class: "muted small" },

@@ -18,7 +18,7 @@ const SOON = 15 * 60_000;
 const LATE_AFTER = 10_000;
 
 /** The most severe problem first. */
-export const TROUBLES = /** @type {const} */ (["failed", "stuck", "late"]);
+export const PROBLEMS = /** @type {const} */ (["failed", "stuck", "late"]);
 
 /**
  * List everything that needs a person now.
@@ -57,13 +57,13 @@ export function nextStart() {
  *
  * @returns {Map<string, Trouble>}
  */
-export function groupTroubles() {
+export function groupProblems() {
   /** @type {Map<string, Trouble>} */
   const found = new Map();
   for (const event of lateEvents()) found.set(groupKey(event.group, event.project), "late");
   for (const event of copy.events.values()) {
     const order = copy.orders.get(event.order);
-    const trouble = order && troubleOf(event, order);
+    const trouble = order && problemOf(event, order);
     if (trouble) found.set(groupKey(event.group, event.project), trouble);
   }
   for (const host of copy.hosts?.values() ?? []) {
@@ -81,7 +81,7 @@ export function groupTroubles() {
  * @param {Order} order
  * @returns {Trouble | null}
  */
-function troubleOf(event, order) {
+function problemOf(event, order) {
   const hasFailedStep = failedSteps(order).some((step) => event.resources.includes(step.machine));
   if (order.action === "fail" || hasFailedStep || failedHostSteps(order).length) return "failed";
   return order.stuck ? "stuck" : null;

@@ -51,14 +51,14 @@ class HostPlan extends LiveElement {
       { class: "card", "aria-labelledby": "host-plan-head" },
       h("h2", { id: "host-plan-head" }, "Effect of maintenance"),
       machines.length
-        ? h("p", null, touched(groups, machines))
+        ? h("p", null, effectSummary(groups, machines))
         : h("p", { class: "muted" }, "None: the host has no machines."),
-      machines.length > 0 && (this.#run ? this.#asked(groups) : unasked(groups)),
+      machines.length > 0 && (this.#run ? this.#withDryRun(groups) : withoutDryRun(groups)),
     );
   }
 
   /** @param {Carried[]} groups */
-  #asked(groups) {
+  #withDryRun(groups) {
     const { plan = null, trouble = null, isAsking = false } = this.#run ?? {};
     return [
       h(
@@ -82,7 +82,7 @@ class HostPlan extends LiveElement {
         isAsking && h("span", { class: "muted small", role: "status" }, "planning …"),
       ),
       trouble && h("p", { class: "notice", "data-tone": "warn" }, trouble.message),
-      plan && drawn(plan, groups),
+      plan && planTable(plan, groups),
       bindingWindows([...new Set(groups.map((each) => each.project))]),
       plan &&
         h(
@@ -105,7 +105,7 @@ class HostPlan extends LiveElement {
  * @param {Carried[]} groups
  * @param {Machine[]} machines
  */
-function touched(groups, machines) {
+function effectSummary(groups, machines) {
   const named = groups.filter((each) => each.group !== null);
   const domains = named.reduce((sum, each) => sum + each.domains.size, 0);
   const alone = machines.filter((machine) => machine.group === null).length;
@@ -124,7 +124,7 @@ function touched(groups, machines) {
  * @param {Rollout} plan
  * @param {Carried[]} groups
  */
-function drawn(plan, groups) {
+function planTable(plan, groups) {
   const wave = plan.waves[0];
   const stages = (wave?.stages ?? []).map(
     (stage) => /** @type {Wave} */ ({ ...wave, ...stage, stages: [stage] }),
@@ -165,7 +165,7 @@ function drawn(plan, groups) {
 }
 
 /** @param {Carried[]} groups */
-function unasked(groups) {
+function withoutDryRun(groups) {
   return h(
     "ol",
     { class: "stage-list" },

@@ -12,7 +12,7 @@ const IN_ORDER = new Intl.Collator("en", { numeric: true });
 
 /** @type {readonly Column[]} */
 const COLUMNS = [
-  { key: "name", title: "Host", sort: { first: "up", up: "Name", down: "Name, last first" } },
+  { key: "name", title: "Host", sort: { first: "up", up: "Name", down: "Name, descending" } },
   {
     key: "state",
     title: "State",
@@ -24,7 +24,7 @@ const COLUMNS = [
     title: "Machines",
     sort: { first: "down", up: "Fewest machines", down: "Most machines" },
   },
-  { key: "rack", title: "Rack", sort: { first: "up", up: "Rack", down: "Rack, last first" } },
+  { key: "rack", title: "Rack", sort: { first: "up", up: "Rack", down: "Rack, descending" } },
   {
     key: "memory",
     title: "Free memory",

@@ -47,7 +47,7 @@ class HostsView extends View {
     const columns = columnsOf(all);
     const sort = sortOf(this.query.get("sort"));
     const shown = sorted(
-      all.filter((host) => this.#takes(host)),
+      all.filter((host) => this.#matches(host)),
       sort,
     );
     return [
@@ -98,7 +98,7 @@ class HostsView extends View {
   }
 
   /** @param {Host} host */
-  #takes(host) {
+  #matches(host) {
     const text = (this.query.get("q") ?? "").trim().toLowerCase();
     const state = this.query.get("state") ?? "";
     if (text && !host.name.toLowerCase().includes(text)) return false;

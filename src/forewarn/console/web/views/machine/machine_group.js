@@ -12,11 +12,11 @@ import { LiveAnswer } from "../../service/live_answer.js";
 /** @typedef {import("../../types").Machine} Machine */
 /** @typedef {import("../../types").Group} Group */
 
-const SILENT =
+const UNTIL_ENABLED =
   "until the first poll, a restart or redeploy starts at once, without notice. Maintenance is always announced.";
 
 /** Labels of policy settings. Other settings are shown by their API names. @type {{ [key: string]: string }} */
-const TITLES = {
+const LABELS = {
   approval: "Approval by",
   auto_approve: "Automatic approval",
   budget: "Required healthy machines",
@@ -26,7 +26,7 @@ const TITLES = {
 };
 
 /** Settings in seconds. */
-const SPANS = ["defer"];
+const DURATIONS = ["defer"];
 
 /** @param {Machine} machine */
 export function groupCard(machine) {
@@ -36,7 +36,7 @@ export function groupCard(machine) {
       { class: "card" },
       h("h2", null, "Group"),
       h("p", null, "A standalone machine: it receives only its own events."),
-      !machine.enabled && h("p", null, "Scheduled events are not enabled yet: ", SILENT),
+      !machine.enabled && h("p", null, "Scheduled events are not enabled yet: ", UNTIL_ENABLED),
     );
   }
   return h("fw-group-card", { key: `group ${machine.group}`, ".group": machine.group });
@@ -81,7 +81,7 @@ function facts(group) {
             countdown(group.enabled_at),
             ". Events are announced with notice.",
           ]
-        : ["Scheduled events are not enabled yet: ", SILENT],
+        : ["Scheduled events are not enabled yet: ", UNTIL_ENABLED],
     ),
     h(
       "dl",
@@ -91,7 +91,7 @@ function facts(group) {
       line("Source", sourceWords(group.source)),
       line("Incarnation", String(group.incarnation)),
       Object.entries(group.policy).map(([key, value]) =>
-        line(TITLES[key] ?? key.replaceAll("_", " "), written(key, value)),
+        line(LABELS[key] ?? key.replaceAll("_", " "), formatted(key, value)),
       ),
     ),
   );
@@ -101,10 +101,10 @@ function facts(group) {
  * @param {string} key
  * @param {unknown} value
  */
-function written(key, value) {
+function formatted(key, value) {
   if (value === true) return "yes";
   if (value === false) return "no";
-  if (typeof value === "number" && SPANS.includes(key)) return value ? span(value) : "none";
+  if (typeof value === "number" && DURATIONS.includes(key)) return value ? span(value) : "none";
   if (typeof value === "object") return JSON.stringify(value);
   return String(value);
 }

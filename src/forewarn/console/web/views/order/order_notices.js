@@ -13,7 +13,7 @@ import { h } from "../../page/tree.js";
 const SHOWN = 20;
 
 /** @param {Order} order */
-export function failure(order) {
+export function failureNotice(order) {
   const failed = failedSteps(order);
   const onHost = failedHostSteps(order);
   const isOpen = !order.ended_at;
@@ -61,7 +61,7 @@ export function failure(order) {
 }
 
 /** Explain steps whose driver does not know their state. @param {Order} order */
-export function unknown(order) {
+export function unknownStepsNotice(order) {
   const steps = [...order.host_steps, ...order.steps].filter(isUnknown).length;
   if (!steps || order.ended_at || order.abandoned_by) return null;
   return h(
@@ -74,7 +74,7 @@ export function unknown(order) {
 }
 
 /** @param {Order} order */
-export function outsideWork(order) {
+export function externalWorkNotice(order) {
   if (!isExternal(order) || order.ended_at) return null;
   const isAtWork = [...order.steps, ...order.host_steps].some((step) => step.state === "running");
   return h(
@@ -99,7 +99,7 @@ export function outsideWork(order) {
 }
 
 /** @param {readonly Record[]} broken */
-export function brokenPromises(broken) {
+export function brokenPromisesNotice(broken) {
   if (!broken.length) return null;
   return h(
     "div",

@@ -24,7 +24,12 @@ import { View } from "../../page/view.js";
 import { api, copy } from "../../service/connected.js";
 import { LiveAnswer } from "../../service/live_answer.js";
 import { recordLog } from "../history/record_log.js";
-import { brokenPromises, failure, outsideWork, unknown } from "./order_notices.js";
+import {
+  brokenPromisesNotice,
+  failureNotice,
+  externalWorkNotice,
+  unknownStepsNotice,
+} from "./order_notices.js";
 import { orderEvents } from "./order_events.js";
 import { orderTerms } from "./order_terms.js";
 
@@ -70,11 +75,11 @@ class OrderView extends View {
           this.#answer.trouble,
         ),
       this.#standing(order),
-      failedSteps(order).length + failedHostSteps(order).length > 0 && failure(order),
+      failedSteps(order).length + failedHostSteps(order).length > 0 && failureNotice(order),
       !order.ended_at && reasons(otherReasons(order), order.waiting_until, order),
-      unknown(order),
-      outsideWork(order),
-      brokenPromises(broken),
+      unknownStepsNotice(order),
+      externalWorkNotice(order),
+      brokenPromisesNotice(broken),
       h(
         "section",
         { class: "card", key: "work", "aria-labelledby": "stages" },

@@ -24,11 +24,7 @@ const REASONS_SHOWN = 3;
  * @param {readonly Order[]} orders
  */
 export function orderTable(caption, orders) {
-  return stackingTable(
-    caption,
-    ["Order", "Action", "State", "Placed", "Steps", "Waiting for, or outcome"],
-    orders.map(row),
-  );
+  return stackingTable(caption, ["Order", "Action", "State", "Placed", "Steps", "Details"], orders.map(row));
 }
 
 /** @param {Order} order */
@@ -53,7 +49,7 @@ function row(order) {
       order.reason && h("div", { class: "small muted name" }, linkedIds(order.reason)),
     ]),
     cell("Steps", steps(order)),
-    cell("Waiting for, or outcome", outcome(order)),
+    cell("Details", outcome(order)),
   );
 }
 

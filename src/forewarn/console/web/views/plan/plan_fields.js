@@ -13,11 +13,11 @@ import { driverChoices } from "../../elements/driver_choices.js";
  * @property {"choice" | "count" | "span" | "moment" | "text" | "flag"} kind
  * @property {string} label
  * @property {string} [hint]
- * @property {string} [otherwise]  the default
+ * @property {string} [defaultValue]  the default
  * @property {{ [value: string]: string }} [choices]
  * @property {string} [warning]  shown once the field has a value
- * @property {string} [sent]  the API value of a flag, if not true
- * @property {boolean} [isFurther]  whether the field is under "More options"
+ * @property {string} [apiValue]  the API value of a flag, if not true
+ * @property {boolean} [isAdvanced]  whether the field is under "More options"
  * @property {(query: URLSearchParams) => boolean} [when]  whether the option applies; by default always
  */
 
@@ -32,7 +32,7 @@ export const FIELDS = [
     flag: "--action",
     kind: "choice",
     label: "Action",
-    otherwise: "freeze",
+    defaultValue: "freeze",
     choices: {
       freeze: "Freeze: pause the machines briefly",
       reboot: "Reboot: restart the machines in place",
@@ -44,7 +44,7 @@ export const FIELDS = [
     name: "in-place",
     key: "mode",
     flag: "--in-place",
-    sent: "in-place",
+    apiValue: "in-place",
     kind: "flag",
     label: "In place",
     hint: "The machines stay, and restart with their host.",
@@ -66,7 +66,7 @@ export const FIELDS = [
     kind: "text",
     label: "Host driver",
     hint: "The driver that works on the host itself. Default: the hook of the settings, otherwise the driver of the machines.",
-    isFurther: true,
+    isAdvanced: true,
     when: isService,
   },
   {
@@ -75,7 +75,7 @@ export const FIELDS = [
     flag: "--hosts-at-once",
     kind: "count",
     label: "Hosts at once",
-    otherwise: "1",
+    defaultValue: "1",
     hint: "Maximum number of hosts in a wave.",
   },
   {
@@ -84,7 +84,7 @@ export const FIELDS = [
     flag: "--gap",
     kind: "span",
     label: "Gap between waves",
-    otherwise: "0",
+    defaultValue: "0",
     hint: "From the end of a wave to the next announcement, such as 15m or 1h30m.",
   },
   {
@@ -110,7 +110,7 @@ export const FIELDS = [
     kind: "span",
     label: "Expected time per stage",
     hint: "The work of a stage must fit into the maintenance windows with this time.",
-    isFurther: true,
+    isAdvanced: true,
   },
   {
     name: "health",
@@ -118,9 +118,9 @@ export const FIELDS = [
     flag: "--health",
     kind: "span",
     label: "Health timeout",
-    otherwise: "30m",
+    defaultValue: "30m",
     hint: "The rollout pauses if a machine is not healthy this long after its work.",
-    isFurther: true,
+    isAdvanced: true,
   },
   {
     name: "driver",
@@ -128,11 +128,11 @@ export const FIELDS = [
     flag: "--driver",
     kind: "choice",
     label: "Driver",
-    otherwise: "",
+    defaultValue: "",
     get choices() {
       return driverChoices("As each host declares it");
     },
-    isFurther: true,
+    isAdvanced: true,
   },
   {
     name: "heartbeat",
@@ -141,7 +141,7 @@ export const FIELDS = [
     kind: "span",
     label: "Heartbeat timeout",
     hint: "The work fails if an external driver sends no report for this long.",
-    isFurther: true,
+    isAdvanced: true,
   },
   {
     name: "require_poll",
@@ -150,7 +150,7 @@ export const FIELDS = [
     kind: "flag",
     label: "Require a poll",
     hint: "A machine that polled before is healthy only after it polls again.",
-    isFurther: true,
+    isAdvanced: true,
   },
   {
     name: "canary",
@@ -159,7 +159,7 @@ export const FIELDS = [
     kind: "count",
     label: "Canary hosts",
     hint: "This many hosts come first, in waves of their own.",
-    isFurther: true,
+    isAdvanced: true,
   },
   {
     name: "soak",
@@ -168,7 +168,7 @@ export const FIELDS = [
     kind: "span",
     label: "Canary soak time",
     hint: "How long the other hosts wait after the canaries are done.",
-    isFurther: true,
+    isAdvanced: true,
   },
   {
     name: "max_failures",
@@ -176,9 +176,9 @@ export const FIELDS = [
     flag: "--max-failures",
     kind: "text",
     label: "Allowed failures",
-    otherwise: "0",
+    defaultValue: "0",
     hint: "The rollout pauses when more hosts fail than this, such as 3 or 2%.",
-    isFurther: true,
+    isAdvanced: true,
   },
   {
     name: "whole",
@@ -187,7 +187,7 @@ export const FIELDS = [
     kind: "flag",
     label: "Whole host at once",
     hint: "All machines of a host share one stage. The server refuses a host with two update domains of a group.",
-    isFurther: true,
+    isAdvanced: true,
     when: (query) => !isService(query),
   },
   {
@@ -197,7 +197,7 @@ export const FIELDS = [
     kind: "flag",
     label: "Overlap another rollout",
     hint: "Start even if another open rollout includes some of these hosts. On a shared host, one waits for the other.",
-    isFurther: true,
+    isAdvanced: true,
   },
   {
     name: "together",
@@ -208,7 +208,7 @@ export const FIELDS = [
     hint: "With a reason, a host with two update domains of a group is done at once.",
     warning:
       "This breaks a promise: two update domains of a group are disturbed together. The history records a broken promise with this reason.",
-    isFurther: true,
+    isAdvanced: true,
   },
 ];
 

@@ -81,8 +81,8 @@ function input(field, { text, set }, props) {
       return h("input", {
         ...props,
         type: "number",
-        min: field.otherwise ?? "0",
-        placeholder: field.otherwise,
+        min: field.defaultValue ?? "0",
+        placeholder: field.defaultValue,
         ".value": text,
         oninput: (/** @type {any} */ typed) => set(typed.target.value),
       });
@@ -102,7 +102,7 @@ function input(field, { text, set }, props) {
         type: "text",
         autocomplete: "off",
         spellcheck: field.kind === "text",
-        placeholder: field.otherwise ?? null,
+        placeholder: field.defaultValue ?? null,
         ".value": text,
         oninput: (/** @type {any} */ typed) => set(typed.target.value),
       });
@@ -116,13 +116,13 @@ function input(field, { text, set }, props) {
  * @param {{ [name: string]: any }} props
  */
 function choice(field, text, set, props) {
-  const chosen = text || field.otherwise;
+  const chosen = text || field.defaultValue;
   return h(
     "select",
     {
       ...props,
       onchange: (/** @type {any} */ change) =>
-        set(change.target.value === field.otherwise ? null : change.target.value),
+        set(change.target.value === field.defaultValue ? null : change.target.value),
     },
     Object.entries(field.choices ?? {}).map(([value, label]) =>
       h("option", { value, key: value, ".selected": value === chosen }, label),

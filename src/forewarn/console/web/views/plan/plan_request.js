@@ -26,7 +26,7 @@ export function hostsOf(query) {
  *
  * @param {readonly string[] | null} hosts
  */
-export const writtenHosts = (hosts) => (hosts === null ? null : hosts.join(",") || NONE_YET);
+export const hostsText = (hosts) => (hosts === null ? null : hosts.join(",") || NONE_YET);
 
 /**
  * Return the request body for the API, and the problems by field name.
@@ -43,7 +43,7 @@ export function requestOf(query) {
   for (const field of applicableFields(query)) {
     const text = query.get(field.name) ?? "";
     if (!text) continue;
-    const value = sent(field, text);
+    const value = apiValue(field, text);
     const expected = field.kind === "moment" ? EXPECTED_MOMENT : EXPECTED_SPAN;
     if (value === null) problems.set(field.name, `${expected}, got "${text}"`);
     else body[field.key] = value;
@@ -57,10 +57,10 @@ export function requestOf(query) {
  * @param {PlanField} field
  * @param {string} text
  */
-function sent(field, text) {
+function apiValue(field, text) {
   if (field.kind === "span") return parseSpan(text);
   if (field.kind === "moment") return isMoment(text) ? text : null;
-  if (field.kind === "flag") return field.sent ?? true;
+  if (field.kind === "flag") return field.apiValue ?? true;
   // Other text is sent unchanged, and the API explains what it expects.
   if (field.kind === "count") return Number.isFinite(Number(text)) ? Number(text) : text;
   return text;

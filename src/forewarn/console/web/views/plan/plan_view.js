@@ -13,11 +13,11 @@ import { clock, copy } from "../../service/connected.js";
 import { bindingWindows } from "../../elements/binding_windows.js";
 import { DryRun } from "../../service/dry_run.js";
 import "./host_choice.js";
-import { planDrawing } from "./plan_drawing.js";
+import { dryRunResult } from "./dry_run_result.js";
 import { applicableFields, FIELDS } from "./plan_fields.js";
 import { planField } from "./plan_form.js";
-import { commandOf, hostsOf, refusedField, requestOf, writtenHosts } from "./plan_request.js";
-import { reachOf, wantReach } from "./rollout_scope.js";
+import { commandOf, hostsOf, refusedField, requestOf, hostsText } from "./plan_request.js";
+import { scopeOf, loadScope } from "./rollout_scope.js";
 
 class PlanView extends View {
   /** @type {DryRun | null} */
@@ -33,7 +33,7 @@ class PlanView extends View {
     this.watch(clock, "tick");
     router.addEventListener("query", () => this.#want(), { signal: this.ended });
     this.watch(dryRun, "changed");
-    this.#isMoreOpen = FIELDS.some((field) => field.isFurther && this.query.has(field.name));
+    this.#isMoreOpen = FIELDS.some((field) => field.isAdvanced && this.query.has(field.name));
     this.#want();
   }
 
@@ -65,7 +65,7 @@ class PlanView extends View {
   #form(problems) {
     const hosts = hostsOf(this.query);
     const fields = applicableFields(this.query);
-    const more = fields.filter((field) => field.isFurther);
+    const more = fields.filter((field) => field.isAdvanced);
     return [
       h(
         "div",
@@ -74,11 +74,11 @@ class PlanView extends View {
           ".chosen": hosts,
           ".problem": problems.get("hosts") ?? "",
           onchoose: (/** @type {CustomEvent} */ choose) =>
-            router.setQuery({ hosts: writtenHosts(choose.detail) }),
+            router.setQuery({ hosts: hostsText(choose.detail) }),
         }),
-        fields.filter((field) => !field.isFurther).map((field) => this.#field(field, problems)),
+        fields.filter((field) => !field.isAdvanced).map((field) => this.#field(field, problems)),
       ),
-      h("div", { key: "windows" }, bindingWindows(reachOf(hosts).projects)),
+      h("div", { key: "windows" }, bindingWindows(scopeOf(hosts).projects)),
       h(
         "details",
         {
@@ -130,7 +130,7 @@ class PlanView extends View {
       ),
       trouble && this.#trouble(trouble),
       problems.size > 0 && !trouble && h("p", { class: "muted" }, "No plan yet: correct the form."),
-      plan && planDrawing(plan),
+      plan && dryRunResult(plan),
       asCommand(commandOf("plan", this.query)),
     );
   }
@@ -172,7 +172,7 @@ class PlanView extends View {
   #want() {
     if (!copy.may("run")) return;
     const { body, problems } = requestOf(this.query);
-    wantReach(hostsOf(this.query));
+    loadScope(hostsOf(this.query));
     this.#dryRun?.want(problems.size ? null : body);
   }
 
@@ -196,7 +196,7 @@ class PlanView extends View {
       plan,
       body: requestOf(this.query).body,
       command: commandOf("start", this.query),
-      reach: reachOf(plan.hosts),
+      reach: scopeOf(plan.hosts),
       isCurrent: () => dryRun.plan !== null && sameWork(plan, dryRun.plan),
     });
   }

@@ -6,7 +6,7 @@ import { copy } from "../../service/connected.js";
 const MOST_HOSTS = 60;
 
 /**
- * @typedef {object} Reach
+ * @typedef {object} Scope
  * @property {number} hosts
  * @property {number | null} machines  null if there are too many to load
  * @property {string[] | null} groups
@@ -17,12 +17,12 @@ const MOST_HOSTS = 60;
  * Return the scope of a rollout, as far as the page knows the machines.
  *
  * @param {readonly string[] | null} names  null: all hosts that have not failed
- * @returns {Reach}
+ * @returns {Scope}
  */
-export function reachOf(names) {
+export function scopeOf(names) {
   const hosts = new Set(names ?? allHosts());
   if (!copy.machines.isWhole && (names === null || hosts.size > MOST_HOSTS))
-    return unknownReach(names, hosts.size);
+    return unknownScope(names, hosts.size);
   const groups = new Set();
   const projects = new Set();
   let machines = 0;
@@ -40,7 +40,7 @@ export function reachOf(names) {
  *
  * @param {readonly string[] | null} names
  */
-export function wantReach(names) {
+export function loadScope(names) {
   if (copy.machines.isWhole || names === null || names.length > MOST_HOSTS) return;
   for (const host of names) {
     // On an error these machines are not counted. The dry run is still complete.
@@ -56,9 +56,9 @@ export function allHosts() {
 /**
  * @param {readonly string[] | null} names
  * @param {number} hosts
- * @returns {Reach}
+ * @returns {Scope}
  */
-function unknownReach(names, hosts) {
+function unknownScope(names, hosts) {
   const projects = [...copy.projects.keys()].sort();
   if (names !== null) return { hosts, machines: null, groups: null, projects };
   return {

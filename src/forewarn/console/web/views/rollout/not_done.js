@@ -11,9 +11,9 @@ const MOST_ROWS = 50;
 
 /**
  * @param {Rollout} rollout
- * @param {ReadonlyMap<string, string>} whys  the outcomes of orders, by id
+ * @param {ReadonlyMap<string, string>} outcomes  the outcomes of orders, by id
  */
-export function notDone(rollout, whys) {
+export function notDone(rollout, outcomes) {
   const isStopped = isOver(rollout) || rollout.aborting;
   const names = isStopped ? rollout.hosts_not_done : rollout.given_up;
   if (!names.length) return null;
@@ -26,7 +26,7 @@ export function notDone(rollout, whys) {
       { class: "reasons" },
       names
         .slice(0, MOST_ROWS)
-        .map((name) => h("li", { key: name }, hostLink(name), ": ", reasonOf(rollout, name, whys))),
+        .map((name) => h("li", { key: name }, hostLink(name), ": ", reasonOf(rollout, name, outcomes))),
     ),
     names.length > MOST_ROWS &&
       h(
@@ -55,20 +55,24 @@ export function orderOf(rollout, host) {
 /**
  * @param {Rollout} rollout
  * @param {string} host
- * @param {ReadonlyMap<string, string>} whys
+ * @param {ReadonlyMap<string, string>} outcomes
  */
-function reasonOf(rollout, host, whys) {
+function reasonOf(rollout, host, outcomes) {
   const order = orderOf(rollout, host);
   const waiting = rollout.waiting.find((each) => each.what === host);
   if (rollout.given_up.includes(host)) {
     return [
       "given up",
       order && [", order ", orderLink(order)],
-      order && whys.get(order) && `: ${whys.get(order)}`,
+      order && outcomes.get(order) && `: ${outcomes.get(order)}`,
     ];
   }
   if (waiting) return waiting.reason;
   if (order)
-    return ["order ", orderLink(order), whys.get(order) ? `: ${whys.get(order)}` : " did not complete"];
+    return [
+      "order ",
+      orderLink(order),
+      outcomes.get(order) ? `: ${outcomes.get(order)}` : " did not complete",
+    ];
   return rollout.state === "aborted" || rollout.aborting ? "the rollout was aborted before this host" : "";
 }

@@ -35,7 +35,7 @@ import { noticeGiven, rolloutFacts } from "./rollout_facts.js";
 /** @typedef {import("../../types").Rollout} Rollout */
 
 // The page loads the outcomes of at most this many orders.
-const MOST_WHYS = 20;
+const MOST_OUTCOMES = 20;
 
 class RolloutView extends View {
   /** @type {FollowedRollout | null} */
@@ -43,7 +43,7 @@ class RolloutView extends View {
   #showsAllWaves = false;
   #hostGrid = new HostGrid();
   /** The outcomes of orders, by id. @type {Map<string, string>} */
-  #whys = new Map();
+  #outcomes = new Map();
 
   opened() {
     super.opened();
@@ -73,7 +73,7 @@ class RolloutView extends View {
       this.#hostGrid.drawn(rollout),
       this.#waves(rollout),
       !isOver(rollout) && waitingFor(rollout),
-      notDone(rollout, this.#whys),
+      notDone(rollout, this.#outcomes),
       rollout.warnings.length > 0 && h("div", { key: "warnings" }, warningList(rollout.warnings)),
       h("div", { class: "columns", key: "facts" }, rolloutFacts(rollout), noticeGiven(rollout)),
       asCommand(["rollout", "show", rollout.id ?? ""]),
@@ -194,22 +194,22 @@ class RolloutView extends View {
     const rollout = followed.rollout;
     if (!rollout) return;
     const stopped = isOver(rollout) || rollout.aborting ? rollout.hosts_not_done : rollout.given_up;
-    for (const host of stopped.slice(0, MOST_WHYS)) {
+    for (const host of stopped.slice(0, MOST_OUTCOMES)) {
       const order = orderOf(rollout, host);
-      if (order && !this.#whys.has(order)) this.#readWhy(order);
+      if (order && !this.#outcomes.has(order)) this.#readOutcome(order);
     }
   }
 
   /** @param {string} id */
-  async #readWhy(id) {
-    this.#whys.set(id, "");
+  async #readOutcome(id) {
+    this.#outcomes.set(id, "");
     try {
       const { order } = await api.get("/v1/orders/{id}", { path: { id } });
       // An open order may still get its reason.
-      if (order.ended_at || order.why) this.#whys.set(id, order.why ?? order.state);
-      else this.#whys.delete(id);
+      if (order.ended_at || order.why) this.#outcomes.set(id, order.why ?? order.state);
+      else this.#outcomes.delete(id);
     } catch {
-      this.#whys.delete(id);
+      this.#outcomes.delete(id);
     }
     this.redraw();
   }

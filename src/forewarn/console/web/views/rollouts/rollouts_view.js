@@ -74,7 +74,7 @@ class RolloutsView extends View {
         h(
           "div",
           null,
-          h("button", { type: "button", onclick: () => this.#read(this.#next) }, "Show older ones"),
+          h("button", { type: "button", onclick: () => this.#read(this.#next) }, "Older rollouts"),
         ),
     );
   }
@@ -106,11 +106,11 @@ function nothingYet() {
   return h(
     "div",
     { class: "empty", key: "empty" },
-    h("h2", null, "No rollout yet"),
+    h("h2", null, "No rollouts yet"),
     h(
       "p",
       null,
-      "A rollout takes maintenance over many hosts, wave by wave, and never two update domains of a group.",
+      "A rollout maintains many hosts in waves, and never disturbs two update domains of a group together.",
     ),
     copy.may("run") && h("a", { class: "button", href: address("/rollouts/new") }, "Plan a rollout"),
     commandText(["rollout", "plan", "--all", "--action", "reboot"]),
@@ -135,7 +135,7 @@ function table(rollouts, caption) {
         h(
           "tr",
           null,
-          ["Rollout", "State", "Hosts", "Waves", "Begun", "Placed by", "Waiting for, or reason"].map((head) =>
+          ["Rollout", "State", "Hosts", "Waves", "Begun", "Placed by", "Details"].map((head) =>
             h("th", { scope: "col", key: head }, head),
           ),
         ),

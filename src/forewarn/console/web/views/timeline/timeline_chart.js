@@ -56,8 +56,7 @@ export function chart(picture, actions) {
       {
         class: "timeline-lanes",
         role: "group",
-        "aria-label":
-          "Events as bars, in lanes by group and update domain; coming waves of rollouts above them",
+        "aria-label": "Events by group and update domain, below the coming waves of rollouts",
       },
       picture.rollouts.map((lane) => rolloutLane(lane, picture, x, actions)),
       lanes.map((lane) => groupLane(lane, picture, x, actions)),
@@ -89,7 +88,7 @@ function groupLane(lane, picture, x, actions) {
       h("span", { class: lane.isFirst ? "lane-group" : "lane-group again" }, groupName(lane)),
       lane.group !== null && h("span", { class: "small muted" }, `domain ${lane.domain}`),
     ],
-    bars: () => lane.bars.map((bar) => keptBar(bar, picture, x)),
+    bars: () => lane.bars.map((bar) => cachedBar(bar, picture, x)),
   });
 }
 
@@ -151,36 +150,36 @@ function groupName(lane) {
 }
 
 /** A cache of drawn bars: most stay the same while the line of now moves. @type {WeakMap<Bar["event"], { key: string, described: Described }>} */
-const drawnBars = new WeakMap();
+const barCache = new WeakMap();
 
 /**
  * @param {Bar} bar
  * @param {Picture} picture
  * @param {(at: number) => number} x
  */
-function keptBar(bar, picture, x) {
+function cachedBar(bar, picture, x) {
   const { range, width, current, card } = picture;
   const { id } = bar.event;
   const key = [
     ...[range.from, range.to, width, bar.to, bar.row, bar.room],
     ...[current === id, card?.bar.key === id, preferences.zone],
   ].join(" ");
-  const kept = drawnBars.get(bar.event);
+  const kept = barCache.get(bar.event);
   if (kept?.key === key) return kept.described;
   const described = barLink(bar, picture, x);
-  drawnBars.set(bar.event, { key, described });
+  barCache.set(bar.event, { key, described });
   return described;
 }
 
 /** @type {WeakMap<Bar["event"], { zone: string, words: string }>} */
-const spoken = new WeakMap();
+const descriptions = new WeakMap();
 
 /** @param {Bar["event"]} event */
-function wordsOf(event) {
-  const known = spoken.get(event);
+function descriptionOf(event) {
+  const known = descriptions.get(event);
   if (known?.zone === preferences.zone) return known.words;
   const words = eventWords(event, (at) => dateTime(at));
-  spoken.set(event, { zone: preferences.zone, words });
+  descriptions.set(event, { zone: preferences.zone, words });
   return words;
 }
 
@@ -207,7 +206,7 @@ function barLink(bar, picture, x) {
         "data-bar": event.id,
         href: address("/events/{id}", { id: event.id }),
         tabindex: picture.current === event.id ? 0 : -1,
-        "aria-label": wordsOf(event),
+        "aria-label": descriptionOf(event),
         "aria-describedby": isShown ? "bar-card" : null,
       },
       barShapes(bar, x, picture.width, label),

@@ -13,12 +13,12 @@ import { clock } from "../../service/connected.js";
 /** @typedef {import("../../types").Rollout} Rollout */
 
 /** @param {Rollout} plan */
-export function planDrawing(plan) {
+export function dryRunResult(plan) {
   const begins = plan.waves[0]?.announce_at ?? null;
   const now = clock.now();
   const axis = waveAxis(plan.waves, now);
   return [
-    h("p", { class: "plan-sum", key: "sum" }, summed(plan, begins)),
+    h("p", { class: "plan-sum", key: "sum" }, summary(plan, begins)),
     h(
       "div",
       { class: "table-scroll", key: "waves" },
@@ -66,7 +66,7 @@ function emptying(plan) {
  * @param {Rollout} plan
  * @param {string | null} begins
  */
-function summed(plan, begins) {
+function summary(plan, begins) {
   const waves = count(plan.waves.length, "wave");
   if (!plan.waves.some((wave) => wave.stages.length)) return `${waves}: no machine is affected.`;
   if (!plan.ends_at || !begins) return `${waves}. The end is unknown: see “Waiting for”.`;
