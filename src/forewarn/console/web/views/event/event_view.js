@@ -70,8 +70,8 @@ class EventView extends View {
       h("fw-event-strip", { key: "strip", ".event": event }),
       h(
         "section",
-        { class: "card", key: "machines", "aria-labelledby": "told" },
-        h("h2", { id: "told" }, "Notice by machine"),
+        { class: "card", key: "machines", "aria-labelledby": "notice" },
+        h("h2", { id: "notice" }, "Notice by machine"),
         machineNotices(event),
       ),
       h(

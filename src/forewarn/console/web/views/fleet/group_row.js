@@ -58,7 +58,7 @@ class GroupRow extends LiveElement {
 
   opened() {
     for (const type of ["machines", "events"]) {
-      copy.addEventListener(type, (event) => this.#heard(/** @type {CustomEvent} */ (event)), {
+      copy.addEventListener(type, (event) => this.#onChange(/** @type {CustomEvent} */ (event)), {
         signal: this.ended,
       });
     }
@@ -70,7 +70,7 @@ class GroupRow extends LiveElement {
   }
 
   /** @param {CustomEvent} event */
-  #heard({ type, detail }) {
+  #onChange({ type, detail }) {
     const groups = type === "machines" ? detail && detail.groups : detail;
     if (!groups || groups.has(this.#key)) this.redraw();
   }

@@ -16,14 +16,14 @@ class RecordLog extends LiveElement {
     this.watch(preferences, "changed");
     this.#window.addEventListener("changed", () => this.#changed(), { signal });
     copy.addEventListener("loaded", () => this.#window.look(), { signal });
-    copy.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail), {
+    copy.addEventListener("records", (event) => this.#onRecords(/** @type {CustomEvent} */ (event).detail), {
       signal,
     });
     this.#window.open(this.query, null);
   }
 
   /** @param {import("../../types").Record[]} records */
-  #heard(records) {
+  #onRecords(records) {
     const wanted = Object.entries(this.query);
     const isOfIt = (/** @type {any} */ record) => wanted.every(([name, value]) => record[name] === value);
     if (records.some(isOfIt)) this.#window.look();

@@ -37,11 +37,11 @@ export class RecordWindow extends EventTarget {
   /** The cursor for older records. During a search it may be below the last match. @type {string | null} */
   #next = null;
   /** The highest record number that was searched, even if it did not match. */
-  #lookedUpTo = 0;
+  #searchedUpTo = 0;
   /** The number of the current query, to ignore late answers to earlier queries. */
   #turn = 0;
-  #isLooking = false;
-  #looksAgain = false;
+  #isLoadingNewer = false;
+  #mustLoadAgain = false;
 
   get hasOlder() {
     return this.#next !== null;
@@ -58,7 +58,7 @@ export class RecordWindow extends EventTarget {
     this.#wantedAt = at;
     const turn = ++this.#turn;
     this.isReading = true;
-    this.#lookedUpTo = at ?? stream.number;
+    this.#searchedUpTo = at ?? stream.number;
     this.#changed();
     try {
       const [newer, older] = await Promise.all([
@@ -117,7 +117,7 @@ export class RecordWindow extends EventTarget {
 
   /** Load the records that arrived during another request. */
   #catchUp() {
-    if (this.at !== null || stream.number > this.#lookedUpTo) this.look();
+    if (this.at !== null || stream.number > this.#searchedUpTo) this.look();
   }
 
   /** Load newer records into `fresh`. */
@@ -129,35 +129,35 @@ export class RecordWindow extends EventTarget {
       return;
     }
     if (this.hasMoreFresh) return;
-    this.#looksAgain = true;
-    if (this.#isLooking) return;
-    this.#isLooking = true;
+    this.#mustLoadAgain = true;
+    if (this.#isLoadingNewer) return;
+    this.#isLoadingNewer = true;
     try {
-      while (this.#looksAgain && !this.hasMoreFresh) {
+      while (this.#mustLoadAgain && !this.hasMoreFresh) {
         await pause(TOGETHER);
-        this.#looksAgain = false;
+        this.#mustLoadAgain = false;
         const began = performance.now();
-        await this.#lookOnce();
-        if (this.#looksAgain) await pause((performance.now() - began) * REST_FACTOR);
+        await this.#loadNewer();
+        if (this.#mustLoadAgain) await pause((performance.now() - began) * REST_FACTOR);
       }
     } catch {
       // The page shows the lost connection. Missing records are loaded after the reconnect.
     }
-    this.#isLooking = false;
+    this.#isLoadingNewer = false;
   }
 
-  async #lookOnce() {
+  async #loadNewer() {
     const turn = this.#turn;
-    const heard = stream.number;
-    const above = Math.max(this.#newest, this.#lookedUpTo);
+    const streamed = stream.number;
+    const above = Math.max(this.#newest, this.#searchedUpTo);
     const page = await this.#read({ above, limit: PAGE });
     if (turn !== this.#turn) return;
     // `takeFresh` may have run during the request.
     const known = this.#newest;
     this.fresh = [...page.records.filter((record) => record.number > known).toReversed(), ...this.fresh];
     this.hasMoreFresh = page.next !== null && page.records.length > 0;
-    this.#lookedUpTo = page.next === null ? Math.max(heard, above) : Number(page.next);
-    this.#looksAgain ||= page.next !== null;
+    this.#searchedUpTo = page.next === null ? Math.max(streamed, above) : Number(page.next);
+    this.#mustLoadAgain ||= page.next !== null;
     if (page.records.length) this.#changed();
   }
 

@@ -30,7 +30,7 @@ export class PastOrders extends EventTarget {
   constructor(signal) {
     super();
     copy.addEventListener("loaded", () => this.#again(), { signal });
-    copy.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail), {
+    copy.addEventListener("records", (event) => this.#onRecords(/** @type {CustomEvent} */ (event).detail), {
       signal,
     });
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
@@ -52,7 +52,7 @@ export class PastOrders extends EventTarget {
   }
 
   /** @param {Record[]} records */
-  #heard(records) {
+  #onRecords(records) {
     if (records.some((record) => ENDS.includes(record.kind))) this.#again();
   }
 

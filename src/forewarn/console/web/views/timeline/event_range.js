@@ -41,7 +41,7 @@ export class EventRange extends EventTarget {
     super();
     copy.addEventListener("events", () => this.#changed(), { signal });
     copy.addEventListener("loaded", () => this.#forget(), { signal });
-    copy.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail), {
+    copy.addEventListener("records", (event) => this.#onRecords(/** @type {CustomEvent} */ (event).detail), {
       signal,
     });
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
@@ -92,7 +92,7 @@ export class EventRange extends EventTarget {
   }
 
   /** @param {Record[]} records */
-  #heard(records) {
+  #onRecords(records) {
     if (!records.some((record) => ENDS.includes(record.kind))) return;
     this.#isStale = true;
     this.#plan(TOGETHER);
