@@ -129,7 +129,7 @@ class ActionDialog extends LiveElement {
         h(
           "div",
           { class: "as-command", key: "command" },
-          h("span", { class: "small muted" }, "Same action as a command"),
+          h("span", { class: "small muted" }, "Equivalent command"),
           this.#command(),
         ),
         this.#changedMeanwhile(),
