@@ -18,7 +18,7 @@ def test_an_unknown_step_shows_why_and_abandoning_cancels_what_the_driver_can(
     page = visit(server).open("/console/hosts/host-1")
     expect(page.locator(".page-title")).to_contain_text(f"driver spool at {spool.as_uri()}, 2 calls at once")
     go(page, f"/orders/{server.post('/v1/machines/lost/restart')['order']['id']}")
-    expect(page.get_by_role("row", name="lost")).to_contain_text("running, unknown how far")
+    expect(page.get_by_role("row", name="lost")).to_contain_text("running, state unknown")
     expect(page.locator(".notice", has_text="Waiting for")).to_contain_text("No such file or directory")
     unknown = page.locator(".notice", has_text="The state of 1 step is unknown")
     expect(unknown).to_contain_text("forewarn order abandon")

@@ -103,6 +103,6 @@ def test_an_unknown_event_shows_a_message(calm: Program, visit: Visit) -> None:
     visitor = visit(calm)
     visitor.expects("404 GET /v1/events/")
     page = visitor.open("/console/events/602D9444-D2CD-49C7-8624-8643E7171297")
-    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such event")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Event not found")
     page.get_by_role("link", name="Show the timeline").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Timeline")

@@ -150,14 +150,14 @@ def test_imported_hosts_and_machines_show_their_source_and_an_unusable_driver(
 ) -> None:
     page = visit(serve(store=imported)).open("/console/hosts")
     row = page.get_by_role("row", name=re.compile("kvm01"))
-    for words in ("imported from blades", "not reached", "driver blades is not installed"):
+    for words in ("imported from blades", "unreachable", "driver blades is not installed"):
         expect(row).to_contain_text(words)
     go(page, "/fleet")
     stuck = page.get_by_role("region", name="Now").locator('[data-kind="stuck"]')
     expect(stuck.get_by_role("link", name="kvm01")).to_be_visible()
     go(page, "/hosts?sort=reached")
     row.get_by_role("link", name="kvm01").click()
-    expect(page.locator(".page-title")).to_contain_text("not reached")
+    expect(page.locator(".page-title")).to_contain_text("unreachable")
     expect(page.locator(".notice", has_text="orders wait")).to_contain_text("driver blades is not installed")
     expect(page.get_by_role("definition").filter(has_text="imported from blades")).to_be_visible()
     go(page, "/machines/vm-0")

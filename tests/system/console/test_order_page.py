@@ -42,7 +42,7 @@ def test_an_order_shows_its_reasons_its_steps_and_the_machines_without_notice(
     expect(page.get_by_role("heading", level=1)).to_have_text("Maintenance freeze of host host-2")
     for waiting in second["waiting"]:
         expect(page.get_by_text(waiting["reason"]).first).to_be_visible()
-    page.get_by_role("navigation", name="Where this is").get_by_role("link", name="Orders").click()
+    page.get_by_role("navigation", name="Path").get_by_role("link", name="Orders").click()
     listed = page.get_by_role("region", name="Open")
     listed.get_by_role("link", name=first["order"]["id"][:8]).click()
     expect(page.get_by_text("reason: new <b>fans</b>.")).to_be_visible()
@@ -125,7 +125,7 @@ def test_host_service_shows_how_each_machine_leaves_and_the_work_on_the_host(
     server.advance(2400)
     work = stages.nth(1).get_by_role("row", name=re.compile("^work"))
     expect(work).to_contain_text("running")
-    expect(work).to_contain_text("lost unless over by")
+    expect(work).to_contain_text("counts as lost if not back by")
     server.advance(3600)
     expect(work).to_contain_text("done")
     expect(page.get_by_text(re.compile("^Ended 2027")).first).to_be_visible()

@@ -99,7 +99,7 @@ def test_a_rollout_is_planned_and_started_by_keyboard_alone(server: Program, vis
 def test_the_dry_run_shows_the_maintenance_windows(serve: Serve, visit: Visit) -> None:
     server = serve(fleet=WINDOWS)
     page = visit(server).open("/console/rollouts/new?action=reboot")
-    windows = page.get_by_role("region", name="Windows that bind")
+    windows = page.get_by_role("region", name="Maintenance windows")
     expect(windows).to_contain_text(re.compile("mon.wed 22:00 for 4 h"))
     expect(windows).to_contain_text("never on 2027-03-05")
     expect(windows).to_contain_text("Europe/Berlin")
@@ -127,7 +127,7 @@ def test_the_form_shows_only_the_options_of_the_action(server: Program, visit: V
     expect(page.get_by_label("Machines return afterwards")).to_have_count(0)
     in_place.uncheck()
     expect(page.get_by_label("Machines return afterwards")).to_be_visible()
-    page.get_by_text("As a command").click()
+    page.get_by_text("Equivalent command").click()
     expect(page.get_by_text("forewarn rollout plan --all --action service", exact=True)).to_be_visible()
 
 
@@ -157,7 +157,7 @@ def test_hosts_are_selected_by_the_url_and_by_search(server: Program, visit: Vis
     assert parse_qs(urlsplit(page.url).query)["hosts"] == ["host-2,host-1,host-3"]
     page.get_by_role("button", name="Remove host-1").click()
     expect(chosen).to_have_text(["host-2", "host-3"])
-    page.get_by_text("As a command").click()
+    page.get_by_text("Equivalent command").click()
     expect(page.get_by_text("forewarn rollout plan host-2 host-3 --hosts-at-once 2")).to_be_visible()
 
 
@@ -212,7 +212,7 @@ def test_the_page_follows_a_rollout_to_its_end(server: Program, visit: Visit) ->
     server.advance(24 * 3600)
     expect(page.get_by_role("progressbar", name="Hosts done")).to_have_attribute("aria-valuenow", "3")
     expect(page.locator("main")).to_contain_text("3 of 3 hosts done · 3 of 3 waves done")
-    page.get_by_role("navigation", name="Where this is").get_by_role("link", name="Rollouts").click()
+    page.get_by_role("navigation", name="Path").get_by_role("link", name="Rollouts").click()
     over = page.get_by_role("table", name="Ended rollouts")
     expect(over.get_by_role("row").nth(1)).to_contain_text("3 of 3 hosts done")
 
@@ -238,7 +238,7 @@ def test_a_rollout_is_paused_resumed_and_aborted(server: Program, visit: Visit) 
     page.get_by_role("dialog").get_by_role("button", name="Abort").click()
     expect(page.get_by_role("region", name="Not done")).to_contain_text("host-3")
     server.advance(3600)
-    expect(page.locator("main")).to_contain_text("0 of 3 hosts done, 1 given up, 2 hosts not done")
+    expect(page.locator("main")).to_contain_text("0 of 3 hosts done, 1 skipped, 2 hosts not done")
     expect(page.locator("main")).not_to_contain_text("failure so far")
     expect(page.get_by_role("button", name="Resume …")).to_have_count(0)
     assert server.get(f"/v1/rollouts/{id_}")["rollout"]["state"] == "aborted"
@@ -327,7 +327,7 @@ def test_the_host_progress_shows_a_lost_host(server: Program, visit: Visit) -> N
     expect(progress).to_contain_text("Wave 1, canaries")
     expect(page.get_by_text("0 failures so far; up to 1 allowed")).to_be_visible()
     server.advance(15 * 60)
-    expect(progress.get_by_role("link", name="host-1: worked on")).to_be_visible()
+    expect(progress.get_by_role("link", name="host-1: working")).to_be_visible()
     server.advance(60 * 60)
     expect(progress.get_by_role("link", name="host-1: lost")).to_be_visible()
     expect(page.get_by_text("1 host did not return: an operator must decide")).to_be_visible()

@@ -188,7 +188,7 @@ def test_the_table_shows_the_same_events(busy: Program, visit: Visit) -> None:
     assert _query(page)["as"] == ["table"]
     rows = page.get_by_role("table").locator("tbody tr")
     expect(rows).to_have_count(3)
-    expect(rows.nth(0)).to_contain_text("waiting for any of its machines")
+    expect(rows.nth(0)).to_contain_text("waiting for approval by any of its machines")
     expect(rows.nth(2)).to_contain_text("notified")
     expect(rows.nth(0).locator("[data-label='Notice']")).to_have_text(re.compile(r"^…\s*\d+ m promised$"))
     expect(rows.nth(0).locator("[data-label='Not before']")).to_contain_text("in 19 m")

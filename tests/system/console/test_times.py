@@ -33,7 +33,7 @@ def test_all_times_of_a_page_are_in_its_stated_zone(serve: Serve, visit: Visit) 
     page = visit(server, timezone_id="America/New_York").open("/console/rollouts/new")
     zone = page.get_by_role("contentinfo")
     expect(zone).to_contain_text("in your local time (America/New_York, now UTC\N{MINUS SIGN}5)")
-    windows = page.get_by_role("region", name="Windows that bind")
+    windows = page.get_by_role("region", name="Maintenance windows")
     expect(windows).to_contain_text("never on 2027-03-05 to 2027-03-09, 2027-04-01")
     expect(page.locator(".wave-tick-label")).not_to_have_count(0)
     for width in WIDTHS:

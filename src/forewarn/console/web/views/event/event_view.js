@@ -113,7 +113,8 @@ class EventView extends View {
         typeBadge(event),
         badge(progressAppearance(event)),
         promiseBadge(event),
-        event.simulated && badge({ tone: "info", glyph: "◌", label: "simulated: nothing is really done" }),
+        event.simulated &&
+          badge({ tone: "info", glyph: "◌", label: "simulated: no real machine is touched" }),
       ],
       actions: !event.ended_at && actionButtons("event", event),
     });

@@ -141,7 +141,7 @@ function planTable(plan, groups) {
         " if no guest approves early. Ends about ",
         time(plan.ends_at),
         ".",
-        plan.simulated_hosts.length > 0 && " Simulated: nothing would really be done.",
+        plan.simulated_hosts.length > 0 && " Simulated: no real machine would be touched.",
       ),
     h(
       "div",

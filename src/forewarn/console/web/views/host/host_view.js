@@ -66,7 +66,7 @@ class HostView extends View {
         h(
           "p",
           { class: "notice", "data-tone": "info" },
-          "This host is simulated: steps take realistic time, but nothing is really done.",
+          "This host is simulated: steps take time, but no real machine is touched.",
         ),
       h("section", { class: "card" }, h("h2", null, "Open orders"), open(host)),
       this.#carries(host),

@@ -125,7 +125,7 @@ function simulatedNotice(hosts) {
   return h(
     "p",
     { class: "notice", "data-tone": "info" },
-    `${which} simulated: steps take realistic time, but nothing is really done.`,
+    `${which} simulated: steps take time, but no real machine is touched.`,
   );
 }
 

@@ -12,8 +12,8 @@ import { copy } from "../../service/connected.js";
 
 /** @type {{ [driver: string]: string }} */
 const DRIVERS = {
-  simulated: "simulated: nothing is really done",
-  external: "external: another program or person does the work and reports",
+  simulated: "simulated: no real machine is touched",
+  external: "external: another program does the work and reports it",
   hook: "hook: the command in the settings of the server",
 };
 

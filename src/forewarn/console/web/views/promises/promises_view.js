@@ -168,7 +168,7 @@ function simulatedNotice(rows) {
   return h(
     "p",
     { class: "notice", "data-tone": "info", key: "simulated" },
-    "All work was simulated: nothing was really done.",
+    "All work was simulated: no real machine was touched.",
   );
 }
 

@@ -62,7 +62,7 @@ function reasonOf(rollout, host, outcomes) {
   const waiting = rollout.waiting.find((each) => each.what === host);
   if (rollout.given_up.includes(host)) {
     return [
-      "given up",
+      "skipped",
       order && [", order ", orderLink(order)],
       order && outcomes.get(order) && `: ${outcomes.get(order)}`,
     ];
