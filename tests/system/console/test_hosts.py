@@ -185,7 +185,7 @@ def test_a_lost_host_shows_the_choices_and_other_orders_show_what_blocks_them(
     lost = page.get_by_role("region", name="Host lost: choose what to do")
     expect(lost.get_by_text("forewarn host fail host-3")).to_be_visible()
     accessibility.check(page)
-    lost.get_by_role("button", name="Wait on …").click()
-    page.get_by_role("dialog").get_by_role("button", name="Wait on host-3").click()
+    lost.get_by_role("button", name="Wait longer …").click()
+    page.get_by_role("dialog").get_by_role("button", name=re.compile("^Wait longer")).click()
     expect(lost).to_have_count(0)
     assert server.get("/v1/hosts/host-3")["host"]["state"] == "cordoned"

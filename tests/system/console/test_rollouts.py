@@ -124,9 +124,9 @@ def test_the_form_shows_only_the_options_of_the_action(server: Program, visit: V
     expect(in_place).to_have_count(0)
     action.select_option("service")
     expect(in_place).to_be_checked()
-    expect(page.get_by_label("Machines return afterwards")).to_have_count(0)
+    expect(page.get_by_label("Move machines back afterwards")).to_have_count(0)
     in_place.uncheck()
-    expect(page.get_by_label("Machines return afterwards")).to_be_visible()
+    expect(page.get_by_label("Move machines back afterwards")).to_be_visible()
     page.get_by_text("Equivalent command").click()
     expect(page.get_by_text("forewarn rollout plan --all --action service", exact=True)).to_be_visible()
 

@@ -18,11 +18,11 @@ const UNTIL_ENABLED =
 /** Labels of policy settings. Other settings are shown by their API names. @type {{ [key: string]: string }} */
 const LABELS = {
   approval: "Approval by",
-  auto_approve: "Automatic approval",
-  budget: "Required healthy machines",
-  defer: "Longest deferral",
-  freezes_at_once: "Freezes at once",
-  gang: "All update domains together",
+  auto_approve: "Approve automatically",
+  budget: "Minimum healthy machines",
+  defer: "Deferral",
+  freezes_at_once: "Machines frozen at once",
+  gang: "Treat update domains together",
 };
 
 /** Settings in seconds. */

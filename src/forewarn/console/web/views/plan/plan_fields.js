@@ -55,8 +55,8 @@ export const FIELDS = [
     key: "returning",
     flag: "--return",
     kind: "flag",
-    label: "Machines return afterwards",
-    hint: "The machines move back, with a second notice.",
+    label: "Move machines back afterwards",
+    hint: "The second move has its own notice.",
     when: (query) => isService(query) && !query.get("in-place"),
   },
   {
@@ -64,8 +64,8 @@ export const FIELDS = [
     key: "host_work",
     flag: "--host-work",
     kind: "text",
-    label: "Host driver",
-    hint: "The driver that works on the host itself. Default: the hook of the settings, otherwise the driver of the machines.",
+    label: "Driver for the host itself",
+    hint: "Default: the configured hook, or the driver of its machines.",
     isAdvanced: true,
     when: isService,
   },
@@ -108,8 +108,8 @@ export const FIELDS = [
     key: "expected_seconds",
     flag: "--takes",
     kind: "span",
-    label: "Expected time per stage",
-    hint: "The work of a stage must fit into the maintenance windows with this time.",
+    label: "Expected duration",
+    hint: "How long a stage takes, such as 30m. forewarn starts a stage only if it fits into the windows.",
     isAdvanced: true,
   },
   {
@@ -130,7 +130,7 @@ export const FIELDS = [
     label: "Driver",
     defaultValue: "",
     get choices() {
-      return driverChoices("As each host declares it");
+      return driverChoices("Default: each host's driver");
     },
     isAdvanced: true,
   },
@@ -139,7 +139,7 @@ export const FIELDS = [
     key: "heartbeat_seconds",
     flag: "--heartbeat",
     kind: "span",
-    label: "Heartbeat timeout",
+    label: "Heartbeat",
     hint: "The work fails if an external driver sends no report for this long.",
     isAdvanced: true,
   },
@@ -204,7 +204,7 @@ export const FIELDS = [
     key: "together",
     flag: "--together",
     kind: "text",
-    label: "Reason to disturb update domains together",
+    label: "Treat update domains together because",
     hint: "With a reason, a host with two update domains of a group is done at once.",
     warning:
       "This breaks a promise: two update domains of a group are disturbed together. The history records a broken promise with this reason.",

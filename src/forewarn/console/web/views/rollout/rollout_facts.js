@@ -20,7 +20,7 @@ export function rolloutFacts(rollout) {
     ["Hosts at once", rollout.hosts_at_once],
     ["Gap between waves", rollout.gap_seconds ? span(rollout.gap_seconds) : "none"],
     ["Deadline", time(rollout.deadline)],
-    ["Expected time per stage", rollout.expected_seconds ? span(rollout.expected_seconds) : null],
+    ["Expected duration", rollout.expected_seconds ? span(rollout.expected_seconds) : null],
     ["Health timeout", span(rollout.health_seconds)],
     ["Require a poll", rollout.require_poll ? "yes" : null],
     ["Canary hosts", canaries(rollout)],
