@@ -63,6 +63,39 @@ export function momentFromField(typed) {
   return Number.isNaN(moment.getTime()) ? "" : moment.toISOString().replace(".000Z", "Z");
 }
 
+export const EXPECTED_MOMENT = "expected a date and time such as 2027-03-02 22:00";
+const MOMENT = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?$/;
+const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
+
+/**
+ * Whether a text is a time as the API accepts it.
+ *
+ * @param {string} text
+ */
+export const isMoment = (text) => RFC_3339.test(text) && !Number.isNaN(Date.parse(text));
+
+/**
+ * Format a time for a text field, as `2027-03-02 22:00`; other text stays as it is.
+ *
+ * @param {string | null | undefined} at  RFC 3339
+ */
+export function momentToText(at) {
+  const field = isMoment(at ?? "") ? momentToField(at) : "";
+  return field ? field.replace("T", " ").replace(/:00$/, "") : (at ?? "");
+}
+
+/**
+ * Read such a field as the API takes moments; other text stays as it is.
+ *
+ * @param {string} typed
+ */
+export function momentFromText(typed) {
+  const text = typed.trim();
+  if (!MOMENT.test(text)) return text;
+  const [date, timeOfDay = "00:00"] = text.split(/[T ]/);
+  return momentFromField(`${date}T${timeOfDay}`) || text;
+}
+
 /**
  * Return the moment at which the clocks of a zone show a time; null for an unknown zone.
  *
