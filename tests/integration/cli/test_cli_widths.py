@@ -1,4 +1,4 @@
-"""Tables at terminals of several widths: whatever is shown, names and times are whole."""
+"""Tables at several terminal widths never cut names or times."""
 
 import json
 import re
@@ -79,7 +79,7 @@ def test_a_table_fits_its_terminal_and_cuts_no_name_and_no_time(
 
 
 def values(sent: Any, keys: tuple[str, ...]) -> Iterator[list[str]]:
-    """Find the values of some keys, as the words that a person is shown."""
+    """Return the values of some keys as people see them."""
     if isinstance(sent, dict):
         for key, value in sent.items():
             if key in keys and value is not None and not isinstance(value, dict):
