@@ -1,4 +1,4 @@
-"""Both guest clients behind one face, so that one suite tests them; and time that passes when they pause."""
+"""Both guest clients with one interface for one suite of tests, and a clock that their pauses advance."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Time:
-    """A monotonic clock that moves by the pauses alone."""
+    """A monotonic clock that only pauses advance."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -33,7 +33,7 @@ class Time:
 
 
 class Client(Protocol):
-    """What both clients can do, waited for."""
+    """The blocking interface that both clients have here."""
 
     url: str
 
@@ -49,7 +49,7 @@ class Client(Protocol):
 
 
 class Awaited:
-    """The client with an event loop, as one without."""
+    """The asyncio client with a blocking interface."""
 
     def __init__(self, client: AsyncGuestClient, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self._client = client
@@ -98,7 +98,7 @@ def awaited(url: str, *, time: Time | None = None, **more: Any) -> Iterator[Clie
 
 
 def discovered(kind: str, around: Surroundings, *, time: Time | None = None) -> str:
-    """Return the URL that a client finds."""
+    """Return the URL that a client discovers."""
     time = time or Time()
     if kind == "blocking":
         with GuestClient.discover(around=around, pause=time.pause, monotonic=time) as client:

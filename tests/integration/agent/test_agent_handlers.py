@@ -198,13 +198,13 @@ def test_a_failure_has_the_last_line_of_the_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "last"), [("echo; echo this is why", "this is why"), ("echo", "a line that nobody reads")]
+    ("words", "last"), [("echo; echo this is why", "this is why"), ("echo", "an unread line")]
 )
 def test_long_output_is_shortened_to_its_beginning_and_last_line(
     tmp_path: Path, words: str, last: str
 ) -> None:
     async def main() -> None:
-        said = f"yes 'a line that nobody reads' | head -c 30000000; touch {tmp_path}/said; "
+        said = f"yes 'an unread line' | head -c 30000000; touch {tmp_path}/said; "
         wait = f"while ! test -e {tmp_path}/go; do sleep 0.02; done; "
         hook = script(tmp_path, said + wait + f"{words}; exit 1")
         harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
@@ -248,7 +248,7 @@ def test_exit_code_75_means_try_again(tmp_path: Path) -> None:
         harness.start()
         await harness.show(event())
         await awaited(lambda: "drain: prepare will try again: exit code 75" in harness.said)
-        await harness.show(event(description="news wakes whoever waits"))
+        await harness.show(event(description="a change ends the wait"))
         await awaited(lambda: harness.endpoint.approved)
         await over(harness)
 
@@ -505,7 +505,7 @@ def test_a_program_runs_only_after_its_journal_entry(tmp_path: Path) -> None:
     }
     keeper.stdin.write(json.dumps(order).encode())  # killed before the end of the line
     keeper.stdin.close()
-    assert keeper.wait(PATIENCE) != 0, "nobody may take it for a program that has done its work"
+    assert keeper.wait(PATIENCE) != 0, "the exit code must not mean success"
     assert not (tmp_path / "ran").exists()
 
 
@@ -1018,7 +1018,7 @@ def test_a_check_finds_a_stale_pid_file(tmp_path: Path) -> None:
         assert "so it is another process: no process would be signalled" in remark
 
 
-def test_a_program_whose_pid_another_process_has_is_started(tmp_path: Path) -> None:
+def test_a_program_is_started_if_another_process_has_its_pid(tmp_path: Path) -> None:
     start = script(tmp_path, "true", name="start")
     with sleeping() as pid:
         path = pid_file_of(tmp_path, pid, written=timedelta(hours=1))

@@ -267,7 +267,7 @@ def test_a_second_agent_on_the_same_journal_is_refused(service: Program, tmp_pat
 def test_logs_may_be_json_and_contain_no_secrets(service: Program, tmp_path: Path) -> None:
     with receiving() as receiver:
         receiver.answer = lambda count: 503 if count == 1 else 204
-        secret = "tell-nobody-42"
+        secret = "a-secret-42"
         (tmp_path / "leak").write_text(f"#!/bin/sh\necho the token is {secret}\n")
         (tmp_path / "leak").chmod(0o755)
         more = f"""
@@ -357,16 +357,16 @@ environment = { KEY = "${env:TOKEN}${env:HOME}" }
             'prepare = ["{folder}/hook"]', 'prepare = ["sh", "-c", "env > {folder}/env"]'
         )
         + told,
-        environment={"TOKEN": "tell-nobody", "PLAIN": "tell-everybody"},
+        environment={"TOKEN": "a-secret", "PLAIN": "no-secret"},
     )
     with agent:
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(Approved)
     given = (tmp_path / "env").read_text()
-    assert "tell-nobody" not in given
-    assert "PLAIN=tell-everybody" in given
+    assert "a-secret" not in given
+    assert "PLAIN=no-secret" in given
     assert "\nHOME=" in f"\n{given}"
-    assert "KEY=tell-nobody/" in (tmp_path / "told").read_text()
+    assert "KEY=a-secret/" in (tmp_path / "told").read_text()
 
 
 def test_the_journal_of_a_copied_disk_is_moved_aside(service: Program, tmp_path: Path) -> None:

@@ -182,13 +182,13 @@ class Api:
 
 
 def aim(case: Case, fleet: Fleet, chosen: Callable[[list[str]], str]) -> None:
-    """Let a request name an existing resource."""
+    """Make a request name an existing resource."""
     for name in case.path_parameters:
         case.path_parameters[name] = chosen(fleet.known[case.path.split("/")[2]])
 
 
 def without_end(case: Case) -> None:
-    """Let a stream begin where it is refused. In this process it would never end."""
+    """Make a stream begin at an invalid record. In this process a valid one would never end."""
     case.headers.pop("last-event-id", None)
     case.query.pop("last_event_id", None)
     case.query["since"] = FAR
@@ -223,7 +223,7 @@ def check_privacy(
 @pytest.mark.parametrize(
     ("path", "method", "mode"), TRIED, ids=[f"{mode.value}-{method} {path}" for path, method, mode in TRIED]
 )
-def test_every_answer_is_one_that_the_document_names(
+def test_every_answer_matches_the_document(
     fleet: Fleet, document: Any, path: str, method: str, mode: GenerationMode
 ) -> None:
     runner, service = asyncio.Runner(), fleet.service

@@ -182,7 +182,7 @@ def queries_of(made: object) -> set[str]:
     }
 
 
-def test_each_query_of_a_projects_snapshot_is_known_to_be_limited_to_it(service: Service) -> None:
+def test_each_query_of_a_projects_snapshot_is_limited_to_its_project(service: Service) -> None:
     read = NO_PROJECTS_OWN | OF_WHAT_WAS_FOUND | LOOKED_UP_TO_HIDE | FOUND_BY_PROJECT
     assert queries_of(make(service, ScopedSnapshot)) == read
     assert queries_of(make(service, ScopedTransaction)) == read | CHANGED_FOR_PROJECT

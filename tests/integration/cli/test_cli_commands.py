@@ -293,8 +293,8 @@ def test_the_history_is_searched_and_the_results_are_exported(
         "event-finished",
     }
     assert found("--until", "2026-01-05T12:00:00Z") == set()
-    said = run("history", "--text", "nobody", "--until", "2030-01-01T00:00:00Z").stdout
-    assert said == "No records with nobody, until 2030-01-01T00:00:00Z.\n"
+    said = run("history", "--text", "no-such-text", "--until", "2030-01-01T00:00:00Z").stdout
+    assert said == "No records with no-such-text, until 2030-01-01T00:00:00Z.\n"
     file = tmp_path / "found.csv"
     run("history", "export", "-o", str(file), "--text", "event-started", "--machine", "web-0")
     assert [line.split(",")[2] for line in file.read_text().splitlines()] == ["kind", "event-started"]

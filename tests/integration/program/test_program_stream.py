@@ -34,7 +34,7 @@ def storm(program: Program, done: threading.Event) -> None:
     done.set()
 
 
-def test_every_record_is_one_event_as_the_history_has_it(program: Program) -> None:
+def test_every_record_is_one_event_as_in_the_history(program: Program) -> None:
     with Follower(program.operators, "?since=0") as follower:
         program.post("/v1/machines/web-0/freeze")
         follower.wait_for(newest(program))

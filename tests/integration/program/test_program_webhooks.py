@@ -120,7 +120,7 @@ def test_a_stuck_webhook_is_shown_and_recorded_once(program: Program, receiver: 
     receiver.answer = lambda count: 503
     added = add(program, receiver.url)
     program.post("/v1/machines/web-0/freeze")
-    until(lambda: fare(program, added)["failures"] >= 4, what="tries in vain")
+    until(lambda: fare(program, added)["failures"] >= 4, what="failed tries")
     seen = fare(program, added)
     assert seen["error"] == "it answered 503"
     assert seen["failing_since"] is not None

@@ -397,7 +397,7 @@ def test_a_stopped_fleet_leaves_nothing_behind() -> None:
 
 
 def wait_for_polls(machine: Machine, count: int) -> None:
-    """Wait until its guest has polled so often."""
+    """Wait until its guest has polled this many times."""
     pause = threading.Event()
     while machine.polls < count:
         pause.wait(0.01)

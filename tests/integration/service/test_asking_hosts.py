@@ -342,7 +342,7 @@ def test_hosts_are_read_again_only_after_relevant_changes(asking: Asking) -> Non
     assert asking.reaching.is_stale
 
 
-def test_a_fleet_without_such_drivers_costs_nothing(tmp_path: Path) -> None:
+def test_a_fleet_without_such_drivers_needs_no_jobs(tmp_path: Path) -> None:
     service = opened(tmp_path, replace(FLEET, hosts=FLEET.hosts[2:]))
     asking = Asking(service)
     assert asking.look() == []

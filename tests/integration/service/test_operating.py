@@ -206,7 +206,7 @@ def test_a_second_hold_on_the_same_thing_names_the_first(service: Service) -> No
         service.fleet.hosts.hold(TEST, project=None, host=None)
 
 
-# Emergencies, and owners who do not wait
+# Emergencies, and owners who skip the notice
 
 
 def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(service: Service) -> None:

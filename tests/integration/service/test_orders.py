@@ -368,7 +368,7 @@ def test_a_redeployed_machine_is_on_the_emptiest_sound_host(service: Service) ->
     assert service.machine("db").host == "host-2"
 
 
-def test_an_evicted_machine_stays_as_stopped_until_it_is_started(service: Service) -> None:
+def test_an_evicted_machine_stays_stopped_until_it_is_started(service: Service) -> None:
     service.order("spot-0", Action.EVICT)
     service.advance(minutes=5)
     assert service.machine("spot-0").state is MachineState.STOPPED
@@ -415,7 +415,7 @@ def test_a_failed_step_waits_for_a_person_who_retries(service: Service) -> None:
     assert [begun for begun in service.driver.begun if begun[1] == "db"] == [(order.id, "db", 1)]
 
 
-def test_an_abandoned_order_is_over_and_its_events_are_gone(service: Service) -> None:
+def test_an_abandoned_order_is_over_and_its_events_have_ended(service: Service) -> None:
     service.driver.failing = {"web-0"}
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     service.advance(minutes=15)
@@ -428,7 +428,7 @@ def test_an_abandoned_order_is_over_and_its_events_are_gone(service: Service) ->
         service.orders.retry_order(order.id, by="test")
 
 
-def test_a_move_with_nowhere_to_go_fails_and_says_what_to_do(service: Service) -> None:
+def test_a_move_without_a_target_fails_and_names_the_next_step(service: Service) -> None:
     for host in ("host-2", "host-3"):
         service.host_order(host, Action.CORDON)
     placed = service.order("db", Action.REDEPLOY)
@@ -599,7 +599,7 @@ def test_an_evicted_machine_is_not_brought_back_by_a_retry(service: Service) -> 
     assert service.reload(placed).state is OrderState.DONE
 
 
-def test_a_machine_that_an_operator_recovers_by_hand_is_running(service: Service) -> None:
+def test_a_machine_that_an_operator_recovers_manually_is_running(service: Service) -> None:
     for host in ("host-2", "host-3"):
         service.host_order(host, Action.CORDON)
     placed = service.host_order("host-1", Action.FAIL)
@@ -634,7 +634,7 @@ def test_a_stopped_machine_stays_stopped_when_its_termination_fails(service: Ser
     assert (service.machine("spot-0").state, service.machine("spot-0").host) == (MachineState.STOPPED, None)
 
 
-def test_a_termination_under_way_outlives_the_failure_of_its_host(service: Service) -> None:
+def test_a_started_termination_survives_the_failure_of_its_host(service: Service) -> None:
     service.order("db", Action.TERMINATE)
     service.advance(minutes=5, seconds=1)
     service.host_order("host-1", Action.FAIL)
@@ -682,7 +682,7 @@ def test_a_second_jump_of_the_clock_adds_to_the_first(service: Service) -> None:
     assert grace.until == START + timedelta(minutes=22)
 
 
-def test_a_queued_order_wakes_when_its_reason_is_gone(service: Service) -> None:
+def test_a_queued_order_is_retried_when_its_reason_disappears(service: Service) -> None:
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     second = service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
     service.put("web-1", update_domain=0)
@@ -694,7 +694,7 @@ def test_a_time_that_would_loop_the_engine_is_refused() -> None:
         Policy(stale_after=timedelta())
 
 
-def test_giving_up_and_cordoning_each_leave_one_record(service: Service) -> None:
+def test_abandoning_and_cordoning_each_add_one_record(service: Service) -> None:
     service.driver.failing = {"db"}
     placed = service.order("db", Action.REDEPLOY)
     service.orders.abandon_order(placed.order.id, by="test")

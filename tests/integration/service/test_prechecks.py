@@ -194,7 +194,7 @@ def test_a_plan_asks_about_more_hosts_while_all_refuse(service: Service, driver:
     assert [target for *_, target in driver.prechecked] == [f"host-{number}" for number in range(2, 7)]
 
 
-def test_a_plan_says_how_many_hosts_were_asked_about(
+def test_a_plan_shows_how_many_hosts_were_prechecked(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prechecked_moves, "WITHIN", 0.0)
@@ -208,7 +208,7 @@ def test_a_plan_says_how_many_hosts_were_asked_about(
     )
 
 
-def test_a_plan_says_how_many_machines_were_not_prechecked(
+def test_a_plan_shows_how_many_machines_were_not_prechecked(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prechecked_moves, "MOST_MACHINES", 1)
@@ -220,7 +220,7 @@ def test_a_plan_says_how_many_machines_were_not_prechecked(
     ) in planned(service, driver).warnings
 
 
-def test_a_plan_does_not_promise_to_empty_a_host_whose_driver_cannot_tell(
+def test_a_plan_does_not_promise_to_empty_a_host_whose_driver_has_no_precheck(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.refusing = {"host-2": Unknown("host-2 cannot be reached")}
@@ -239,7 +239,7 @@ def test_a_plan_warns_of_machines_that_cannot_be_moved_live(service: Service, dr
     assert any("web-0 cannot be moved live, and is redeployed" in each for each in view.warnings)
 
 
-def test_a_plan_without_an_answer_in_time_says_so(
+def test_a_plan_without_a_timely_answer_shows_it(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prechecked_moves, "WITHIN", 0.0)

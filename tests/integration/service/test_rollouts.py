@@ -134,7 +134,7 @@ def test_a_machine_that_just_polled_causes_no_warning(service: Service) -> None:
     assert plan.warnings == ()
 
 
-def test_a_plan_says_when_each_stage_is_to_be_expected(service: Service) -> None:
+def test_a_plan_shows_when_each_stage_is_expected(service: Service) -> None:
     service.put("web-2", host=HostName("host-2"))
     plan = service.rollouts.plan(RolloutRequest(hosts=(HostName("host-2"),), work=Work.FREEZE, by="test"))
     minutes = [
@@ -144,7 +144,7 @@ def test_a_plan_says_when_each_stage_is_to_be_expected(service: Service) -> None
     assert minutes == [[0, 15, 20], [20, 35, 40]]
 
 
-def test_the_coming_waves_of_a_rollout_are_expected_after_the_one_under_way(service: Service) -> None:
+def test_later_waves_are_expected_after_the_current_one(service: Service) -> None:
     rollout = service.roll("host-1", "host-2", "host-4", gap=timedelta(hours=1))
     service.advance(minutes=10)
 
@@ -250,7 +250,7 @@ def test_a_group_with_too_few_healthy_machines_is_spared(service: Service) -> No
     assert told(service) == ["db-0"]
 
 
-def test_a_machine_that_runs_and_is_named_in_an_event_is_not_said_to_be_down(service: Service) -> None:
+def test_a_running_machine_in_an_event_is_not_reported_as_down(service: Service) -> None:
     service.apply(
         fleet(
             replace(group("db"), policy=GroupPolicy(budget=2)),
@@ -280,7 +280,7 @@ def test_a_budget_that_can_never_be_met_is_refused(service: Service) -> None:
         service.roll("host-1")
 
 
-def test_a_host_that_its_group_can_no_longer_spare_pauses_the_rollout_which_says_what_to_do(
+def test_a_host_that_its_group_can_no_longer_spare_pauses_the_rollout_with_the_next_step(
     service: Service,
 ) -> None:
     def declared(needs: int) -> FleetSpec:
@@ -320,7 +320,7 @@ def test_machines_that_move_before_their_wave_are_planned_again(service: Service
 # Failures
 
 
-def test_a_failed_step_pauses_the_rollout_and_says_why(service: Service) -> None:
+def test_a_failed_step_pauses_the_rollout_with_the_reason(service: Service) -> None:
     service.driver.failing.add("web-0")
     rollout = service.roll("host-1", "host-2")
     service.advance(minutes=15)
@@ -345,7 +345,7 @@ def test_a_failed_order_must_be_settled_before_the_rollout_resumes(service: Serv
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_host_whose_order_was_abandoned_is_given_up(service: Service) -> None:
+def test_a_host_with_an_abandoned_order_is_skipped(service: Service) -> None:
     service.driver.failing.add("web-0")
     rollout = service.roll("host-1", "host-2")
     service.advance(minutes=15)
@@ -358,7 +358,7 @@ def test_a_host_whose_order_was_abandoned_is_given_up(service: Service) -> None:
     assert (done.state, done.abandoned) == (RolloutState.DONE, (HostName("host-1"),))
 
 
-def test_hosts_that_fail_are_left_out_as_many_as_the_rollout_may_lose(service: Service) -> None:
+def test_a_rollout_skips_as_many_failed_hosts_as_it_may_lose(service: Service) -> None:
     service.driver.failing |= {"web-0", "web-2"}
     terms = RolloutTerms(max_failures=FailureLimit(amount=1))
     rollout = service.roll(hosts_at_once=1, terms=terms)
@@ -387,7 +387,7 @@ def test_a_cancelled_order_pauses_the_rollout_and_its_host_is_announced_again(se
     assert told(service) == ["web-0"]
 
 
-def test_a_host_that_fails_pauses_the_rollout_and_waits_to_be_restored(service: Service) -> None:
+def test_a_failed_host_pauses_the_rollout_until_it_is_restored(service: Service) -> None:
     rollout = service.roll("host-1")
     service.host_order("host-1", Action.FAIL)
     assert "host host-1 failed" in service.rollout(rollout).why
@@ -402,7 +402,7 @@ def test_a_host_that_fails_pauses_the_rollout_and_waits_to_be_restored(service: 
 # Pause, resume, abort
 
 
-def test_pausing_withdraws_what_is_announced_and_resuming_gives_full_notice(service: Service) -> None:
+def test_pausing_withdraws_announced_events_and_resuming_gives_full_notice(service: Service) -> None:
     rollout = service.roll(hosts_at_once=10)
     service.advance(minutes=10)
     paused = service.rollouts.pause(rollout.id, by="ops", reason="lunch").rollout
@@ -434,7 +434,7 @@ def test_started_work_is_finished_while_paused(service: Service) -> None:
     assert [list(wave.hosts) for wave in done.waves] == [["host-1"], ["host-4"]]
 
 
-def test_the_second_of_two_operators_learns_what_changed(service: Service) -> None:
+def test_the_second_of_two_operators_is_refused_with_the_change(service: Service) -> None:
     rollout = service.roll("host-1")
     service.rollouts.pause(rollout.id, by="ann", reason="lunch")
     with pytest.raises(Conflict, match="is paused already: by ann: lunch"):
@@ -474,9 +474,7 @@ def scheduled(service: Service) -> int:
 
 
 @pytest.mark.parametrize("paused", [True, False])
-def test_an_abort_announces_nothing_also_not_what_a_pause_has_withdrawn(
-    service: Service, paused: bool
-) -> None:
+def test_an_abort_announces_nothing_even_after_a_pause(service: Service, paused: bool) -> None:
     rollout = two_stages(service)
     if paused:
         service.rollouts.pause(rollout.id, by="ops")
@@ -630,7 +628,7 @@ def test_a_machine_that_does_not_poll_again_is_missed_though_another_host_is_not
     assert told(service) == []
 
 
-def test_a_rollout_whose_polls_are_awaited_can_be_aborted(service: Service) -> None:
+def test_a_rollout_that_waits_for_polls_can_be_aborted(service: Service) -> None:
     rollout = polling(service, "web-0")
     service.advance(minutes=21)
     service.rollouts.abort(rollout.id, by="ops")
@@ -692,7 +690,7 @@ def test_a_machine_that_is_started_in_time_is_well(service: Service) -> None:
 
 
 @pytest.mark.parametrize("restarted", [True, False])
-def test_a_machine_that_is_found_off_while_the_next_wave_is_announced_pauses_the_rollout(
+def test_a_machine_found_off_while_the_next_wave_is_announced_pauses_the_rollout(
     service: Service, restarted: bool
 ) -> None:
     rollout = rolled(service)
@@ -760,7 +758,7 @@ def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
     assert (wave.state, wave.notice) == (WaveState.DONE, given)
 
 
-def test_a_wave_keeps_when_it_was_announced_and_started(service: Service) -> None:
+def test_a_wave_keeps_the_times_of_its_announcement_and_start(service: Service) -> None:
     rollout = service.roll("host-1", "host-3")
     service.advance(minutes=16)
     first, second = service.rollout(rollout).waves
@@ -835,7 +833,7 @@ def test_redeploys_keep_a_group_apart_so_that_its_budget_can_be_met(service: Ser
     assert len(set(hosts_of(service))) == 3
 
 
-def test_a_group_is_kept_apart_where_the_hosts_without_it_are_the_fullest(service: Service) -> None:
+def test_a_group_is_kept_apart_even_if_the_hosts_without_it_are_the_fullest(service: Service) -> None:
     """A machine of web on each of 45 hosts, and two others on each of the last five."""
     declared = crowd(*range(1, 46), needs=44, count=50)
     others = [machine(f"o-{place}", f"host-{46 + place % 5}") for place in range(10)]
@@ -853,7 +851,7 @@ def test_machines_of_a_wave_are_not_moved_onto_hosts_of_the_same_wave(service: S
     assert len(service.driver.begun) == 2
 
 
-def test_a_machine_on_its_way_is_counted_where_it_goes(service: Service) -> None:
+def test_a_moving_machine_counts_on_its_target(service: Service) -> None:
     service.apply(crowd(1, 1, needs=0, count=4))
     service.driver.slow.update({"m-0", "m-1"})
     for name in ("m-0", "m-1"):
@@ -866,7 +864,7 @@ def test_a_machine_on_its_way_is_counted_where_it_goes(service: Service) -> None
     assert [service.machine(name).bound_for for name in ("m-0", "m-1")] == [None, None]
 
 
-def test_a_rollout_that_must_crowd_a_host_pauses_and_says_what_to_do(service: Service) -> None:
+def test_a_rollout_that_must_crowd_a_host_pauses_with_the_next_step(service: Service) -> None:
     service.apply(crowd(1, 2, needs=1, count=2))
     rollout = service.roll(work=Work.REDEPLOY)
     service.advance(hours=1)
@@ -885,7 +883,7 @@ def test_a_rollout_that_must_crowd_a_host_pauses_and_says_what_to_do(service: Se
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_host_that_got_crowded_while_its_order_was_under_way_pauses_the_rollout(service: Service) -> None:
+def test_a_host_that_became_crowded_during_its_order_pauses_the_rollout(service: Service) -> None:
     web = replace(group("web"), policy=GroupPolicy(budget=2))
     members = [machine(f"m-{place}", "host-2", group="web", domain=place) for place in range(2)]
     service.apply(fleet(web, *members, machine("m-2", "host-1", group="web", domain=1), hosts=2))
@@ -900,7 +898,7 @@ def test_a_host_that_got_crowded_while_its_order_was_under_way_pauses_the_rollou
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_aborting_cancels_what_is_announced(service: Service) -> None:
+def test_aborting_cancels_announced_orders(service: Service) -> None:
     rollout = service.roll("host-1", "host-2")
     aborted = service.rollouts.abort(rollout.id, by="ops", reason="wrong kernel").rollout
     assert (aborted.state, aborted.why) == (RolloutState.ABORTED, "by ops: wrong kernel")
@@ -909,7 +907,7 @@ def test_aborting_cancels_what_is_announced(service: Service) -> None:
         service.rollouts.resume(rollout.id, by="ops")
 
 
-def test_aborting_leaves_started_work_to_finish(service: Service) -> None:
+def test_an_abort_lets_started_work_finish(service: Service) -> None:
     rollout = service.roll("host-1", "host-2")
     service.advance(minutes=16)
     aborting = service.rollouts.abort(rollout.id, by="ops")

@@ -262,7 +262,7 @@ def waiting(service: Service, id_: str) -> list[str]:
     return [unmarked(str(wait)) for wait in service.rollouts.rollout(id_).waiting]
 
 
-def test_a_rollout_takes_the_hosts_whose_windows_are_open_first(service: Service) -> None:
+def test_a_rollout_takes_hosts_with_open_windows_first(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     rollout = service.roll()
     assert [event.status for event in service.events("till")] == [EventStatus.SCHEDULED]
