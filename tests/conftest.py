@@ -44,7 +44,7 @@ _FASTER = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
 # that wait in real time.
 _LONGEST = (
     *("_rehearsal_documentation", "_rules", "_crash", "_documentation", "_recipes", "_versions"),
-    *("_rehearsal_running", "_rehearsal_shipped", "_agent_program", "_agent_commands", "_gate_troubles"),
+    *("_rehearsal_running", "_rehearsal_shipped", "_agent_program", "_agent_commands", "_gate_interruptions"),
 )
 
 _numbers = itertools.count()

@@ -44,7 +44,7 @@ def address_of(number: int) -> str:
 
 
 @dataclass(kw_only=True)
-class Asked:
+class OrderRequest:
     """An order request and its result."""
 
     machine: str
@@ -76,7 +76,7 @@ class Load:
 
     program: Program
     callers: int = 4
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[OrderRequest] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count())
     _ending: threading.Event = field(default_factory=threading.Event)
 
@@ -97,7 +97,7 @@ class Load:
                 thread.join()
             self._ending.clear()
 
-    def answered(self, status: int) -> Sequence[Asked]:
+    def answered(self, status: int) -> Sequence[OrderRequest]:
         """Return the requests that got this status."""
         return [each for each in list(self.asked) if each.status == status]
 
@@ -106,7 +106,7 @@ class Load:
             while not self._ending.is_set():
                 number = next(self._numbers)
                 assert number < MACHINES, "the fleet has too few machines for the requests"
-                asked = Asked(machine=name_of(number), key=f"order-{number}" if keyed else None)
+                asked = OrderRequest(machine=name_of(number), key=f"order-{number}" if keyed else None)
                 began = monotonic()
                 answer = client.post(f"/v1/machines/{asked.machine}/restart", headers=asked.headers)
                 asked.note(answer, took=monotonic() - began)

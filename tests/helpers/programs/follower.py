@@ -35,13 +35,13 @@ class Follower:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.leave()
+        self.disconnect()
 
     @property
     def numbers(self) -> list[int]:
         return [record["number"] for record in self.records]
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Disconnect, like a reader whose connection breaks."""
         with suppress(OSError):  # the server may have closed it first
             self._answer.extensions["network_stream"].get_extra_info("socket").shutdown(socket.SHUT_RDWR)
@@ -52,7 +52,7 @@ class Follower:
         self._thread.join(PATIENCE)
         self._client.close()
 
-    def come_back(self, url: str | None = None) -> None:
+    def resume(self, url: str | None = None) -> None:
         """Resume, like a browser."""
         self._url = url or self._url
         self._follow()

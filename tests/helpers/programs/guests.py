@@ -48,7 +48,7 @@ class Client(Protocol):
     def seconds_left(self, event: Event) -> float | None: ...
 
 
-class Awaited:
+class BlockingAsyncClient:
     """The asyncio client with a blocking interface."""
 
     def __init__(self, client: AsyncGuestClient, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
@@ -92,7 +92,7 @@ def awaited(url: str, *, time: Time | None = None, **more: Any) -> Iterator[Clie
 
         client = runner.run(make())
         try:
-            yield Awaited(client, runner.run)
+            yield BlockingAsyncClient(client, runner.run)
         finally:
             runner.run(client.aclose())
 

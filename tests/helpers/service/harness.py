@@ -167,7 +167,7 @@ class WaitingCalls:
         self.withdrawn.append(attempt)
 
 
-class LastSeen:
+class CachedSlice:
     """A cached slice of a store, read again only after a change."""
 
     def __init__(self, url: str) -> None:
@@ -228,7 +228,7 @@ class Service:
     def open(self) -> None:
         """Start on the contents of the database, like a server."""
         self.store: Store = open_store(self.url, new_id=self.ids)
-        self._seen = LastSeen(self.url)
+        self._seen = CachedSlice(self.url)
         with self.store.read() as snapshot:
             reached = snapshot.time.reached()
         if reached is not None:

@@ -46,11 +46,11 @@ class Health:
         return 0
 
 
-class Nobody:
+class NoDeliveries:
     """A sender that delivers nothing."""
 
     async def send_test(self, webhook: Webhook, /) -> str | None:
-        return "nobody pushes"
+        return "no sender"
 
 
 class Worker:
@@ -121,7 +121,7 @@ def app_of(
             run_for=run_for,
             read=worker.read,
             read_for=read_for,
-            pushing=Nobody(),
+            pushing=NoDeliveries(),
             inventories=DriverInventories(service.drivers),
             timekeeper=service.time,
             probes=health or Health(),

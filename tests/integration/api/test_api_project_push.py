@@ -100,9 +100,9 @@ def test_no_record_of_a_project_is_lost_over_reconnects(service: Service, api: A
     with served(service) as url, Follower(url, "?since=0", token=A_VIEWER) as follower:
         for _ in range(5):
             disturb(url)
-            follower.leave()
+            follower.disconnect()
             disturb(url)
-            follower.come_back()
+            follower.resume()
         follower.wait_for(service.records.newest())
         assert follower.records == history(api, A_VIEWER)
 

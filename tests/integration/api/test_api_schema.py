@@ -170,7 +170,7 @@ class Api:
         request = self._client.request(sent.method, sent.url, headers=headers, content=sent.body)
         return self._runner.run(request)
 
-    def let_in_again(self) -> None:
+    def renew_if_revoked(self) -> None:
         """Start again if a request has revoked a token."""
         if self._fleet.service.sessions.loaded().keyring != self._tokens:
             self._renew()
@@ -187,7 +187,7 @@ def aim(case: Case, fleet: Fleet, chosen: Callable[[list[str]], str]) -> None:
         case.path_parameters[name] = chosen(fleet.known[case.path.split("/")[2]])
 
 
-def without_end(case: Case) -> None:
+def refuse_the_stream(case: Case) -> None:
     """Make a stream begin at an invalid record. In this process a valid one would never end."""
     case.headers.pop("last-event-id", None)
     case.query.pop("last_event_id", None)
@@ -242,7 +242,7 @@ def test_every_answer_matches_the_document(
         if data.draw(st.sampled_from([True, True, True, False])):
             aim(case, fleet, lambda known: data.draw(st.sampled_from(known)))
         if path == "/v1/stream":
-            without_end(case)
+            refuse_the_stream(case)
         sent = written(case)
         for caller in CALLERS:
             before = service.records.newest()
@@ -258,7 +258,7 @@ def test_every_answer_matches_the_document(
             except BaseException as failure:
                 failure.add_note(said)
                 raise
-        api.let_in_again()
+        api.renew_if_revoked()
 
     with runner:
         send()

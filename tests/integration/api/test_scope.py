@@ -22,7 +22,7 @@ from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ScopedSnapshot, Snapshot, SnapshotPart
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service
-from tests.helpers.service.served import Health, Nobody, Worker
+from tests.helpers.service.served import Health, NoDeliveries, Worker
 from tests.helpers.service.tenants import A, B, two_projects
 
 WRITING = (ScopedTransaction, Transaction)
@@ -69,7 +69,7 @@ def services(service: Service, scope: Scope) -> Services:
             run_for=lambda _: Worker(service),
             read=Worker(service).read,
             read_for=lambda *_: Worker(service).read,
-            pushing=Nobody(),
+            pushing=NoDeliveries(),
             timekeeper=service.time,
             probes=Health(),
             inventories=DriverInventories(service.drivers),

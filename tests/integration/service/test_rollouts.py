@@ -59,13 +59,13 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service.close()
 
 
-def told(service: Service) -> list[str]:
+def announced_machines(service: Service) -> list[str]:
     """Return the machines in events that have not started, by name."""
     events = service.everything().events.values()
     return sorted(n.name for e in events if e.status is EventStatus.SCHEDULED for n in e.resources)
 
 
-def said(service: Service, rollout: Rollout) -> list[str]:
+def reasons_of(service: Service, rollout: Rollout) -> list[str]:
     waiting = service.rollouts.rollout(rollout.id).waiting
     return [f"{wait.what}: {wait.reason}" for wait in waiting]
 
@@ -81,9 +81,9 @@ def order_of(service: Service, rollout: Rollout, host: str) -> str:
 
 def test_a_rollout_goes_wave_by_wave_to_its_end(service: Service) -> None:
     rollout = service.roll(hosts_at_once=10)
-    assert told(service) == ["solo", "web-0", "web-2"]
+    assert announced_machines(service) == ["solo", "web-0", "web-2"]
     assert states(rollout) == ["announced", "planned"]
-    assert said(service, rollout) == [
+    assert reasons_of(service, rollout) == [
         "web: update domain 1 waits for domain 0",
         "host-2: wave 2 waits for wave 1",
     ]
@@ -91,7 +91,7 @@ def test_a_rollout_goes_wave_by_wave_to_its_end(service: Service) -> None:
     assert states(service.rollout(rollout)) == ["started", "planned"]
     service.advance(minutes=5)
     assert states(service.rollout(rollout)) == ["done", "announced"]
-    assert told(service) == ["web-1"]
+    assert announced_machines(service) == ["web-1"]
     service.advance(hours=1)
     rollout = service.rollout(rollout)
     assert (rollout.state, states(rollout)) == (RolloutState.DONE, ["done", "done"])
@@ -111,11 +111,11 @@ def test_a_gap_is_kept_between_waves(service: Service) -> None:
     rollout = service.roll("host-1", "host-3", gap=timedelta(hours=1))
     service.advance(minutes=20)
     gap = "wave 2 waits for the gap after wave 1, until 2026-01-05T13:20:00Z"
-    assert said(service, rollout) == [f"host-3: {gap}"]
+    assert reasons_of(service, rollout) == [f"host-3: {gap}"]
     service.advance(minutes=59)
-    assert told(service) == []
+    assert announced_machines(service) == []
     service.advance(minutes=1)
-    assert told(service) == ["web-2"]
+    assert announced_machines(service) == ["web-2"]
 
 
 def test_a_dry_run_shows_the_plan_and_does_nothing(service: Service) -> None:
@@ -125,7 +125,7 @@ def test_a_dry_run_shows_the_plan_and_does_nothing(service: Service) -> None:
     assert [when.end_at - START for when in plan.expected] == [timedelta(minutes=20), timedelta(minutes=40)]
     assert plan.warnings == ("never polled: solo, web-0, web-1, web-2",)
     assert service.history() == before
-    assert told(service) == []
+    assert announced_machines(service) == []
 
 
 def test_a_machine_that_just_polled_causes_no_warning(service: Service) -> None:
@@ -194,7 +194,9 @@ def test_unknown_hosts_and_empty_lists_are_refused(service: Service) -> None:
 def test_a_host_with_another_order_waits_and_goes_on_when_it_is_over(service: Service) -> None:
     other = service.host_order("host-4", Action.MAINTENANCE, Work.REBOOT)
     rollout = service.roll("host-4")
-    assert said(service, rollout) == [f"host-4: has order {other.order.id} (maintenance), which is announced"]
+    assert reasons_of(service, rollout) == [
+        f"host-4: has order {other.order.id} (maintenance), which is announced"
+    ]
     service.advance(hours=1)
     assert service.rollout(rollout).state is RolloutState.DONE
 
@@ -202,10 +204,10 @@ def test_a_host_with_another_order_waits_and_goes_on_when_it_is_over(service: Se
 def test_a_held_fleet_announces_no_wave_until_it_is_released(service: Service) -> None:
     hold = service.fleet.hosts.hold(OrderRequest(by="ops", reason="audit"), project=None, host=None)
     rollout = service.roll("host-1")
-    assert said(service, rollout) == ["the whole fleet: held by ops: audit"]
+    assert reasons_of(service, rollout) == ["the whole fleet: held by ops: audit"]
     service.fleet.hosts.release(hold.id, by="ops")
     service.tick()
-    assert told(service) == ["web-0"]
+    assert announced_machines(service) == ["web-0"]
 
 
 @pytest.mark.parametrize("host", [None, "host-1"])
@@ -245,9 +247,9 @@ def test_a_group_with_too_few_healthy_machines_is_spared(service: Service) -> No
     service.advance(minutes=10)
     assert service.machine("db-2").state is MachineState.STOPPED
     rollout = service.roll("host-1")
-    assert said(service, rollout) == ["db: needs 2 healthy, db-2 is down"]
+    assert reasons_of(service, rollout) == ["db: needs 2 healthy, db-2 is down"]
     service.order("db-2", Action.START)
-    assert told(service) == ["db-0"]
+    assert announced_machines(service) == ["db-0"]
 
 
 def test_a_running_machine_in_an_event_is_not_reported_as_down(service: Service) -> None:
@@ -266,7 +268,9 @@ def test_a_running_machine_in_an_event_is_not_reported_as_down(service: Service)
         service.order(name, Action.RESTART)
         assert service.machine(name).state is MachineState.RUNNING
     rollout = service.roll("host-3")
-    assert said(service, rollout) == ["db: needs 2 healthy, db-4 is down, db-0 and db-1 are under an event"]
+    assert reasons_of(service, rollout) == [
+        "db: needs 2 healthy, db-4 is down, db-0 and db-1 are under an event"
+    ]
 
 
 def test_a_budget_that_can_never_be_met_is_refused(service: Service) -> None:
@@ -329,7 +333,7 @@ def test_a_failed_step_pauses_the_rollout_with_the_reason(service: Service) -> N
     assert paused.state is RolloutState.PAUSED
     assert paused.why == f"host-1: order {order} failed (web-0 failed: told to fail): retry or abandon it"
     service.advance(hours=2)
-    assert told(service) == []
+    assert announced_machines(service) == []
 
 
 def test_a_failed_order_must_be_settled_before_the_rollout_resumes(service: Service) -> None:
@@ -384,7 +388,7 @@ def test_a_cancelled_order_pauses_the_rollout_and_its_host_is_announced_again(se
     assert service.rollout(rollout).state is RolloutState.PAUSED
     service.rollouts.resume(rollout.id, by="ops")
     service.tick()
-    assert told(service) == ["web-0"]
+    assert announced_machines(service) == ["web-0"]
 
 
 def test_a_failed_host_pauses_the_rollout_until_it_is_restored(service: Service) -> None:
@@ -393,7 +397,7 @@ def test_a_failed_host_pauses_the_rollout_until_it_is_restored(service: Service)
     assert "host host-1 failed" in service.rollout(rollout).why
     service.rollouts.resume(rollout.id, by="ops")
     service.advance(minutes=10)
-    assert said(service, rollout) == ["host-1: is failed: restore it first"]
+    assert reasons_of(service, rollout) == ["host-1: is failed: restore it first"]
     service.host_order("host-1", Action.RESTORE)
     service.tick()
     assert service.rollout(rollout).state is RolloutState.DONE
@@ -407,9 +411,9 @@ def test_pausing_withdraws_announced_events_and_resuming_gives_full_notice(servi
     service.advance(minutes=10)
     paused = service.rollouts.pause(rollout.id, by="ops", reason="lunch").rollout
     assert (paused.state, paused.why) == (RolloutState.PAUSED, "by ops: lunch")
-    assert told(service) == []
+    assert announced_machines(service) == []
     service.advance(hours=1)
-    assert told(service) == []
+    assert announced_machines(service) == []
     service.rollouts.resume(rollout.id, by="ops")
     assert {event.not_before for event in service.everything().events.values()} == {
         START + timedelta(minutes=10 + 60 + 15)
@@ -449,7 +453,7 @@ def two_stages(service: Service) -> Rollout:
     service.put("web-9", host=HostName("host-1"), group="web", update_domain=1)
     rollout = service.roll("host-1")
     service.advance(minutes=21)
-    assert told(service) == ["web-9"]
+    assert announced_machines(service) == ["web-9"]
     return rollout
 
 
@@ -457,7 +461,7 @@ def test_a_pause_withdraws_the_next_stage_of_a_host_too(service: Service) -> Non
     rollout = two_stages(service)
     service.rollouts.pause(rollout.id, by="ops", reason="lunch")
     service.advance(hours=2)
-    assert told(service) == []
+    assert announced_machines(service) == []
     assert service.rollout(rollout).state is RolloutState.PAUSED
     [order] = service.rollout(rollout).waves[0].orders
     assert service.views.order(order).order.waiting[0].reason == "paused: by ops: lunch"
@@ -483,7 +487,7 @@ def test_an_abort_announces_nothing_even_after_a_pause(service: Service, paused:
     service.advance(hours=1)
     now = service.rollout(rollout)
     assert (now.state, now.abandoned) == (RolloutState.ABORTED, ("host-1",))
-    assert (told(service), scheduled(service)) == ([], known)
+    assert (announced_machines(service), scheduled(service)) == ([], known)
     [order] = now.waves[0].orders
     cancelled = service.views.order(order).order
     assert (cancelled.state, cancelled.why) == (
@@ -625,7 +629,7 @@ def test_a_machine_that_does_not_poll_again_is_missed_though_another_host_is_not
     service.advance(minutes=30)
     paused = service.rollout(rollout)
     assert paused.why == "solo: has not polled again 10 m after its work"
-    assert told(service) == []
+    assert announced_machines(service) == []
 
 
 def test_a_rollout_that_waits_for_polls_can_be_aborted(service: Service) -> None:
@@ -701,7 +705,7 @@ def test_a_machine_found_off_while_the_next_wave_is_announced_pauses_the_rollout
         service.restart()
     service.advance(minutes=9)
     paused = service.rollout(rollout)
-    assert (paused.state, told(service)) == (RolloutState.PAUSED, [])
+    assert (paused.state, announced_machines(service)) == (RolloutState.PAUSED, [])
     assert paused.why.startswith("web-0: is off")
 
 
@@ -709,7 +713,7 @@ def test_no_wave_is_announced_in_a_gap_while_a_machine_is_off(service: Service) 
     rollout = rolled(service, gap=timedelta(minutes=3))
     service.advance(minutes=22)
     seen(service, "web-0", running=False)
-    assert said(service, rollout)[0] == "web-0: is off, as its hypervisor says, since its work"
+    assert reasons_of(service, rollout)[0] == "web-0: is off, as its hypervisor says, since its work"
     service.advance(minutes=5)
     assert states(service.rollout(rollout)) == ["done", "planned"]
     seen(service, "web-0", running=True)
@@ -902,7 +906,7 @@ def test_aborting_cancels_announced_orders(service: Service) -> None:
     rollout = service.roll("host-1", "host-2")
     aborted = service.rollouts.abort(rollout.id, by="ops", reason="wrong kernel").rollout
     assert (aborted.state, aborted.why) == (RolloutState.ABORTED, "by ops: wrong kernel")
-    assert told(service) == []
+    assert announced_machines(service) == []
     with pytest.raises(Conflict, match="is aborted"):
         service.rollouts.resume(rollout.id, by="ops")
 
@@ -912,7 +916,7 @@ def test_an_abort_lets_started_work_finish(service: Service) -> None:
     service.advance(minutes=16)
     aborting = service.rollouts.abort(rollout.id, by="ops")
     assert aborting.rollout.state is RolloutState.RUNNING
-    assert said(service, rollout) == ["host-1: started work is finished before the rollout is aborted"]
+    assert reasons_of(service, rollout) == ["host-1: started work is finished before the rollout is aborted"]
     with pytest.raises(Conflict, match="is being aborted"):
         service.rollouts.pause(rollout.id, by="ops")
     service.advance(hours=1)
