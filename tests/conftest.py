@@ -115,7 +115,7 @@ def with_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def unforked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start programs as users do: from the executable, with nothing loaded."""
     monkeypatch.setattr(process, "forking", False)
 

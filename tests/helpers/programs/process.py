@@ -39,7 +39,7 @@ LOOK_EVERY = 0.05
 PORTS = range(20000, 32000)
 
 # Starting Python, loading modules and creating a store take most of a program's time. They are done once for
-# all tests, except tests with the fixture `started_anew`.
+# all tests, except tests with the fixture `unforked`.
 forking = True
 
 _handed_out: set[int] = set()

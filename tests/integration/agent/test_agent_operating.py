@@ -158,7 +158,7 @@ def test_status_needs_no_secrets(tmp_path: Path) -> None:
     assert "The agent does not run: nothing is prepared." in ran.stdout
 
 
-@pytest.mark.usefixtures("started_anew")  # the command line identifies the agent
+@pytest.mark.usefixtures("unforked")  # the command line identifies the agent
 def test_the_doctor_checks_the_agent(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         url = f"http://127.0.0.1:{port_of(service, 'web-0')}"
@@ -211,7 +211,7 @@ def test_a_dry_run_logs_its_actions(service: Program, tmp_path: Path) -> None:
         assert lines_of(tmp_path / "ran") == []
 
 
-@pytest.mark.usefixtures("started_anew")  # the command line identifies the agent
+@pytest.mark.usefixtures("unforked")  # the command line identifies the agent
 def test_a_dry_run_leaves_the_machine_ready_and_shows_in_the_status(service: Program, tmp_path: Path) -> None:
     port = free_port()
     with agent_of(service, "web-0", tmp_path, "--dry-run", more=f'listen = "127.0.0.1:{port}"') as agent:

@@ -264,7 +264,7 @@ def test_a_watch_whose_endpoint_is_away_says_when_it_last_knew(face: Face) -> No
     assert guest_view.NO_EVENTS not in drawn
 
 
-@pytest.mark.usefixtures("started_anew")  # it is known by its command line
+@pytest.mark.usefixtures("unforked")  # the command line identifies it
 def test_a_process_that_is_connected_is_named(face: Face, tmp_path: Path) -> None:
     command = [FOREWARN, "guest", "watch", "--endpoint", url_of(face)]
     host, port = face.server.listeners.addresses[0]
