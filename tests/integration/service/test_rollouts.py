@@ -191,7 +191,7 @@ def test_unknown_hosts_and_empty_lists_are_refused(service: Service) -> None:
 # Obstacles
 
 
-def test_a_host_with_another_order_waits_and_goes_on_when_it_is_over(service: Service) -> None:
+def test_a_host_with_another_order_waits_and_continues_when_that_order_is_over(service: Service) -> None:
     other = service.host_order("host-4", Action.MAINTENANCE, Work.REBOOT)
     rollout = service.roll("host-4")
     assert reasons_of(service, rollout) == [
@@ -211,7 +211,7 @@ def test_a_held_fleet_announces_no_wave_until_it_is_released(service: Service) -
 
 
 @pytest.mark.parametrize("host", [None, "host-1"])
-def test_a_hold_on_a_host_that_has_begun_is_shown(service: Service, host: HostName | None) -> None:
+def test_a_hold_on_a_started_host_is_shown(service: Service, host: HostName | None) -> None:
     rollout = service.roll("host-1", "host-2")
     hold = service.fleet.hosts.hold(OrderRequest(by="ops", reason="audit"), project=None, host=host)
     service.tick()
@@ -227,7 +227,7 @@ def test_a_hold_on_a_host_that_has_begun_is_shown(service: Service, host: HostNa
     assert not any("held" in wait.reason for wait in service.rollouts.rollout(rollout.id).waiting)
 
 
-def test_a_hold_on_a_host_that_is_not_in_the_rollout_is_not_shown(service: Service) -> None:
+def test_a_hold_on_a_host_outside_the_rollout_is_not_shown(service: Service) -> None:
     rollout = service.roll("host-1")
     request = OrderRequest(by="ops", reason="audit")
     service.fleet.hosts.hold(request, project=None, host=HostName("host-2"))
@@ -235,7 +235,7 @@ def test_a_hold_on_a_host_that_is_not_in_the_rollout_is_not_shown(service: Servi
     assert service.rollouts.rollout(rollout.id).waiting == ()
 
 
-def test_a_group_with_too_few_healthy_machines_is_spared(service: Service) -> None:
+def test_a_host_waits_while_a_group_has_too_few_healthy_machines(service: Service) -> None:
     service.apply(
         fleet(
             replace(group("db"), policy=GroupPolicy(budget=2)),
@@ -613,7 +613,7 @@ def test_a_machine_that_never_polled_need_not_poll(service: Service) -> None:
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_machine_that_does_not_poll_again_is_missed_though_another_host_is_not_done(
+def test_a_missing_poll_pauses_the_rollout_before_another_host_is_done(
     service: Service,
 ) -> None:
     service.poll("web-0")
@@ -684,7 +684,7 @@ def test_a_machine_that_is_off_after_its_work_pauses_the_rollout(service: Servic
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_machine_that_is_started_in_time_is_well(service: Service) -> None:
+def test_a_machine_that_is_started_in_time_causes_no_pause(service: Service) -> None:
     rollout = found_off(service)
     service.advance(minutes=5)
     assert states(service.rollout(rollout)) == ["checking"]
@@ -721,7 +721,7 @@ def test_no_wave_is_announced_in_a_gap_while_a_machine_is_off(service: Service) 
     assert states(service.rollout(rollout)) == ["done", "announced"]
 
 
-def test_a_machine_that_forewarn_has_stopped_is_not_missed(service: Service) -> None:
+def test_a_machine_stopped_by_forewarn_causes_no_pause(service: Service) -> None:
     service.put("web-0", priority=Priority.SPOT)
     rollout = rolled(service)
     service.advance(minutes=22)
@@ -747,7 +747,7 @@ def test_external_programs_can_do_the_work_of_a_rollout(service: Service) -> Non
     assert "the external program has not reported for 7 m" in service.rollout(rollout).why
 
 
-def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
+def test_the_notice_of_all_machines_is_summed(service: Service) -> None:
     service.poll("web-0")
     rollout = service.roll("host-1", "host-3", hosts_at_once=2)
     service.advance(minutes=2)
@@ -783,7 +783,7 @@ def test_the_last_record_of_a_rollout_names_no_earlier_author(service: Service) 
         service.rollouts.abort(rollout.id, by="bob")
 
 
-def test_a_wave_that_a_pause_ends_is_summed_at_once(service: Service) -> None:
+def test_a_wave_ended_by_a_pause_is_summed_at_once(service: Service) -> None:
     service.apply(replace(three_domains(), hosts=(*three_domains().hosts, declared_host("empty"))))
     rollout = service.roll("empty", "host-1", hosts_at_once=2)
     service.rollouts.pause(rollout.id, by="ops")
@@ -947,7 +947,7 @@ def healthy(service: Service, name: str) -> int:
     at_once=st.integers(1, 4),
     work=st.sampled_from([Work.FREEZE, Work.REBOOT, Work.REDEPLOY]),
 )
-def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
+def test_a_rollout_never_breaks_a_budget_or_disturbs_two_domains(
     where: list[tuple[int, str, int]], needs: int, at_once: int, work: Work
 ) -> None:
     members = [
@@ -980,7 +980,7 @@ def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
         assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_looking_twice_changes_nothing(service: Service) -> None:
+def test_planning_twice_changes_nothing(service: Service) -> None:
     rollout = service.roll(hosts_at_once=2)
     with writing(service.store) as tx:
         service.engine.rollouts.carry_on(tx, service.rollout(rollout), service.clock.now())
@@ -988,7 +988,7 @@ def test_looking_twice_changes_nothing(service: Service) -> None:
 
 
 @pytest.mark.parametrize("minutes", [0, 5, 15, 16, 20, 21, 36])
-def test_stopping_in_the_middle_and_starting_again_carries_on(service: Service, minutes: int) -> None:
+def test_a_rollout_continues_after_a_restart_at_any_time(service: Service, minutes: int) -> None:
     rollout = service.roll(hosts_at_once=2)
     service.advance(minutes=minutes)
     service.restart()
