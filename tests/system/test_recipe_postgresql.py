@@ -47,7 +47,7 @@ host all tester 127.0.0.1/32 trust
 
 
 class Server(Database):
-    """A Debian cluster `15/main` in a machine of its own, which the test replaces by separate folders."""
+    """A Debian cluster `15/main`. Separate folders stand for separate machines."""
 
     def __init__(self, folder: Path, data: Path) -> None:
         folder.mkdir()

@@ -98,7 +98,7 @@ class OwnPostgres:
 
     @contextmanager
     def used_up(self, *, by: str, whose: str) -> Iterator[None]:
-        """Take every connection slot as the role `by`, and end the connections of the role `whose`."""
+        """Take every connection slot as role `by`. End the connections of role `whose`."""
         taken: list[psycopg.Connection[Any]] = []
         cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = %s"
         rounds = 0  # consecutive attempts that found no free connection

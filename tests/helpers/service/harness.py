@@ -200,7 +200,7 @@ class CachedSlice:
 
 
 class Service:
-    """A service on a database, run by hand."""
+    """A service on a database that a test runs step by step."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class Service:
         self.driver = WatchedDriver()
         self.more_drivers: dict[str, Driver] = {}  # by name; kept across restarts
         self.clock = ManualClock(start)
-        self.real = 0.0  # real time in seconds, advanced by hand too
+        self.real = 0.0  # real time in seconds; the test advances it too
         self.begun = start
         self.open()
 

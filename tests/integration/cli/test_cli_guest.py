@@ -1,4 +1,4 @@
-"""`forewarn guest` in a machine whose endpoint really listens."""
+"""`forewarn guest` in a machine with a listening endpoint."""
 
 import json
 import threading
@@ -247,7 +247,7 @@ def drawing_of(face: Face, *, trouble: str | None = None) -> str:
     return captured.get()
 
 
-def test_a_watch_shows_all_that_the_table_of_events_has(face: Face) -> None:
+def test_a_watch_has_the_columns_of_the_table_of_events(face: Face) -> None:
     face.show(REBOOT)
     drawn = drawing_of(face)
     with GuestClient(url_of(face)) as client:
@@ -257,7 +257,7 @@ def test_a_watch_shows_all_that_the_table_of_events_has(face: Face) -> None:
     assert "last known" not in drawn
 
 
-def test_a_watch_whose_endpoint_is_away_says_when_it_last_knew(face: Face) -> None:
+def test_a_watch_without_an_endpoint_shows_the_time_of_its_last_document(face: Face) -> None:
     drawn = drawing_of(face, trouble="no answer")
     assert f"last known at {START:%H:%M}" in drawn
     assert "no answer" in drawn
@@ -265,7 +265,7 @@ def test_a_watch_whose_endpoint_is_away_says_when_it_last_knew(face: Face) -> No
 
 
 @pytest.mark.usefixtures("unforked")  # the command line identifies it
-def test_a_process_that_is_connected_is_named(face: Face, tmp_path: Path) -> None:
+def test_a_connected_process_is_named(face: Face, tmp_path: Path) -> None:
     command = [FOREWARN, "guest", "watch", "--endpoint", url_of(face)]
     host, port = face.server.listeners.addresses[0]
     with ending(started(command, tmp_path)) as process:
@@ -280,7 +280,7 @@ def test_a_process_that_is_connected_is_named(face: Face, tmp_path: Path) -> Non
     assert [(each.pid, "guest watch" in each.command) for each in found.known] == [(process.pid, True)]
 
 
-def test_connections_are_read_as_linux_writes_them() -> None:
+def test_connections_are_parsed_from_the_table_of_linux() -> None:
     table = (
         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
         "   0: 0F02000A:C350 FEA9FEA9:0050 01 00000000:00000000 00:00000000 00000000  1000     0 4711 1 0\n"
@@ -290,6 +290,6 @@ def test_connections_are_read_as_linux_writes_them() -> None:
     assert list(connections_to(table, "169.254.169.254", 80)) == ["4711"]
 
 
-def test_a_system_that_does_not_tell_is_no_error(tmp_path: Path) -> None:
+def test_a_system_without_a_connection_table_is_not_an_error(tmp_path: Path) -> None:
     assert connected_processes("169.254.169.254", 80, proc=tmp_path) is None
     assert connected_processes("::1", 80) is None

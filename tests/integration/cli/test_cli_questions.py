@@ -101,7 +101,7 @@ def test_without_a_terminal_a_command_continues() -> None:
     assert state("host-1") == "failed"
 
 
-def test_a_person_at_a_terminal_is_asked() -> None:
+def test_a_command_at_a_terminal_asks() -> None:
     controller, terminal = pty.openpty()
     program = [sys.executable, "-m", "forewarn", *FAIL]
     with subprocess.Popen(program, stdin=terminal, stdout=terminal, stderr=terminal) as running:

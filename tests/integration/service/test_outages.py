@@ -68,13 +68,13 @@ class Server:
         self.start()
 
     def is_stopped(self, span: timedelta) -> None:
-        """SIGSTOP, or a worker that hangs: both clocks go on."""
+        """SIGSTOP, or a worker that hangs: both clocks continue."""
         self._wall += span.total_seconds()
         self._monotonic += span.total_seconds()
         self.look()
 
     def is_suspended(self, span: timedelta) -> None:
-        """A suspended computer, or a clock that was set: the monotonic clock stands still."""
+        """A suspended computer, or a clock that was set: the monotonic clock stops."""
         self._wall += span.total_seconds()
         self.look()
 

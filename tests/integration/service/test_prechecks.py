@@ -1,4 +1,4 @@
-"""Moves whose driver tells in advance whether they are possible, on a real store."""
+"""Moves that the driver prechecks, on a real store."""
 
 from collections.abc import Iterator
 from dataclasses import replace

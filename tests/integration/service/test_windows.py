@@ -317,7 +317,7 @@ def test_at_its_deadline_a_rollout_waits_for_no_window(service: Service) -> None
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_rollout_over_a_blackout_goes_on_the_day_after(service: Service) -> None:
+def test_a_rollout_over_a_blackout_continues_the_day_after(service: Service) -> None:
     service.apply(declared(Calendar(blackout=frozenset({START.date()}), zone=UTC)))
     rollout = service.roll("host-1")
     service.advance(hours=13)
@@ -364,7 +364,7 @@ def test_windows_that_stop_overlapping_pause_a_rollout_once_all_others_are_done(
     assert started_at(service) == [START + timedelta(hours=2)]
 
 
-def test_windows_that_never_overlap_wait_for_the_deadline_if_there_is_one(service: Service) -> None:
+def test_hosts_without_a_common_window_wait_for_the_deadline(service: Service) -> None:
     service.apply(never_in_common())
     rollout = service.roll("host-2", terms=RolloutTerms(deadline=START + timedelta(days=2)))
     assert waiting(service, rollout.id) == [f"{NEVER}: it waits for the deadline, 2026-01-07T12:00:00Z"]
