@@ -15,7 +15,7 @@ from tests.helpers.programs.process import run, until
 from tests.helpers.programs.recipe_agents import EXAMPLES, installed, readme, rehearsed
 
 INDEX = (EXAMPLES / "README.md").read_text()
-HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"]
+HEADINGS = ["## Requirements", "## Install", "## Rehearse", "## Settings"]
 # External programs of recipes; a check reports them if they are missing.
 OTHER_PROJECTS_REASON = re.compile(
     r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer"
