@@ -198,7 +198,7 @@ def test_a_freeze_that_is_called_off_lets_its_container_go_on(program: Program, 
     until(lambda: racks.state("held", "called-off") == "FROZEN", what="the freeze")
     program.post(f"/v1/orders/{order}/abandon", json={})
     until(lambda: order_of(program, order)["state"] == "failed", what="the order's end")
-    assert "called off" in step_of(program, order)["why"]
+    assert "was cancelled" in step_of(program, order)["why"]
     assert racks.state("held", "called-off") == "RUNNING"
 
 
