@@ -34,6 +34,7 @@ def generated() -> dict[Path, str]:
     schema = json.dumps(file_schema(), indent=2, ensure_ascii=False)
     openapi = document(ENDPOINTS)
     regions = {
+        "fleet": fleet_keys(),
         "settings": table("key", "flag", "default", "meaning", rows=setting_rows()),
         "calls": calls(openapi),
         "objects": objects(openapi),
@@ -55,6 +56,32 @@ def table(*heading: str, rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]]
     cells = [[each.replace("|", r"\|") for each in row] for row in rows]
     lines = [heading, ("---",) * len(heading), *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def fleet_keys() -> str:
+    """Write a table of all keys of a fleet file."""
+    sections = {
+        "projects": "[projects.NAME]",
+        "groups": "[groups.NAME]",
+        "defaults": "[defaults]",
+        "hosts": "[hosts.NAME]",
+        "machines": "[[machines]]",
+    }
+    rows: list[tuple[str, ...]] = []
+    for name, section in sections.items():
+        schema = file_schema()["properties"][name]
+        inner = schema.get("items") or schema.get("additionalProperties") or schema
+        rows.append((f"**`{section}`**", "", ""))
+        rows += _keys(inner)
+    return table("key", "type", "meaning", rows=rows)
+
+
+def _keys(schema: Schema, prefix: str = "") -> Iterator[tuple[str, ...]]:
+    for key, field in schema.get("properties", {}).items():
+        yield f"`{prefix}{key}`", _kind(field).removesuffix(" or empty or null"), _about(field)
+        inner = field.get("items", field)
+        if isinstance(inner, Mapping) and inner.get("properties"):
+            yield from _keys(inner, f"{prefix}{key}.")
 
 
 def calls(openapi: Schema) -> str:

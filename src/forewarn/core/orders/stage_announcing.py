@@ -237,8 +237,3 @@ def latecomer_deadlock(order: Order, late: Sequence[Step], others: Iterable[Wait
         return ""
     names = machine_names(step.name for step in late)
     return f"{names} came to {order.host} and cannot be announced yet; announced again together"
-
-
-def replan(draft: Draft, order: Order) -> Order:
-    """Plan the unannounced rest of an order again."""
-    return service.replan(draft, order) if order.action is Action.SERVICE else stages.replan(draft, order)
