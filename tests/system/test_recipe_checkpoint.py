@@ -141,7 +141,7 @@ def test_a_cancelled_event_leaves_it_running(tmp_path: Path, computation: Comput
         service.post(f"/v1/orders/{order}/cancel")
         agent.wait_for(Over)
         assert computation.pid() == before
-        agent.out.wait_for("checkpoint | it runs")
+        agent.out.wait_for("checkpoint | the computation runs already")
 
 
 def test_an_event_does_not_start_a_computation_that_did_not_run(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_an_event_does_not_start_a_computation_that_did_not_run(tmp_path: Path) 
         agent.wait_for(Approved)
         service.advance(900)
         agent.wait_for(Over)
-        agent.out.wait_for("checkpoint | it did not run before the event, and stays so")
+        agent.out.wait_for("checkpoint | the computation did not run before the event: not started")
     assert not computation.log.exists()
 
 

@@ -86,7 +86,7 @@ def test_a_node_cordoned_by_an_administrator_stays_cordoned_even_if_the_first_re
     assert drained.returncode == 0, drained.stderr
     assert cluster.annotations == {}
     back = ran("uncordon", tmp_path)
-    assert (back.returncode, back.stdout) == (0, "web-0 was cordoned by somebody else, and stays so\n")
+    assert (back.returncode, back.stdout) == (0, "web-0 was not cordoned by the agent: left as it is\n")
     assert cluster.cordoned
 
 

@@ -89,10 +89,10 @@ def test_all_agents_prepare_and_the_first_one_leads_and_approves(service: Progra
         assert approvers(machines) == ["web-0"]
         assert approved_by(service, event) == ["web-0"]
         for agent in machines:
-            agent.out.wait_for(f"{agent.config.stem} gets ready for Reboot")
-            agent.out.wait_for(f"{agent.config.stem} is back from Reboot")
-        assert machines[0].out.wait_for("ready | web-0 leads for ").startswith("web-0,web-1,web-2")
-        assert not any("leads for" in agent.out.text for agent in machines[1:])
+            agent.out.wait_for(f"{agent.config.stem} prepares for Reboot")
+            agent.out.wait_for(f"{agent.config.stem} has recovered from Reboot")
+        assert machines[0].out.wait_for("ready | web-0 leads ").startswith("web-0,web-1,web-2")
+        assert not any(" leads " in agent.out.text for agent in machines[1:])
 
 
 def test_if_the_first_agent_is_down_the_second_approves_after_thirty_seconds(
