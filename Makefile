@@ -1,5 +1,5 @@
-# make run and make test each work as the first command in a fresh clone: only Python 3.11+, make and a
-# package index are needed.
+# `make run` and `make test` work as the first command in a fresh clone. They need Python 3.11 or later, make and a
+# package index.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 FLEET ?= examples/fleet.toml
 CLOCK ?= system
-# Where the service is, as HOST:PORT; left empty, the settings say it (127.0.0.1:8169 and 127.0.0.1:8170).
+# The listen addresses as HOST:PORT. Default: the settings (127.0.0.1:8169 and 127.0.0.1:8170).
 GUEST ?=
 OPERATOR ?=
-# The console's page, and what checks it: run by the Node.js of the virtual environment, installed as package.json says.
+# The console's page and its checks. The virtual environment has Node.js; package.json lists the packages.
 WEB := src/forewarn/console/web
 WEB_FILES := $(WEB) tests/console_unit package.json tsconfig.json
 NODE := $(BIN)/node
@@ -24,25 +24,26 @@ run: $(VENV)/.server
 
 setup: $(VENV)/.dev
 
-# More workers than most have cores: many tests wait for a clock or for another process. The quick ones come last.
+# More workers than most computers have cores, because many tests wait for a clock or for another process. The quick
+# tests come last.
 TESTED := tests/integration tests/contract tests/unit -n 5 --dist worksteal
 
 PAGE_TESTED := tests/system/console -n 2 --dist worksteal
 
-# Most of them wait for processes; those of one file share what they set up.
+# Most of these tests wait for processes. The tests of one file share their set-up, so they run in one worker.
 SYSTEM_TESTED := tests/system tests/hostile --ignore tests/system/console -n 3 --dist loadfile
 
-# Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
+# Allow Python to cache bytecode. Otherwise each of the many processes of the tests would compile forewarn again.
 test test-long-histories test-long-examples test-long-attacks coverage test-mutants test-model test-system test-machines test-openstack test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.dev
 	$(NODE) --test --test-force-exit --test-reporter dot 'tests/console_unit/*.test.js'
 	$(BIN)/pytest $(TESTED)
 
-# The same, with far more random examples, histories and kills: CONTRIBUTING.md tells how many.
+# The same tests with far more random examples, histories and kills. CONTRIBUTING.md has the numbers.
 test-long: test-long-histories test-long-examples test-long-attacks
 
-# Histories of fleets, rollouts, failing hosts and unruly drivers.
+# Random histories of fleets, rollouts, failing hosts and unruly drivers.
 HISTORIES := $(addprefix tests/integration/service/,test_rules.py test_rollout_rules.py test_unruly_driver.py)
 test-long-histories: $(VENV)/.dev
 	FOREWARN_TEST_LONG=1 $(BIN)/pytest $(HISTORIES) -n 3
@@ -53,16 +54,16 @@ test-long-examples: $(VENV)/.dev
 test-long-attacks: $(VENV)/.dev
 	FOREWARN_TEST_LONG=1 $(BIN)/pytest tests/hostile
 
-# The unit tests reach every branch of core; random examples do not count, for they may reach others each time.
+# The unit tests cover every branch of core. Random examples do not count, because they differ in each run.
 coverage: $(VENV)/.dev
 	$(BIN)/coverage run -m pytest --quiet -n 0 -m "not hypothesis" tests/unit
 	$(BIN)/coverage report
 
-# The rules, each broken in one function at a time: some test must fail. MUTANTS="name …" tries only those.
+# Break each rule in one function at a time; a test must fail each time. MUTANTS="name …" selects some.
 test-mutants: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
-# Rules 1, 4, 5 and 11 as a model, searched by Spin and replayed on core. MODEL="mutants replays" does only these parts.
+# Search the model of rules 1, 4, 5 and 11 with Spin, and replay its traces on core. MODEL="mutants replays" selects parts.
 test-model: $(VENV)/.dev $(if $(shell command -v spin && command -v gcc),,$(VENV)/.spin)
 	$(BIN)/python -m tests.model $(MODEL)
 
@@ -85,51 +86,52 @@ format: $(VENV)/.dev node_modules/.installed
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench --json bench.json
 
-# From a thousand machines to a million: some minutes, a few gigabytes. Draws the chart of docs/contributing/scale.md.
+# From a thousand machines to a million. Needs some minutes and a few gigabytes; draws the chart of
+# docs/contributing/scale.md.
 bench-scale: $(VENV)/.dev
 	$(BIN)/python -m bench.scale --docs docs/contributing
 
-# A night of maintenance over five hundred hosts, on the manual clock; some minutes.
+# A night of maintenance over five hundred hosts on the manual clock. Needs some minutes.
 bench-night: $(VENV)/.dev
 	$(BIN)/python -m bench.night --docs docs/contributing
 
-# What docs/reference has from the code; a test compares it.
+# Write the generated parts of docs/reference. A test compares them with the code.
 reference: $(VENV)/.dev
 	$(BIN)/python -m tests.helpers.documents.reference
 
-# The documentation site in build/site; a link that leads nowhere is an error. `python3 -m http.server -d build/site` serves it.
+# Build the documentation site in build/site. A broken link is an error. `python3 -m http.server -d build/site` serves it.
 docs: $(VENV)/.dev
 	$(BIN)/python packaging/docs_site.py
 	$(BIN)/zensical build --strict > build/site.log 2>&1 || { cat build/site.log; exit 1; }
 
-# A source archive and a wheel in dist, for a release: both contain the console's page as a bundle.
+# Build a source archive and a wheel in dist for a release. Both contain the console's page as a bundle.
 wheel: $(VENV)/.dev node_modules/.installed
 	FOREWARN_CONSOLE=bundled $(BIN)/python -m hatchling build -t sdist -t wheel
 
-# What needs root or Debian's packages, clients that nobody here wrote, and attacks.
+# Tests that need root or Debian packages, tests with clients of other projects, and attacks.
 test-system: $(VENV)/.system $(VENV)/.machines $(VENV)/.browser node_modules/.installed
 	$(BIN)/pytest $(PAGE_TESTED)
 	$(BIN)/pytest $(SYSTEM_TESTED)
 
-# Real hypervisors and guests, and every fault that they can have: tests/machines/bed. MACHINES="-k reboot" tries some.
+# Tests with real hypervisors and guests, and their faults (tests/machines/bed). MACHINES="-k reboot" selects some.
 test-machines: machines
 	$(BIN)/pytest tests/machines $(MACHINES)
 
 machines: $(VENV)/.machines
 
-# The OpenStack driver on a real nova, which has a virtual environment of its own: some minutes to install.
+# The OpenStack driver with a real nova in its own virtual environment. The installation needs some minutes.
 test-openstack: $(VENV)/.openstack
 	$(BIN)/pytest tests/openstack $(OPENSTACK)
 
-# The console in a browser, for whom Debian's Chromium is there already. PAGE="-k fleet" tries some.
+# The console in a browser, if Debian's Chromium is already installed. PAGE="-k fleet" selects some.
 test-page: $(VENV)/.browser node_modules/.installed
 	$(BIN)/pytest $(PAGE_TESTED) $(PAGE)
 
-# What takes longer: first views, updates, memory, pictures.
+# Slow tests of the console: first views, updates, memory, screenshots.
 test-console: $(VENV)/.browser node_modules/.installed
 	$(BIN)/pytest tests/console_long
 
-# The pictures of docs/console, of a fleet that is the same each time.
+# Take the screenshots of docs/console. The fleet is the same each time.
 screenshots: $(VENV)/.browser node_modules/.installed
 	FOREWARN_SCREENSHOTS=docs/console $(BIN)/pytest tests/console_long/test_pictures.py
 
@@ -137,7 +139,7 @@ clean:
 	rm -rf $(VENV) node_modules $(WEB)/generated build dist .cache .mypy_cache .ruff_cache .pytest_cache .coverage .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -prune -exec rm -r {} +
 
-# Quick to say that nothing is to be done: a stamp for each set of packages, older than what it was made of.
+# Each set of packages has a stamp file, so that make quickly sees when nothing needs to be installed.
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forewarn needs Python 3.11 or later: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
@@ -148,18 +150,18 @@ $(VENV)/.server: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "Installing forewarn and what its tests need into $(VENV) ..."
+	@echo "Installing forewarn and the packages of its tests into $(VENV) ..."
 	$(PIP) --editable '.[server,dev]'
 	@touch $@ $(VENV)/.server
 
-# The system's certificates: behind a proxy that looks into connections, Node.js's own list is not enough.
+# Use the system's certificates. Behind a proxy that inspects TLS, Node.js's own list is not enough.
 node_modules/.installed: package.json .npmrc | $(VENV)/.dev
-	@echo "Installing what checks the console into node_modules ..."
+	@echo "Installing the checks of the console into node_modules ..."
 	NODE_OPTIONS=--use-system-ca $(BIN)/npm install --loglevel error --fetch-retries 1 --fetch-retry-maxtimeout 10000 || { \
-	  echo "npm could not install the packages of package.json: it needs its registry, or a mirror (npm_config_registry=URL)"; exit 1; }
+	  echo "npm could not install the packages of package.json; check that it reaches its registry, or name a mirror (npm_config_registry=URL)"; exit 1; }
 	@touch $@
 
-# Written anew only if it has changed, and then the types with it.
+# The file is rewritten only if it has changed. Then the types are generated again.
 node_modules/openapi.json: FORCE | $(VENV)/.dev node_modules/.installed
 	@$(BIN)/python -m tests.helpers.documents.openapi_file $@
 
@@ -170,8 +172,9 @@ FORCE:
 
 CREATECLUSTER := /etc/postgresql-common/createcluster.d
 
-# What is in unpacked.txt is not installed: another kubectl, say, may be there under the same name. Nor is etcd-server, whose
-# package would start it. PostgreSQL's package makes and starts a server of its own, unless it is told not to.
+# Packages in unpacked.txt are only unpacked, so that they do not replace another kubectl, for example, and so that
+# etcd-server's package does not start a server. The file in $(CREATECLUSTER) prevents PostgreSQL's package from creating
+# and starting a server.
 $(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/unpacked.txt tests/system/requirements.txt
 	@test "$$(id -u)" = 0 || { echo "make test-system installs Debian packages: run it as root"; exit 1; }
 	mkdir -p $(CREATECLUSTER) && echo 'create_main_cluster = false' > $(CREATECLUSTER)/forewarn.conf
@@ -182,7 +185,7 @@ $(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/unpacked.tx
 	$(PIP) --requirement tests/system/requirements.txt
 	@touch $@
 
-# Debian's kernel, busybox and guest agent are for the guests alone, so they are only unpacked.
+# Debian's kernel, busybox and guest agent are only for the guests, so they are unpacked and not installed.
 $(VENV)/.hypervisors: tests/machines/packages.txt tests/machines/unpacked.txt | $(VENV)/bin/python
 	@test "$$(id -u)" = 0 || { echo "make test-machines installs Debian packages: run it as root"; exit 1; }
 	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$(cat tests/machines/packages.txt) > /dev/null
@@ -195,7 +198,7 @@ $(VENV)/.machines: $(VENV)/.dev $(VENV)/.hypervisors
 	$(PIP) --editable '.[server,dev,libvirt]'
 	@touch $@
 
-# nova looks for its own etc beside its packages.
+# nova expects its etc folder beside its packages.
 $(VENV)/.openstack: $(VENV)/.dev tests/openstack/requirements.txt
 	@echo "Installing openstacksdk, and nova into $(VENV)/nova ..."
 	$(PIP) --editable '.[server,dev,openstack]'
@@ -205,7 +208,7 @@ $(VENV)/.openstack: $(VENV)/.dev tests/openstack/requirements.txt
 	@touch $@
 
 $(VENV)/.spin: | $(VENV)/.dev
-	@test "$$(id -u)" = 0 || { echo "make test-model installs Debian's spin and gcc: run it as root, or install them"; exit 1; }
+	@test "$$(id -u)" = 0 || { echo "make test-model installs Debian's spin and gcc: run it as root, or install them first"; exit 1; }
 	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq spin gcc libc6-dev > /dev/null
 	@touch $@
 

@@ -1,1 +1,1 @@
-"""What forewarn costs, measured on the real programs: `python -m bench`, or `make bench`."""
+"""Benchmarks of the real programs: `python -m bench`, or `make bench`."""

@@ -1,4 +1,4 @@
-"""Run the bench: all of it, or parts; print a table, and write what was measured as JSON."""
+"""Run all benchmarks, or some; print a table, and write all measurements as JSON."""
 
 import argparse
 import os
@@ -51,22 +51,22 @@ PARTS: dict[str, Callable[[Workplace], Findings]] = {
     "tenants": noisy_tenant.measure,
 }
 
-# A load that does no harm.
+# A load average that does not distort the measurements.
 QUIET = 0.5
 
 
 def main() -> int:
-    """Measure, show, write."""
+    """Measure, print and write."""
     options = _options(sys.argv[1:])
     console = Console(highlight=False)
-    # On a signal to stop, it ends what it has started.
+    # On SIGTERM, end the programs that were started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    # What is started keeps what it compiles, as an installed program does.
+    # The measured programs may cache bytecode, as installed programs do.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     computer, began = this_computer(), time.perf_counter()
     if computer.load > QUIET:
         console.print(
-            f"Other programs keep this computer busy (load {computer.load:.1f}): times will be too long."
+            f"Other programs are running (load {computer.load:.1f}), so the times will be too long."
         )
     against = None if options.against is None else version_in(options.against)
     parts = {name: _measure(name, console, began=began, against=against) for name in options.only}
@@ -79,23 +79,23 @@ def main() -> int:
 
 
 def _measure(name: str, console: Console, *, began: float, against: Version | None) -> Findings:
-    """Measure one part; one that fails must not take the others with it."""
+    """Measure one part. If it fails, return the failure as a row, so that the other parts still run."""
 
-    def say(line: str) -> None:
+    def log(line: str) -> None:
         console.print(f"{time.perf_counter() - began:6.1f} s  {name}: {line}", markup=False, soft_wrap=True)
 
-    say("begins")
+    log("starts")
     with tempfile.TemporaryDirectory(prefix="forewarn-bench-") as folder:
         try:
-            return PARTS[name](Workplace(folder=Path(folder), say=say, against=against))
+            return PARTS[name](Workplace(folder=Path(folder), log=log, against=against))
         except (Failed, OSError, HTTPException, subprocess.SubprocessError) as error:
-            say(f"failed: {error}")
+            log(f"failed: {error}")
             return Findings(rows=[Row(what=name, measured="failed", met=False, note=str(error))])
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all measurements to this file")
     parser.add_argument(
         "--only", type=_parts, default=list(PARTS), metavar="PARTS", help=f"some of {','.join(PARTS)}"
     )
@@ -103,9 +103,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         "--against",
         type=Path,
         metavar="CLONE",
-        help="also measure the version of another clone, set up: engine, rollout",
+        help="also measure the version of another clone (after `make setup` there): engine, rollout",
     )
-    parser.add_argument("--strict", action="store_true", help="end with 1 if a target is missed")
+    parser.add_argument("--strict", action="store_true", help="exit with code 1 if a target is missed")
     return parser.parse_args(arguments)
 
 
@@ -113,7 +113,9 @@ def _parts(text: str) -> list[str]:
     wanted = text.split(",")
     for name in wanted:
         if name not in PARTS:
-            raise argparse.ArgumentTypeError(f"there is no part {name!r}: {', '.join(PARTS)}")
+            raise argparse.ArgumentTypeError(
+                f"part {name!r} does not exist; expected some of {', '.join(PARTS)}"
+            )
     return wanted
 
 

@@ -1,4 +1,4 @@
-"""The agent at rest: what it costs a machine while it polls once a second."""
+"""Memory and processor time of an idle agent that polls once a second."""
 
 import socket
 import sys
@@ -13,7 +13,7 @@ from bench.processes import Failed, cpu_seconds, resident, running
 from bench.report import Findings, Row
 from bench.workplace import Workplace
 
-# Polls before it counts, and while it does.
+# The number of polls before the measurement, and during it.
 WARM_UP, COUNTED = 5, 60
 LONGEST_WAIT = 120.0
 MOST_MEMORY = 48 * 1024 * 1024
@@ -40,7 +40,7 @@ recover = ["true"]
 
 
 class Endpoint:
-    """Answers as Azure's does: a document, then 304 at once, whatever is preferred."""
+    """An endpoint like Azure's: it answers with a document, then with 304 at once. It ignores `Prefer`."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -50,7 +50,7 @@ class Endpoint:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop accepting connections."""
         self._listener.close()
 
     def _serve(self) -> None:
@@ -91,7 +91,7 @@ def _endpoint() -> Iterator[Endpoint]:
 
 
 def measure(work: Workplace) -> Findings:
-    """Let an agent poll for a minute, and see what that took."""
+    """Run an agent for a minute, and measure its memory and processor time."""
     with _endpoint() as endpoint:
         (work.folder / "agent.toml").write_text(CONFIG.format(port=endpoint.port), encoding="utf-8")
         command = (sys.executable, "-m", "forewarn", "agent", "run", "--config", "agent.toml")
@@ -102,7 +102,7 @@ def measure(work: Workplace) -> Findings:
             seconds = time.perf_counter() - began
             share = (cpu_seconds([process.pid]) - used) / seconds
             memory = resident(process.pid)
-    work.say(f"{share:.3%} of a core, {memory / 2**20:.1f} MiB, {COUNTED} polls in {seconds:.0f} s")
+    work.log(f"{share:.3%} of a core, {memory / 2**20:.1f} MiB, {COUNTED} polls in {seconds:.0f} s")
     rows = [
         Row(
             what="agent: memory",
@@ -126,5 +126,5 @@ def _polled(endpoint: Endpoint, count: int, *, log: Path) -> None:
     deadline = time.monotonic() + LONGEST_WAIT
     while endpoint.polls < count:
         if time.monotonic() > deadline:
-            raise Failed(f"the agent does not poll: {log.read_text(encoding='utf-8')[-1000:]}")
+            raise Failed(f"the agent does not poll; its log: {log.read_text(encoding='utf-8')[-1000:]}")
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""`forewarn --help`: what everybody waits for who types the first command."""
+"""The time of `forewarn --help`: the shortest command."""
 
 import resource
 import subprocess
@@ -17,11 +17,11 @@ LONGEST_CPU = 0.2
 
 
 def measure(work: Workplace) -> Findings:
-    """Run it a few times; the first, which may have to read from the disk, does not count."""
+    """Run the command a few times. The first run does not count, because it may read from the disk."""
     command = Path(sys.executable).parent / "forewarn"
     rounds = [_seconds(command) for _ in range(ROUNDS + 1)][1:]
     seconds, cpu = ([each[place] for each in rounds] for place in range(2))
-    work.say(f"{median(seconds):.3f} s, {median(cpu):.3f} s of CPU")
+    work.log(f"{median(seconds):.3f} s, {median(cpu):.3f} s of CPU")
     rows = [
         Row(
             what="forewarn --help",
@@ -42,11 +42,11 @@ def measure(work: Workplace) -> Findings:
 
 
 def _seconds(command: Path) -> tuple[float, float]:
-    """Return how long it took, and how much of that on a processor."""
+    """Return the elapsed time and the processor time."""
     began, before = time.perf_counter(), _cpu()
     ended = subprocess.run((command, "--help"), capture_output=True, check=False)
     if ended.returncode != 0:
-        raise Failed(f"forewarn --help ended with {ended.returncode}: {ended.stderr.decode()[-300:]}")
+        raise Failed(f"forewarn --help exited with code {ended.returncode}: {ended.stderr.decode()[-300:]}")
     return round(time.perf_counter() - began, 4), round(_cpu() - before, 4)
 
 

@@ -1,4 +1,4 @@
-"""The computer that the figures belong to."""
+"""The computer on which the benchmarks run."""
 
 import os
 import platform
@@ -8,14 +8,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computer:
-    """What decides how fast anything is."""
+    """The properties of a computer that influence the figures."""
 
     processor: str
     cores: int
     memory_gib: float
     kernel: str
     python: str
-    load: float  # how many programs wanted to run just before: more than a few tenths make times too long
+    load: float  # the load average before the run; above a few tenths, the times are too long
 
     def __str__(self) -> str:
         cores = f"{self.cores} core{'s' if self.cores > 1 else ''}"
@@ -26,7 +26,7 @@ class Computer:
 
 
 def this_computer() -> Computer:
-    """Describe the computer that this runs on, as it is now."""
+    """Describe this computer and its current load."""
     return Computer(
         processor=_field("/proc/cpuinfo", "model name") or platform.machine(),
         cores=len(os.sched_getaffinity(0)),

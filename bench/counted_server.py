@@ -1,7 +1,7 @@
-"""`forewarn serve` with its SQL counted: how many statements and transactions there were so far.
+"""Run `forewarn serve` and count its SQL statements and transactions.
 
-Run by its path and by any version's Python: it knows nothing of forewarn but how it is started. Its first
-argument is a socket; whoever connects there is sent the counts as JSON.
+Any version's Python runs this file by its path, so it imports nothing from forewarn. The first argument is
+the path of a socket. Each connection to the socket gets the counts as JSON.
 """
 
 import json
@@ -18,7 +18,7 @@ _WRITES = ("INSERT", "UPDATE", "DELETE")
 
 
 class Counts:
-    """What was asked of the database, by all threads."""
+    """The statements and transactions of all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,7 +26,7 @@ class Counts:
         self.counted = {"statements": 0, "reads": 0, "writes": 0}
 
     def listen(self) -> None:
-        """Count what all engines do."""
+        """Count the statements of all SQLAlchemy engines."""
         event.listen(Engine, "before_cursor_execute", self._executed)
         event.listen(Engine, "begin", self._begun)
         event.listen(Engine, "commit", self._committed)
@@ -49,21 +49,21 @@ class Counts:
 
 
 def main() -> None:
-    """Count, tell, serve."""
+    """Start the counter and its socket, then run forewarn."""
     path, sys.argv = sys.argv[1], ["forewarn", *sys.argv[2:]]
     counts = Counts()
     counts.listen()
-    ear = socket.socket(socket.AF_UNIX)
-    ear.bind(path)
-    ear.listen()
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(path)
+    server.listen()
 
-    def tell() -> None:
+    def send_counts() -> None:
         while True:
-            caller, _ = ear.accept()
-            with caller:
-                caller.sendall(json.dumps(counts.counted).encode())
+            client, _ = server.accept()
+            with client:
+                client.sendall(json.dumps(counts.counted).encode())
 
-    threading.Thread(target=tell, daemon=True).start()
+    threading.Thread(target=send_counts, daemon=True).start()
     runpy.run_module("forewarn", run_name="__main__", alter_sys=True)
 
 

@@ -1,4 +1,4 @@
-"""The engine: how much SQL things take, how many orders it takes a second, and how long each waits."""
+"""The engine: SQL statements of each kind of work, orders per second, and the latency of orders."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,48 +21,47 @@ from bench.workplace import Workplace
 
 RACKS = 40
 CALLERS = 16
-# Each with its own machines: a machine takes one order of its users at a time.
+# By number of callers. Each order has its own machine, because a machine accepts one user order at a time.
 ORDERS = {1: 100, CALLERS: 640}
-LEAST_HERE = {1: 100, CALLERS: 300}  # orders a second, with the database on the same computer
-LEAST_FAR = {1: 50, CALLERS: 200}  # and across a network
+LEAST_HERE = {1: 100, CALLERS: 300}  # orders per second, with the database on the same computer
+LEAST_FAR = {1: 50, CALLERS: 200}  # the same across a network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the database is: on the computer's own disk, on one that seems slower, or across a network."""
+    """The location of the database: this computer's disk, a simulated slow disk, or a network."""
 
-    name: str  # "": it is as it is
-    flush_after: int = 0  # microseconds that each commit waits, the server's and the raw client's alike
-    round_trip: float = 0.0  # seconds that each takes longer than on one computer
+    name: str  # "" for this computer's disk
+    flush_after: int = 0  # microseconds that each commit waits, of the server and of the raw client
+    round_trip: float = 0.0  # seconds added to each round trip
     note: str = ""
 
 
-# How much of an order is waiting for the disk depends on the disk: volumes that are reached over a network
-# take some milliseconds.
+# The disk determines how long an order waits for its flush: a network volume needs some milliseconds.
 HERE = Place(name="")
 SLOW_DISK = Place(
-    name="4 ms a flush", flush_after=4000, note="each commit waits 4 ms before its flush (commit_delay)"
+    name="4 ms per flush", flush_after=4000, note="each commit waits 4 ms before its flush (commit_delay)"
 )
 FAR = Place(name="1 ms of network", round_trip=0.001, note="each round trip takes 1 ms more")
 ROUNDS = 2
 COMMITTING = 2.0  # seconds
-ALONE_HOSTS = 1000  # hosts with one machine each, whose orders all fall due together
+ALONE_HOSTS = 1000  # hosts with one machine each; all their orders fall due together
 ORDERS_A_SECOND = 8
-# The orders of the rollout are placed, start and end while others are timed.
+# Short times, so that the orders of the rollout start and end while other orders are timed.
 SOON_DUE = {
     "FOREWARN_TIMES_FREEZE_NOTICE": "10",
     "FOREWARN_TIMES_LINGER": "0",
     "FOREWARN_SIMULATED_MAINTENANCE": "5",
 }
 QUIET_FOR, LONGEST_BURST = 20.0, 150.0  # seconds
-LOOK_EVERY = 2.0  # seconds, at the rollout
+LOOK_EVERY = 2.0  # seconds between two checks of the rollout
 MOST_RATIO = 3.0
 
 Found = dict[str, Any]
 
 
 def measure(work: Workplace) -> Findings:
-    """Measure this version, and by turns another if there is one."""
+    """Measure this version and, alternating with it, another version if one is given."""
     with postgresql(work.folder) as postgres:
         counted = {each.name: sql_counts.count(work, each, postgres) for each in work.versions}
         orders = {place.name: _order_rounds(work, postgres, place) for place in (HERE, SLOW_DISK, FAR)}
@@ -81,11 +80,11 @@ def measure(work: Workplace) -> Findings:
     return Findings(rows=rows, raw={"sql": counted, "orders": orders, "waits": waits})
 
 
-# Orders a second
+# Orders per second
 
 
 def _order_rounds(work: Workplace, postgres: str, place: Place) -> dict[str, list[Found]]:
-    """Measure all versions by turns; returns what was found in each round."""
+    """Measure all versions alternately; return the results of each round."""
     found: dict[str, list[Found]] = {each.name: [] for each in work.versions}
     for _ in range(ROUNDS):
         for version in work.versions:
@@ -94,7 +93,7 @@ def _order_rounds(work: Workplace, postgres: str, place: Place) -> dict[str, lis
 
 
 def _order_rates(work: Workplace, version: Version, postgres: str, place: Place) -> Found:
-    """Order as fast as callers can, and compare that with what the database can commit."""
+    """Place orders as fast as possible, and compare the rate with the database's commits per second."""
     made = new_database(postgres, f"orders_{version.name}", flush_after=place.flush_after)
     fleet = work.folder / "orders.toml"
     fleet.write_text(fleets.toml(fleets.racks(RACKS)), encoding="utf-8")
@@ -122,17 +121,21 @@ def _order_rates(work: Workplace, version: Version, postgres: str, place: Place)
                 "orders": rate,
                 "commits": median(commits),
                 "ratio": rate / median(commits),
-                "cpu": cpu,  # seconds for an order
+                "cpu": cpu,  # seconds for each order
             }
     shown = ", ".join(
         f"{callers}: {each['orders']:.0f}/s ({each['ratio']:.2f})" for callers, each in found.items()
     )
-    work.say(", ".join(filter(None, (f"{version.name}: orders by callers {shown}", place.name))))
+    work.log(
+        ", ".join(
+            filter(None, (f"{version.name}: orders per second by number of callers {shown}", place.name))
+        )
+    )
     return found
 
 
 def _machines_of_listening_sets(server: Serving, wanted: int) -> list[str]:
-    """Have sets listen, and name machines of them: one of each set after the other."""
+    """Enable notice for sets; return names of their machines, one of each set after the other."""
     sets = -(-wanted // fleets.SET_SIZE)
     places = [divmod(number, fleets.SETS) for number in range(sets)]
     first = [rack * fleets.RACK + set_ * fleets.SET_SIZE for rack, set_ in places]
@@ -142,7 +145,7 @@ def _machines_of_listening_sets(server: Serving, wanted: int) -> list[str]:
 
 
 def _rate(server: Serving, machines: Sequence[str], *, callers: int) -> float:
-    """Return how many orders a second are answered, with one outstanding for each caller."""
+    """Return the answered orders per second, with one outstanding order for each caller."""
 
     def order_all(mine: Sequence[str]) -> None:
         with closing(Operator(server.operator.port)) as operator:
@@ -159,7 +162,7 @@ def _rate_row(callers: int, rounds: dict[str, list[Found]], place: Place, least:
     rates = {name: median(each[str(callers)]["orders"] for each in found) for name, found in rounds.items()}
     before = [f"{name} {rate:.0f}" for name, rate in rates.items() if name != "now"]
     return Row(
-        what=", ".join(filter(None, ("orders a second, PostgreSQL", place.name, _who(callers)))),
+        what=", ".join(filter(None, ("orders per second, PostgreSQL", place.name, _callers_text(callers)))),
         measured=f"{rates['now']:.0f}",
         value=round(rates["now"], 1),
         target=f"≥ {least}",
@@ -168,7 +171,7 @@ def _rate_row(callers: int, rounds: dict[str, list[Found]], place: Place, least:
     )
 
 
-def _who(callers: int) -> str:
+def _callers_text(callers: int) -> str:
     return "one caller" if callers == 1 else f"{callers} callers"
 
 
@@ -180,7 +183,7 @@ def _ratio_row(callers: int, rounds: dict[str, list[Found]], place: Place) -> Ro
     before = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if name != "now"]
     return Row(
         what=", ".join(
-            filter(None, ("orders to raw commits a second, PostgreSQL", place.name, _who(callers)))
+            filter(None, ("orders / raw commits, PostgreSQL", place.name, _callers_text(callers)))
         ),
         measured=f"{ratios['now']:.2f}",
         value=round(ratios["now"], 3),
@@ -188,7 +191,7 @@ def _ratio_row(callers: int, rounds: dict[str, list[Found]], place: Place) -> Ro
             filter(
                 None,
                 (
-                    f"{rate:.0f} orders to {commits:.0f} commits of one client",
+                    f"{rate:.0f} orders per second; {commits:.0f} commits per second of one client",
                     _where_time_goes(now, callers, target=LEAST_HERE[callers]),
                     place.note,
                     *before,
@@ -199,20 +202,20 @@ def _ratio_row(callers: int, rounds: dict[str, list[Found]], place: Place) -> Ro
 
 
 def _where_time_goes(rounds: list[Found], callers: int, *, target: float) -> str:
-    """Say what an order takes of a processor, and how long it may take for the target."""
+    """Describe the processor time of an order, and the time that the target allows."""
     each = [found[str(callers)]["cpu"] for found in rounds]
-    server, database = (1000 * median(cpu[who] for cpu in each) for who in ("server", "database"))
+    server, database = (1000 * median(cpu[part] for cpu in each) for part in ("server", "database"))
     return (
-        f"each takes {server:.2f} ms of the server's CPU and {database:.2f} of PostgreSQL's, "
-        f"and the target leaves {1000 / target:.2f}"
+        f"each needs {server:.2f} ms of the server's CPU and {database:.2f} ms of PostgreSQL's; "
+        f"the target allows {1000 / target:.2f} ms"
     )
 
 
-# How long an order waits while much is due
+# The latency of an order while many orders are due
 
 
 def _waits(work: Workplace, version: Version, postgres: str) -> Found:
-    """Measure an order's time in a quiet server, and while 1,000 orders fall due in it."""
+    """Measure the latency of orders on an idle server, and while 1,000 orders fall due."""
     fleet = work.folder / "due.toml"
     fleet.write_text(fleets.toml(fleets.alone(ALONE_HOSTS)), encoding="utf-8")
     with serving(
@@ -222,13 +225,13 @@ def _waits(work: Workplace, version: Version, postgres: str) -> Found:
         program=version.forewarn,
         settings={**fleets.NO_LIMITS, **SOON_DUE},
     ) as server:
-        # On a host without a share in the rollout, and not due while this lasts.
+        # These machines are on a host outside the rollout. Their orders fall due after the measurement.
         paths = (f"/v1/machines/apart-{number}/restart" for number in count())
         idle = _order_steadily(server, paths, until=lambda waited: waited >= QUIET_FOR)
         hosts = [f"host-{number}" for number in range(ALONE_HOSTS)]
         wanted = {"hosts": hosts, "action": "freeze", "hosts_at_once": len(hosts)}
         with ThreadPoolExecutor(1) as pool, closing(Operator(server.operator.port)) as other:
-            # On a thread of its own: what it asks must not make an order late.
+            # On its own thread, so that its requests delay no order.
             rolled_out = pool.submit(_roll_out, other, wanted)
             busy = _order_steadily(
                 server, paths, until=lambda waited: waited >= QUIET_FOR and rolled_out.done()
@@ -237,14 +240,16 @@ def _waits(work: Workplace, version: Version, postgres: str) -> Found:
     found = {"idle": _p99(idle), "busy": _p99(busy), "orders": len(busy), "longest": max(busy)}
     found["ratio"] = found["busy"] / found["idle"]
     shown = f"{found['idle'] * 1000:.0f} ms idle, {found['busy'] * 1000:.0f} ms while {ALONE_HOSTS} are due"
-    work.say(f"{version.name}: an order's p99 {shown} ({len(busy)}, the longest {max(busy) * 1000:.0f} ms)")
+    work.log(
+        f"{version.name}: p99 of an order {shown} ({len(busy)} orders, maximum {max(busy) * 1000:.0f} ms)"
+    )
     return found
 
 
 def _order_steadily(server: Serving, paths: Iterator[str], *, until: Callable[[float], bool]) -> list[float]:
-    """Place an order every so often, whether or not the ones before are answered; returns how long each took.
+    """Place orders at a fixed rate, without waiting for answers; return the latency of each.
 
-    Were one placed after the other, all that a busy server lets wait would count as one.
+    If each order waited for the previous answer, a busy server would delay only one order at a time.
     """
     with ThreadPoolExecutor(CALLERS) as pool:
         began, placed = time.perf_counter(), []
@@ -258,14 +263,14 @@ def _order_steadily(server: Serving, paths: Iterator[str], *, until: Callable[[f
 
 
 def _order_at(server: Serving, path: str, at: float) -> float:
-    """Order, and return the seconds since the moment for which that was planned."""
+    """Place an order, and return the seconds since its planned time."""
     with closing(Operator(server.operator.port)) as operator:
         operator.post(path)
     return time.perf_counter() - at
 
 
 def _roll_out(operator: Operator, wanted: Found) -> None:
-    """Begin a rollout, and wait until it is over or that has taken long enough."""
+    """Start a rollout, and wait until it ends, for LONGEST_BURST at most."""
     until = time.perf_counter() + LONGEST_BURST
     operator.post("/v1/rollouts", wanted)
     while operator.get("/v1/rollouts?open=true")["rollouts"] and time.perf_counter() < until:
@@ -277,7 +282,7 @@ def _waits_row(waits: dict[str, Found]) -> Row:
     before = [f"{name} {each['ratio']:.1f}" for name, each in waits.items() if name != "now"]
     shown = f"{now['busy'] * 1000:.0f} to {now['idle'] * 1000:.0f} ms"
     return Row(
-        what=f"an order's p99 with {ALONE_HOSTS:,} orders due to idle",
+        what=f"order p99, {ALONE_HOSTS:,} orders due / idle",
         measured=f"{now['ratio']:.1f}",
         value=round(now["ratio"], 2),
         target=f"≤ {MOST_RATIO:.0f}",

@@ -1,7 +1,6 @@
-"""A store of any size, filled directly: what applying such a fleet would leave, without the work of it.
+"""Fill a store of any size directly, which is faster than applying such a fleet.
 
-One rack is applied as always. All others are copies of its rows, in which names, ids and addresses are those
-of their rack.
+The first rack is applied normally. The rows of all other racks are copies with new names, ids and addresses.
 """
 
 import sqlite3
@@ -13,9 +12,9 @@ from pathlib import Path
 
 from bench import fleets
 
-# Inserted together: the rows of a million machines need not be in memory at once.
+# Racks in one transaction. The rows of a million machines do not have to fit into memory.
 RACKS_AT_ONCE = 50
-# The first rack was recorded as it was applied; the others never were.
+# The history and the metadata belong to the application of the first rack only.
 NOT_COPIED = ("records", "meta")
 
 Row = tuple[object, ...]
@@ -23,15 +22,15 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstRack:
-    """What the store keeps of the first rack."""
+    """The stored rows of the first rack."""
 
     tables: Mapping[str, Sequence[Row]]
-    machines: Sequence[tuple[str, str, str]]  # their ids, names and addresses
-    groups: Sequence[str]  # of more than one machine
+    machines: Sequence[tuple[str, str, str]]  # ids, names and addresses
+    groups: Sequence[str]  # groups of more than one machine
 
 
-def fill(database: Path, racks: int, *, say: Callable[[str], None]) -> None:
-    """Make a store of racks that differ in their names only; all groups listen."""
+def fill(database: Path, racks: int, *, log: Callable[[str], None]) -> None:
+    """Create a store of identical racks with notice on for all groups."""
     fleets.make_store(database, fleets.racks(1), enabled=True)
     with closing(sqlite3.connect(database)) as connection:
         connection.executescript("PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000")
@@ -41,7 +40,7 @@ def fill(database: Path, racks: int, *, say: Callable[[str], None]) -> None:
                 _copy(connection, first, rack)
             connection.commit()
             if start % (40 * RACKS_AT_ONCE) == 1:
-                say(f"{start * fleets.RACK:,} of {racks * fleets.RACK:,} machines are filled in")
+                log(f"{start * fleets.RACK:,} of {racks * fleets.RACK:,} machines are stored")
         connection.executescript("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -68,7 +67,7 @@ def _copy(connection: sqlite3.Connection, first: FirstRack, rack: int) -> None:
 
 
 def _renamed(first: FirstRack, rack: int) -> dict[object, object]:
-    """Return what stands in a rack's rows for each name, id and address of the first one's."""
+    """Map each name, id and address of the first rack to its value in another rack."""
     new: dict[object, object] = {
         f"host-{number}": f"host-{rack * fleets.HOSTS + number}" for number in range(fleets.HOSTS)
     }

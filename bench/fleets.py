@@ -1,6 +1,6 @@
-"""Fleets of any size, made of racks of one shape, so that a large one differs from a small one in size only.
+"""Fleets of any number of identical racks, so that a large fleet differs from a small one only in size.
 
-A rack is 100 machines on 5 hosts: 4 availability sets of 20 over all hosts, and 20 standalone machines.
+A rack has 100 machines on 5 hosts: 4 availability sets of 20 across all hosts, and 20 standalone machines.
 """
 
 from pathlib import Path
@@ -15,12 +15,12 @@ from forewarn.server.preparation import PreparedServer, drivers_of, new_id, prep
 HOSTS, SETS, SET_SIZE, ALONE = 5, 4, 20, 20
 SIMULATION = FleetDefaults(driver="simulated")
 RACK = SETS * SET_SIZE + ALONE
-# Settings under which one caller may order as much as it likes.
+# Settings without limits on the orders of one caller.
 NO_LIMITS = {"FOREWARN_TIMES_USER_ORDERS": "1000000", "FOREWARN_OPERATOR_RATE": "0"}
 
 
 def address(number: int) -> str:
-    """Give a machine its address: loopback has room for sixteen million."""
+    """Return the address of a machine. Loopback has sixteen million addresses."""
     return f"127.{1 + number // 62_500}.{number // 250 % 250}.{1 + number % 250}"
 
 
@@ -39,7 +39,7 @@ def racks(count: int) -> FleetSpec:
 
 
 def one_group(size: int) -> FleetSpec:
-    """Declare a scale set alone."""
+    """Declare a fleet with one scale set."""
     name = GroupName("all")
     return FleetSpec(
         defaults=SIMULATION,
@@ -59,7 +59,7 @@ def one_group(size: int) -> FleetSpec:
 
 
 def alone(hosts: int) -> FleetSpec:
-    """Declare hosts with one standalone machine each, and as many machines on a host apart."""
+    """Declare hosts with one standalone machine each, and twice as many machines on a separate host."""
     apart = HostName("apart")
     names = [HostName(f"host-{number}") for number in range(hosts)]
     return FleetSpec(
@@ -77,7 +77,7 @@ def alone(hosts: int) -> FleetSpec:
 
 
 def toml(spec: FleetSpec) -> str:
-    """Write a fleet of this module as its file, which every version reads."""
+    """Write the fleet file of a fleet of this module, in a form that every version reads."""
     parts = ["[defaults]", f'driver = "{spec.defaults.driver}"']
     parts += [f"[hosts.{host.name}]" for host in spec.hosts]
     for group in spec.groups:
@@ -98,13 +98,13 @@ def toml(spec: FleetSpec) -> str:
 
 
 def open_settings(database: Path, *, clock: str = "system") -> PreparedServer:
-    """Open a store as a server would."""
+    """Open a store as a server does."""
     settings = Settings(database=f"sqlite:///{database}", clock=clock)
     return prepare_server(settings, drivers_of(settings))
 
 
 def make_store(database: Path, spec: FleetSpec, *, enabled: bool) -> None:
-    """Make a store with a fleet, and let its groups be ones that listen."""
+    """Create a store with a fleet; with `enabled`, turn on notice for its groups."""
     opened = open_settings(database)
     try:
         opened.fleet.apply_fleet(opened.transact, spec, by="bench")
@@ -127,7 +127,7 @@ def _machine(number: int) -> MachineSpec:
 
 
 def _enable_all(opened: PreparedServer) -> None:
-    """Enable every group in one transaction: one by one, as guests do it, takes a disk's time for each."""
+    """Enable every group in one transaction, because a transaction for each group would be slow."""
     with opened.store.batch() as batch, batch.savepoint() as tx:
         draft = Draft(tx.rules.everything(), now=opened.clock.now(), new_id=new_id)
         for group in tuple(draft.groups.values()):

@@ -1,18 +1,18 @@
-"""Guests as raw sockets: each calls from its machine's address, and sends what curl would send."""
+"""Guests as raw sockets: each connects from its machine's address, and sends the same bytes as curl."""
 
 import socket
 from collections.abc import Iterable, Sequence
 
 from bench.processes import Failed
 
-# Linux: choose the local port when connecting, where it is known that it must be unique only for that peer.
+# Linux option: choose the local port at connect, so that it must be unique only for that peer.
 BIND_ADDRESS_NO_PORT = 24
 TIMEOUT = 60.0
 END_OF_HEAD = b"\r\n\r\n"
 
 
 def poll(port: int, *headers: str) -> bytes:
-    """Write a poll, byte for byte as curl does in Azure's documentation."""
+    """Return a poll with the same bytes as the curl command in Azure's documentation."""
     lines = (
         "GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1",
         f"Host: 127.0.0.1:{port}",
@@ -25,7 +25,7 @@ def poll(port: int, *headers: str) -> bytes:
 
 
 def approval(port: int, body: str) -> bytes:
-    """Write a guest's approval."""
+    """Return the request of a guest's approval."""
     lines = (
         "POST /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1",
         f"Host: 127.0.0.1:{port}",
@@ -37,7 +37,7 @@ def approval(port: int, body: str) -> bytes:
 
 
 def call(port: int, *, source: str = "127.0.0.1") -> socket.socket:
-    """Connect as a machine with an address."""
+    """Connect from a machine's address."""
     caller = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     caller.settimeout(TIMEOUT)
     caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -48,14 +48,14 @@ def call(port: int, *, source: str = "127.0.0.1") -> socket.socket:
 
 
 def hang_up(callers: Iterable[socket.socket]) -> None:
-    """Close connections at once, so that a hundred thousand of them leave nothing behind."""
+    """Reset connections, so that a hundred thousand of them leave no sockets in TIME_WAIT."""
     for caller in callers:
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         caller.close()
 
 
 def answer(caller: socket.socket) -> bytes:
-    """Read one whole answer."""
+    """Read one complete answer."""
     received = b""
     while END_OF_HEAD not in received:
         received += _more(caller)
@@ -72,7 +72,7 @@ def ask(caller: socket.socket, request: bytes) -> bytes:
 
 
 def header(response: bytes, name: str) -> str:
-    """Find a header of an answer."""
+    """Return a header of an answer."""
     for line in response.partition(END_OF_HEAD)[0].decode("latin-1").split("\r\n")[1:]:
         key, _, value = line.partition(":")
         if key.lower() == name.lower():
@@ -81,7 +81,7 @@ def header(response: bytes, name: str) -> str:
 
 
 def poll_once(port: int, sources: Sequence[str], *, at_once: int = 500) -> None:
-    """Have machines poll once each, and hang up."""
+    """Poll once for each machine, then disconnect."""
     request = poll(port)
     for start in range(0, len(sources), at_once):
         callers = [call(port, source=source) for source in sources[start : start + at_once]]
@@ -96,7 +96,7 @@ def poll_once(port: int, sources: Sequence[str], *, at_once: int = 500) -> None:
 def _more(caller: socket.socket) -> bytes:
     received = caller.recv(65536)
     if not received:
-        raise Failed("the server hung up")
+        raise Failed("the server closed the connection")
     return received
 
 

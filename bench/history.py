@@ -1,4 +1,4 @@
-"""A day of the sample fleet on the manual clock, as fast as the computer can."""
+"""A simulated day of the sample fleet on the manual clock."""
 
 import time
 from pathlib import Path
@@ -19,27 +19,27 @@ ON_HOSTS = ("host-1", "host-2")
 
 
 def measure(work: Workplace) -> Findings:
-    """Order a few things, then let a day pass in one call; several days in a row."""
+    """Place some orders, then advance the clock by a day in one call; repeat for several days."""
     with serving(
         work.folder, "--fleet", str(FLEET), "--clock", "manual", database=work.folder / "day.db"
     ) as server:
         rounds = [_day(server) for _ in range(ROUNDS)]
     typical = median(each["milliseconds"] for each in rounds)
-    work.say(f"a day took {typical:.0f} ms")
+    work.log(f"a day took {typical:.0f} ms")
     row = Row(
         what="24 hours of the sample fleet on the manual clock",
         measured=f"{typical:.0f} ms",
         value=round(typical, 1),
         target=f"< {LONGEST:.0f} ms",
         met=typical < LONGEST,
-        note=f"in one call of the API, {len(ON_MACHINES) + len(ON_HOSTS)} orders carried out on the way; "
+        note=f"one API call, in which {len(ON_MACHINES) + len(ON_HOSTS)} orders are carried out; "
         f"{rounds[-1]['records']} records",
     )
     return Findings(rows=[row], raw={"rounds": rounds})
 
 
 def _day(server: Serving) -> dict[str, Any]:
-    """Let every group listen, order, and turn the clock."""
+    """Enable all groups, place orders, and advance the clock."""
     operator = server.operator
     for machine in operator.get("/v1/machines?limit=1000")["machines"]:
         guest = guests.call(machine["port"])
@@ -59,6 +59,6 @@ def _day(server: Serving) -> dict[str, Any]:
 
 
 def _newest(server: Serving) -> int:
-    """Give the number of the newest record."""
+    """Return the number of the newest record."""
     number: int = server.operator.get("/v1/history?limit=1")["records"][0]["number"]
     return number

@@ -1,8 +1,8 @@
-"""The load: a process of its own that keeps one request outstanding on each of its connections.
+"""The load generator: a process that keeps one request outstanding on each of its connections.
 
-It takes its orders as JSON in its argument and prints what it has found. It goes round its connections in
-order, reading an answer and sending the next request: two system calls for each request and next to no
-Python between them, so that one core of it keeps one core of either server busy.
+Its argument has the options as JSON, and it prints its results as JSON. For each connection in turn, it reads
+an answer and sends the next request. These are two system calls with very little Python between them, so one
+core of the generator keeps one core of either server busy.
 """
 
 import json
@@ -18,15 +18,17 @@ from bench.processes import Failed, cpu_seconds
 
 
 def main() -> None:
-    """Do what the argument asks for."""
-    asked = json.loads(sys.argv[1])
-    if asked["core"] is not None:
-        os.sched_setaffinity(0, {asked["core"]})
-    request = asked["request"].encode()
-    callers = [guests.call(asked["port"], source=source) for source in asked["sources"]]
+    """Generate the load that the argument describes."""
+    options = json.loads(sys.argv[1])
+    if options["core"] is not None:
+        os.sched_setaffinity(0, {options["core"]})
+    request = options["request"].encode()
+    callers = [guests.call(options["port"], source=source) for source in options["sources"]]
     print(
         json.dumps(
-            measure(callers, request, pids=asked["pids"], warm_up=asked["warm_up"], seconds=asked["seconds"])
+            measure(
+                callers, request, pids=options["pids"], warm_up=options["warm_up"], seconds=options["seconds"]
+            )
         )
     )
     guests.hang_up(callers)
@@ -35,16 +37,16 @@ def main() -> None:
 def measure(
     callers: Sequence[socket.socket], request: bytes, *, pids: Sequence[int], warm_up: float, seconds: float
 ) -> dict[str, Any]:
-    """Count the requests that are answered in a time, and what they cost the server."""
+    """Count the requests that the server answers in a time, and measure its processor time."""
     sizes = {len(guests.ask(caller, request)) for caller in callers}
     if len(sizes) > 1:
         raise Failed(f"answers of different sizes: {sizes}")
     (size,) = sizes
     for caller in callers:
         caller.sendall(request)
-    go_round(callers, request, size=size, seconds=warm_up)
+    exchange(callers, request, size=size, seconds=warm_up)
     cpu, began = cpu_seconds(pids), time.perf_counter()
-    requests = go_round(callers, request, size=size, seconds=seconds)
+    requests = exchange(callers, request, size=size, seconds=seconds)
     cpu, wall = cpu_seconds(pids) - cpu, time.perf_counter() - began
     return {
         "requests": requests,
@@ -56,8 +58,8 @@ def measure(
     }
 
 
-def go_round(callers: Sequence[socket.socket], request: bytes, *, size: int, seconds: float) -> int:
-    """Read answers and send requests until the time is over; returns how many were answered."""
+def exchange(callers: Sequence[socket.socket], request: bytes, *, size: int, seconds: float) -> int:
+    """Read answers and send requests until the time is over; return the number of answers."""
     pairs = [(caller.recv, caller.send) for caller in callers]
     rounds = 0
     ends = time.perf_counter() + seconds
@@ -72,7 +74,7 @@ def go_round(callers: Sequence[socket.socket], request: bytes, *, size: int, sec
 
 
 def _rest(receive: Any, received: int, size: int) -> int:
-    """Read on where an answer came in pieces; one of another size is no answer to this request."""
+    """Read the next piece of an answer; return the size so far. Failed if the answer is too long."""
     more = len(receive(65536))
     if not more or received + more > size:
         raise Failed(f"expected answers of {size} bytes")

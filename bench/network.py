@@ -1,6 +1,6 @@
-"""A network between the server and its database: a relay that forwards everything a little later.
+"""A simulated network between the server and its database: a relay that forwards everything with a delay.
 
-`tc netem` would do the same, but it needs root, iproute2 and a kernel that has it.
+`tc netem` could do the same, but it needs root, iproute2 and a kernel that supports it.
 """
 
 import os
@@ -18,13 +18,13 @@ import psycopg
 from bench.processes import Failed, free_port, running
 
 START_SECONDS = 10.0
-# What the relay itself takes of each way, about: it is slept less.
+# The relay's own delay in each direction, about. It is subtracted from the pause.
 OWN_SECONDS = 0.00005
 
 
 @contextmanager
 def reached(database: str, *, folder: Path, round_trip: float) -> Iterator[str]:
-    """Give the URL of a database through a network where each round trip takes some seconds more."""
+    """Yield the URL of a database behind a network that adds some seconds to each round trip."""
     if not round_trip:
         yield database
         return
@@ -48,7 +48,7 @@ def _wait_for(port: int) -> None:
 
 
 def main() -> None:
-    """Relay each connection to a Unix socket, until this process is ended."""
+    """Relay each connection to a Unix socket until the process is stopped."""
     port, target, each_way = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
     with socket.create_server(("127.0.0.1", port)) as listener:
         while True:

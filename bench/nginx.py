@@ -1,4 +1,4 @@
-"""nginx, answering a constant: what the guest endpoint is held against."""
+"""nginx with a constant answer, which is the reference for the guest endpoint."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from bench import guests
 from bench.processes import Failed, family, free_port, running
 
 START_SECONDS = 10.0
-# What nginx puts before a body, with a date of the usual length: as many headers as the guest endpoint has.
+# The head of nginx's answers. It has the same number of headers as the guest endpoint's.
 HEAD = (
     "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
     "Content-Type: application/json; charset=utf-8\r\nContent-Length: {}\r\nConnection: keep-alive\r\n\r\n"
@@ -44,15 +44,15 @@ http {{
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nginx:
-    """An nginx that answers."""
+    """A running nginx."""
 
     pids: list[int]
-    same: int  # the port on which it answers a constant
-    unmodified: int  # the port on which it answers 304
+    same: int  # the port with the constant answer
+    unmodified: int  # the port that answers 304
 
 
 def program() -> str | None:
-    """Find nginx; Debian keeps it where only root's path leads."""
+    """Return the path of nginx. Debian installs it in a folder that is only in root's path."""
     return shutil.which(
         "nginx", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))
     )
@@ -60,7 +60,7 @@ def program() -> str | None:
 
 @contextmanager
 def constant(folder: Path, *, size: int) -> Iterator[Nginx]:
-    """Run nginx with one worker while the block lasts; its answers have so many bytes in all."""
+    """Run nginx with one worker while the block lasts. Its answers have `size` bytes, including the head."""
     found = program()
     if found is None:
         raise Failed("nginx is not installed")
@@ -77,7 +77,7 @@ def constant(folder: Path, *, size: int) -> Iterator[Nginx]:
 
 
 def body_size(answer: int) -> int:
-    """Return how long a body must be for the whole answer to have a size."""
+    """Return the size of the body for a total size of the answer."""
     for body in range(answer):
         if len(HEAD.format(body)) + body >= answer:
             return body

@@ -1,7 +1,7 @@
 """A night of maintenance: five hundred hosts and ten thousand machines on the manual clock.
 
-1 % of the moves fail, three hosts degrade, one never comes back, and for two hours there is no database.
-Prints a table, and draws the night: `make bench-night`.
+1 % of the moves fail, three hosts degrade, one host never comes back, and the database fails for two hours.
+`make bench-night` prints a table and draws the night.
 """
 
 import argparse
@@ -43,28 +43,28 @@ from forewarn.core.model.rollout import FailureLimit, Rollout, RolloutState, Rol
 from forewarn.core.orders.order_requests import OrderRequest
 
 EVENING = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
-# A whole rack, of which the planner takes half at a time: the other half takes its machines.
+# A whole rack. The planner empties half of it at a time, and the other half takes the machines.
 AT_ONCE = 100
 MINUTES, LONGEST = 5, timedelta(days=9)
 FAILING = 0.01
 DEGRADED = {timedelta(minutes=50): "host-203", timedelta(hours=3): "host-318", timedelta(hours=5): "host-477"}
 LOST = HostName("host-142")
-NO_DATABASE = (timedelta(hours=2, minutes=30), timedelta(hours=4, minutes=30))
+DATABASE_OUTAGE = (timedelta(hours=2, minutes=30), timedelta(hours=4, minutes=30))
 OPERATOR = OrderRequest(by="operator", reason="new firmware")
-# What is wanted of it.
+# Targets.
 SCATTERED_WAVES, ALIGNED_WAVES, PLANNED_WITHIN, RUN_WITHIN = 8, 6, 2.0, 180.0
 
 
 def main() -> int:
-    """Measure, print, draw."""
+    """Play the night, print a table, and draw it."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--docs", type=Path, help="draw night.svg there, and fill in night.md")
+    options.add_argument("--docs", type=Path, help="write night.svg and the table of night.md to this folder")
     options.add_argument("--seed", type=int, default=SEED)
-    asked = options.parse_args(sys.argv[1:])
+    arguments = options.parse_args(sys.argv[1:])
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="forewarn-night-") as folder:
-        placement = _placement(Path(folder), asked.seed)
-        night = play(Path(folder), asked.seed)
+        placement = _placement(Path(folder), arguments.seed)
+        night = play(Path(folder), arguments.seed)
     rows = [*placement, *_rows(night)]
     report = Report(
         computer=this_computer(),
@@ -72,15 +72,15 @@ def main() -> int:
         parts={"night": Findings(rows=rows)},
     )
     show(report, Console())
-    for what in night.broken[:20]:
-        print(f"broken: {what}")
-    if asked.docs is not None:
-        (asked.docs / "night.svg").write_text(_drawing(night), encoding="utf-8")
-        fill_in(asked.docs / "night.md", _table(rows))
+    for violation in night.broken[:20]:
+        print(f"broken: {violation}")
+    if arguments.docs is not None:
+        (arguments.docs / "night.svg").write_text(_drawing(night), encoding="utf-8")
+        fill_in(arguments.docs / "night.md", _table(rows))
     return 1 if report.missed else 0
 
 
-# Where machines stand, and how many waves that takes
+# The placement of machines, and the number of waves
 
 
 def _placement(folder: Path, seed: int) -> list[Row]:
@@ -103,20 +103,20 @@ def _placement(folder: Path, seed: int) -> list[Row]:
             most=SCATTERED_WAVES,
             note=f"{before} before",
         ),
-        _waves_row("waves, update domains as the racks", aligned, most=ALIGNED_WAVES),
+        _waves_row("waves, update domains aligned with racks", aligned, most=ALIGNED_WAVES),
         _waves_row(
-            "the same after a redeploy of all hosts",
+            "waves after a redeploy of all hosts",
             moved,
             most=ALIGNED_WAVES,
-            note=f"{AT_ONCE} hosts at once were asked for, a whole rack; {len(halved.waves)} waves were made",
+            note=f"with {AT_ONCE} hosts at once, a whole rack; the redeploy had {len(halved.waves)} waves",
         ),
         Row(
-            what="planned",
+            what="planning time",
             measured=f"{planned:.2f} s",
             value=round(planned, 3),
             target=f"< {PLANNED_WITHIN:.0f} s",
             met=planned < PLANNED_WITHIN,
-            note="the plan with its reasons and times, of the fleet that was placed at random",
+            note="for the fleet placed at random; the plan has reasons and times",
         ),
     ]
 
@@ -126,9 +126,9 @@ def _waves_row(what: str, waves: int, *, most: int, note: str = "") -> Row:
 
 
 def _waves(service: Service) -> int:
-    """Count the waves of work that moves no machine: which hosts exclude each other."""
-    asked = RolloutRequest(hosts=None, work=Work.REBOOT, hosts_at_once=HOSTS, by="operator", reason="")
-    return len(service.rollouts.plan(asked).rollout.waves)
+    """Count the waves of work that moves no machine. Only hosts that exclude each other matter."""
+    request = RolloutRequest(hosts=None, work=Work.REBOOT, hosts_at_once=HOSTS, by="operator", reason="")
+    return len(service.rollouts.plan(request).rollout.waves)
 
 
 def _time_to_plan(service: Service) -> float:
@@ -156,12 +156,12 @@ def _wanted(at_once: int = AT_ONCE) -> RolloutRequest:
 
 @dataclass(slots=True, kw_only=True)
 class Played:
-    """What became of a night."""
+    """The results of a night."""
 
     rollout: Rollout
     seconds: float = 0.0
-    done_at: datetime | None = None  # when all hosts were done that had no order of their own
-    people: list[str] = field(default_factory=list)  # what somebody had to do
+    done_at: datetime | None = None  # when all hosts without another order were done
+    interventions: list[str] = field(default_factory=list)  # decisions of the simulated operator
     refused_ticks: int = 0
     events: list[Event] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
@@ -171,7 +171,7 @@ class Played:
 
 
 def play(folder: Path, seed: int) -> Played:
-    """Play a whole night, and what comes of it in the days after."""
+    """Play a night and the following days, until the rollout ends."""
     with _service(folder / "night.db") as service:
         driver = NightDriver(failing=FAILING, seed=seed)
         driver.never_back = frozenset({LOST})
@@ -185,19 +185,19 @@ def play(folder: Path, seed: int) -> Played:
         while service.clock.now() < EVENING + LONGEST:
             passed = service.clock.now() - EVENING
             for at in [each for each in trouble if each <= passed]:
-                with suppress(Conflict):  # it is being worked on: then it degrades afterwards
+                with suppress(Conflict):  # work is in progress on the host; try again later
                     service.fleet.hosts.order_host(trouble[at], Action.DEGRADE, OPERATOR)
                     del trouble[at]
-            if NO_DATABASE[0] <= passed < NO_DATABASE[1]:
+            if DATABASE_OUTAGE[0] <= passed < DATABASE_OUTAGE[1]:
                 played.refused_ticks += _without_database(service, folder / "night.db")
             service.advance(minutes=MINUTES if passed < timedelta(days=1) else 60)
             played.rollout = _reread(service, played.rollout)
-            if played.done_at is None and _is_done_but_for(service, played.rollout):
+            if played.done_at is None and _only_blocked_hosts_left(service, played.rollout):
                 played.done_at = service.clock.now()
             if not played.rollout.open:
                 break
             if played.rollout.state is RolloutState.PAUSED:
-                played.people += _decide(service, played.rollout)
+                played.interventions += _decide(service, played.rollout)
         played.seconds = time.perf_counter() - began
         played.moves, played.failed = driver.moves, driver.failed
         played.events, played.orders = list(_all_events(service)), list(_all_orders(service))
@@ -212,24 +212,24 @@ def play(folder: Path, seed: int) -> Played:
 
 
 def _reread(service: Service, rollout: Rollout) -> Rollout:
-    """Read a rollout as it is, without all that is shown of it: that would be asked too often here."""
+    """Read a rollout from the store. The view of the API would be too expensive here."""
     with service.store.read() as snapshot:
         return snapshot.rollouts.find(rollout.id) or rollout
 
 
-def _is_done_but_for(service: Service, rollout: Rollout) -> bool:
-    """Return whether only hosts are left that wait for orders of their own."""
+def _only_blocked_hosts_left(service: Service, rollout: Rollout) -> bool:
+    """Return whether all remaining hosts wait for another order."""
     return len(rollout.hosts_not_done) <= len(DEGRADED) + 1 + len(rollout.abandoned)
 
 
 def _without_database(service: Service, database: Path) -> int:
-    """Let the two hours pass while another program keeps the database to itself; return what was refused."""
+    """Let the outage pass while another connection locks the database; return the number of failed ticks."""
     refused = 0
     with sqlite3.connect(database, isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
-        until = EVENING + NO_DATABASE[1]
+        until = EVENING + DATABASE_OUTAGE[1]
         while service.clock.now() < until:
-            # Each look waits for seconds before it is refused, which says nothing about the night.
+            # Large steps, because each tick waits for seconds before it fails.
             service.clock.set(min(service.clock.now() + timedelta(hours=1), until))
             try:
                 service.tick()
@@ -240,7 +240,7 @@ def _without_database(service: Service, database: Path) -> int:
 
 
 def _decide(service: Service, rollout: Rollout) -> Iterator[str]:
-    """Do what an operator would: a host that does not come back is given up, and the rollout goes on."""
+    """Decide as an operator: fail each lost host, and resume the rollout."""
     lost = [
         host.name
         for host in service.everything().hosts.values()
@@ -248,7 +248,7 @@ def _decide(service: Service, rollout: Rollout) -> Iterator[str]:
     ]
     for host in lost:
         service.fleet.hosts.order_host(host, Action.FAIL, OPERATOR)
-        yield f"{host} was lost: fenced, and its machines recovered"
+        yield f"{host} was lost: it was fenced and its machines were recovered"
     if not lost:
         yield f"paused: {rollout.why}"
     service.tick()
@@ -260,7 +260,7 @@ def _run(service: Service, rollout: Rollout) -> None:
         service.advance(hours=1)
         if not service.rollout(rollout).open:
             return
-    raise AssertionError(f"not over: {service.rollout(rollout).waiting[:3]}")
+    raise AssertionError(f"the rollout did not end: {service.rollout(rollout).waiting[:3]}")
 
 
 @contextmanager
@@ -292,43 +292,41 @@ def _all_orders(service: Service) -> Iterator[Order]:
             return
 
 
-# What it came to
+# The results
 
 
 def _rows(night: Played) -> list[Row]:
     done, lost = len(night.rollout.hosts_done), len(night.rollout.abandoned)
-    others = [what for what in night.people if "was lost" not in what]
+    others = [each for each in night.interventions if "was lost" not in each]
     started = [event for event in night.events if event.started_at is not None]
     machines = sum(len(event.resources) for event in started)
     until = "not yet" if night.done_at is None else f"{night.done_at:%d %H:%M}"
     return [
-        Row(what="hosts done", measured=f"{done} of {len(night.rollout.hosts)}", note=f"{lost} left out"),
+        Row(what="hosts done", measured=f"{done} of {len(night.rollout.hosts)}", note=f"{lost} abandoned"),
+        Row(what="all hosts without another order done", measured=until, note=f"started {EVENING:%d %H:%M}"),
         Row(
-            what="all hosts that no order of their own kept", measured=until, note=f"begun {EVENING:%d %H:%M}"
-        ),
-        Row(
-            what="what needed a person",
-            measured=f"{len(night.people)}",
-            value=len(night.people),
+            what="interventions",
+            measured=f"{len(night.interventions)}",
+            value=len(night.interventions),
             target="only the lost host",
-            met=not others and len(night.people) == 1,
-            note="; ".join(night.people),
+            met=not others and len(night.interventions) == 1,
+            note="; ".join(night.interventions),
         ),
         Row(
-            what="rules broken",
+            what="rule violations",
             measured=f"{len(night.broken)}",
             value=len(night.broken),
             target="0",
             met=not night.broken,
-            note=f"by {len(night.events):,} events that told {machines:,} machines",
+            note=f"in {len(night.events):,} events for {machines:,} machines",
         ),
         Row(
             what="moves",
             measured=f"{night.moves:,}",
-            note=f"{night.failed} failed; {night.refused_ticks} ticks found no database",
+            note=f"{night.failed} failed; {night.refused_ticks} ticks failed without the database",
         ),
         Row(
-            what="run to its end",
+            what="simulation time",
             measured=f"{night.seconds:.0f} s",
             value=round(night.seconds, 1),
             target=f"< {RUN_WITHIN:.0f} s",
@@ -338,7 +336,7 @@ def _rows(night: Played) -> list[Row]:
 
 
 def _table(rows: Iterable[Row]) -> str:
-    head = ["| what | measured | wanted | note |", "|---|---|---|---|"]
+    head = ["| what | measured | target | note |", "|---|---|---|---|"]
     lines = [f"| {row.what} | {row.measured} | {row.target} | {row.note} |" for row in rows]
     return "\n".join([f"Measured on: {this_computer()}.", "", *head, *lines])
 
@@ -347,14 +345,14 @@ def _drawing(night: Played) -> str:
     end = (night.done_at or EVENING + timedelta(hours=12)) + timedelta(hours=1)
     hosts = [host for wave in night.rollout.waves for host in wave.hosts]
     hosts += [host for host in night.rollout.hosts if host not in hosts]
-    away = (EVENING + NO_DATABASE[0], EVENING + NO_DATABASE[1])
+    outage = (EVENING + DATABASE_OUTAGE[0], EVENING + DATABASE_OUTAGE[1])
     return draw(
         list(_spans(night.orders, set(hosts), end)),
         hosts=hosts,
         begin=EVENING,
         end=end,
-        away=[away],
-        title="A night of maintenance: 500 hosts, by when their turn came",
+        outages=[outage],
+        title="A night of maintenance: 500 hosts in the order of their waves",
     )
 
 
@@ -364,18 +362,20 @@ def _spans(orders: Iterable[Order], hosts: set[HostName], end: datetime) -> Iter
             continue
         until = order.ended_at or end
         if order.action is not Action.SERVICE:
-            yield Span(host=order.host, what="wrong", since=order.announced_at, until=until)
+            yield Span(host=order.host, kind="failed", since=order.announced_at, until=until)
             continue
         leaving = next((stage.started_at for stage in order.stages if stage.kind is StageKind.EVACUATE), None)
         work = next((step for step in order.host_steps if step.task is HostTask.WORK), None)
         begun = work.begun_at if work is not None else None
-        yield Span(host=order.host, what="told", since=order.announced_at, until=leaving or begun or until)
+        yield Span(
+            host=order.host, kind="announced", since=order.announced_at, until=leaving or begun or until
+        )
         if leaving is not None:
-            yield Span(host=order.host, what="moving", since=leaving, until=begun or until)
+            yield Span(host=order.host, kind="moving", since=leaving, until=begun or until)
         if begun is not None:
             back = work is not None and work.state is StepState.DONE
             over = (work.ended_at if work is not None else None) or until
-            yield Span(host=order.host, what="work" if back else "wrong", since=begun, until=over)
+            yield Span(host=order.host, kind="work" if back else "failed", since=begun, until=over)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A night held against the rules by what is left of it: its events and orders."""
+"""Check the events and orders of a night against the rules."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,13 +10,13 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.policy import Policy
 
-# Those that wait for nobody: users' own orders, evictions and failures.
+# Actions that rules 1, 4 and 11 exempt. The night has no user orders and no evictions.
 EXEMPT = frozenset({Action.FAIL})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Night:
-    """All events and orders that there ever were."""
+    """All events and orders of the night."""
 
     events: Sequence[Event]
     orders: Mapping[OrderId, Order]
@@ -24,18 +24,18 @@ class Night:
 
 
 def broken(night: Night) -> list[str]:
-    """Return which rules a night has broken, and how."""
+    """Return the violations of the rules."""
     rules = (_notice, _domains, _lateness, _host_work, _recovery)
-    return [f"{rule.__name__[1:]}: {what}" for rule in rules for what in rule(night)]
+    return [f"{rule.__name__[1:]}: {violation}" for rule in rules for violation in rule(night)]
 
 
-def _waiting(night: Night) -> Iterator[Event]:
+def _bound_events(night: Night) -> Iterator[Event]:
     return (event for event in night.events if night.orders[event.order].action not in EXEMPT)
 
 
 def _notice(night: Night) -> Iterator[str]:
-    """Rule 1: no notice is short, and nothing starts early that was not approved."""
-    for event in _waiting(night):
+    """Rule 1: every notice is long enough, and only approved events start early."""
+    for event in _bound_events(night):
         if event.not_before - event.announced_at < night.policy.notice(event.type):
             yield f"{event.id} had {event.not_before - event.announced_at} of notice"
         if event.started_at is not None and not event.approvals and event.started_at < event.not_before:
@@ -45,7 +45,7 @@ def _notice(night: Night) -> Iterator[str]:
 def _domains(night: Night) -> Iterator[str]:
     """Rule 4: no two update domains of a group are armed together."""
     by_group: dict[GroupName, list[Event]] = defaultdict(list)
-    for event in _waiting(night):
+    for event in _bound_events(night):
         if event.armed_at is not None:
             by_group[event.group].append(event)
     for group, events in by_group.items():
@@ -55,7 +55,7 @@ def _domains(night: Night) -> Iterator[str]:
 
 
 def _overlapping(events: Iterable[Event]) -> Iterator[tuple[Event, Event]]:
-    """Yield events of different update domains that were armed at the same time."""
+    """Yield pairs of events of different update domains that were armed at the same time."""
     latest: dict[int, tuple[datetime, Event]] = {}
     for event in sorted(events, key=_armed):
         for domain, (until, other) in latest.items():
@@ -72,14 +72,14 @@ def _armed(event: Event) -> datetime:
 
 
 def _lateness(night: Night) -> Iterator[str]:
-    """Rule 11: nothing is sprung on guests late."""
-    for event in _waiting(night):
+    """Rule 11: no event starts long after its NotBefore."""
+    for event in _bound_events(night):
         if event.started_at is not None and event.started_at >= event.not_before + night.policy.stale_after:
             yield f"{event.id} started {event.started_at - event.not_before} after its NotBefore"
 
 
 def _host_work(night: Night) -> Iterator[str]:
-    """Rule 5: when the work on a host begins, who stays has started, and all others have left."""
+    """Rule 5: when the work on a host begins, each of its machines has started or has left."""
     for order in night.orders.values():
         work = next((step for step in order.host_steps if step.task is HostTask.WORK), None)
         if work is None or work.begun_at is None:
@@ -95,7 +95,7 @@ def _host_work(night: Night) -> Iterator[str]:
 
 
 def _recovery(night: Night) -> Iterator[str]:
-    """Rule 13: nothing of a failed host is brought back before the host is fenced."""
+    """Rule 13: no machine of a failed host is recovered before the host is fenced."""
     for order in night.orders.values():
         if order.action is not Action.FAIL or order.terms.fenced:
             continue

@@ -1,4 +1,4 @@
-"""A night as a picture: each host a line, and over time what was done to it."""
+"""Draw a night: one line for each host, coloured by the work on it over time."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from datetime import datetime, timedelta
 WIDTH, LEFT, TOP, LINE = 960, 64, 44, 1.4
 STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weight:600;fill:#222}.g{stroke:#ddd}"
-    ".told{stroke:#9ca3af}.moving{stroke:#2563eb}.work{stroke:#16a34a}.wrong{stroke:#dc2626}.away{fill:#fde68a}"
-    "@media(prefers-color-scheme:dark){text{fill:#bbb}.t{fill:#eee}.g{stroke:#444}.away{fill:#713f12}"
-    ".told{stroke:#6b7280}.moving{stroke:#60a5fa}.work{stroke:#4ade80}.wrong{stroke:#f87171}}"
+    ".announced{stroke:#9ca3af}.moving{stroke:#2563eb}.work{stroke:#16a34a}.failed{stroke:#dc2626}.outage{fill:#fde68a}"
+    "@media(prefers-color-scheme:dark){text{fill:#bbb}.t{fill:#eee}.g{stroke:#444}.outage{fill:#713f12}"
+    ".announced{stroke:#6b7280}.moving{stroke:#60a5fa}.work{stroke:#4ade80}.failed{stroke:#f87171}}"
 )
 LEGEND = (
-    ("told", "announced"),
+    ("announced", "announced"),
     ("moving", "machines leave"),
     ("work", "worked on"),
-    ("wrong", "lost, or failed"),
+    ("failed", "lost or failed"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """What was done to a host, from when to when."""
+    """A period of work on a host."""
 
     host: str
-    what: str  # one of the legend
+    kind: str  # a key of the legend
     since: datetime
     until: datetime
 
@@ -35,10 +35,10 @@ def draw(
     hosts: Sequence[str],
     begin: datetime,
     end: datetime,
-    away: Iterable[tuple[datetime, datetime]],
+    outages: Iterable[tuple[datetime, datetime]],
     title: str,
 ) -> str:
-    """Draw the hosts, in this order, from top to bottom."""
+    """Draw the hosts from top to bottom, in the given order."""
     height = TOP + len(hosts) * LINE + 30
     lines = {host: TOP + number * LINE for number, host in enumerate(hosts)}
 
@@ -47,15 +47,15 @@ def draw(
         return LEFT + (at - begin) / (end - begin) * (WIDTH - LEFT - 12)
 
     parts = [f'<text class="t" x="{LEFT}" y="16">{title}</text>']
-    for number, (kind, said) in enumerate(LEGEND):
+    for number, (kind, name) in enumerate(LEGEND):
         at = LEFT + number * 150
         parts.append(
-            f'<path class="{kind}" stroke-width="4" d="M{at} 30h16"/><text x="{at + 22}" y="34">{said}</text>'
+            f'<path class="{kind}" stroke-width="4" d="M{at} 30h16"/><text x="{at + 22}" y="34">{name}</text>'
         )
     bottom = height - 26
-    for since, until in away:
+    for since, until in outages:
         parts.append(
-            f'<rect class="away" x="{x(since):.1f}" y="{TOP}" width="{x(until) - x(since):.1f}" '
+            f'<rect class="outage" x="{x(since):.1f}" y="{TOP}" width="{x(until) - x(since):.1f}" '
             f'height="{bottom - TOP:.1f}"><title>no database</title></rect>'
         )
     hour = begin.replace(minute=0, second=0, microsecond=0)
@@ -69,7 +69,7 @@ def draw(
         y, left, right = lines[span.host], x(span.since), x(span.until)
         if right - left >= 0.1:
             parts.append(
-                f'<path class="{span.what}" stroke-width="{LINE}" d="M{left:.1f} {y:.1f}H{right:.1f}"/>'
+                f'<path class="{span.kind}" stroke-width="{LINE}" d="M{left:.1f} {y:.1f}H{right:.1f}"/>'
             )
     size = f'viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}"'
     drawn = "".join(parts)

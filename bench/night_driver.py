@@ -1,4 +1,4 @@
-"""Who does the work of a night: the simulated driver, and what goes wrong with it."""
+"""The driver of a night: the simulated driver with injected failures."""
 
 from datetime import timedelta
 from zlib import crc32
@@ -13,14 +13,14 @@ MANY = 1_000_000
 
 
 class NightDriver:
-    """Moves machines, of which a share fails, and works on hosts, of which some never come back."""
+    """A simulated driver that fails a share of the moves. Some hosts never come back from their work."""
 
     trusted_text = True
-    limits = None  # it answers at once
+    limits = None  # calls return at once
     fences = True
 
     def __init__(self, *, failing: float, seed: int) -> None:
-        """Take the share of moves that fail; which they are follows from the seed."""
+        """Take the share of failing moves. The seed selects them."""
         self._simulated = SimulatedDriver(SimulatedTimes())
         self._failing = failing
         self._seed = seed
@@ -29,7 +29,7 @@ class NightDriver:
         self.failed = 0
 
     def begin(self, task: DriverTask) -> Begun:
-        """Begin, unless it is one that fails."""
+        """Begin a step, or fail it."""
         if task.target is not None and task.machine is not None:
             self.moves += 1
             if crc32(f"{self._seed} {task.name} {task.attempt}".encode()) % MANY < self._failing * MANY:
@@ -38,11 +38,11 @@ class NightDriver:
         return Running(task.now + LOOK_AGAIN) if self._is_gone(task) else self._simulated.begin(task)
 
     def check(self, task: DriverTask) -> Checked:
-        """Return how far it is."""
+        """Return the state of a step."""
         return Running(task.now + LOOK_AGAIN) if self._is_gone(task) else self._simulated.check(task)
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
-        """Stop pretending."""
+        """Cancel a step."""
         return self._simulated.cancel(task)
 
     def _is_gone(self, task: DriverTask) -> bool:

@@ -1,7 +1,7 @@
-"""The fleet of a night: 500 hosts in five racks, 10,000 machines, placed at random or as the racks are.
+"""The fleet of a night: 500 hosts in five racks, 10,000 machines, placed at random or aligned with the racks.
 
-Of them 2,400 are in 40 scale sets of five update domains, 2,400 in 800 availability sets of three, and 5,200
-stand alone. The same seed makes the same fleet.
+40 scale sets of five update domains have 2,400 machines. 800 availability sets of three have 2,400 machines.
+The other 5,200 machines are standalone. The same seed makes the same fleet.
 """
 
 import random
@@ -15,12 +15,12 @@ SCALE_SETS, IN_SCALE_SET, SCALE_SET_DOMAINS = 40, 60, 5
 SETS, IN_SET = 800, 3
 ALONE = 5_200
 SEED = 13
-# How machines can leave their hosts, and how many of a hundred: a few stay, and restart with them.
+# The mobility of machines, in percent. Machines without mobility restart with their host.
 MOBILITY = {Mobility.LIVE: 70, Mobility.COLD: 27, Mobility.NONE: 3}
 
 
 def night_fleet(*, aligned: bool, seed: int = SEED, racks: bool = True) -> FleetSpec:
-    """Make the fleet; aligned, an update domain of a group is all in one rack, and no other of it is."""
+    """Make the fleet. If it is aligned, each update domain of a group has its own rack."""
     chance = random.Random(seed)
     hosts = [HostName(f"host-{number:03}") for number in range(HOSTS)]
     by_rack = [hosts[rack::RACKS] for rack in range(RACKS)]

@@ -1,4 +1,4 @@
-"""How long approvals of a project's guests take while another project does its worst."""
+"""The latency of one project's approvals while another project causes heavy load."""
 
 import json
 import os
@@ -23,7 +23,7 @@ QUIET = 300  # approvals for each figure
 EVERY = 0.03  # seconds between two approvals
 CALLERS, TOKENS, GUESTS = 12, 4, 12
 MOST_RATIO = 3.0
-# As long as names may be, and alike in the middle: what was meant is hardest to find.
+# Names of the maximum length with the same middle part. They make the search for similar names slowest.
 MIDDLE = "abcdefghijklmnopqrstuvwxyz-abcdefghijklmnopqrstuvwxyz-abc"
 HEADERS = {"Content-Type": "application/json"}
 NO_EVENT = '{"StartRequests":[{"EventId":"602D9444-D2CD-49C7-8624-8643E7171297"}]}'
@@ -37,9 +37,9 @@ def _names() -> list[str]:
     return [f"{_name(number)[:57]}{number:04}z" for number in range(NOISY)]
 
 
-# A group of the noisy project, whose guests approve all of its events at once; its callers order them again.
+# A group of the noisy project. Its guests approve all events at once, and its callers place new orders.
 MANY, MANY_AT_ONCE = 100, "approvals of a hundred events at once"
-# What the noisy project's callers ask for, again and again, by what a row calls it.
+# The repeated calls of the noisy project, by the name of the row.
 WORST: Mapping[str, Sequence[str]] = {
     "misspelt names": [f"POST /v1/machines/q{MIDDLE}qqq/restart"],
     "orders": [f"POST /v1/machines/{name}/redeploy" for name in _names()],
@@ -50,13 +50,13 @@ WORST: Mapping[str, Sequence[str]] = {
         "GET /v1/summary",
         "GET /v1/history?search=zzz&limit=1000",
     ],
-    "approvals of no event": [],  # by guests alone
+    "approvals of no event": [],  # only guests cause this load
     MANY_AT_ONCE: [f"POST /v1/machines/many-{number}/freeze" for number in range(MANY)],
 }
 
 
 def measure(work: Workplace) -> Findings:
-    """Have guests of one project approve, while nothing else happens and beside each kind of noise."""
+    """Measure approvals of one project on an idle server, and beside each kind of load."""
     fleet = work.folder / "tenants.toml"
     fleet.write_text(_toml(), encoding="utf-8")
     settings = {"FOREWARN_TIMES_USER_ORDERS": "1000000"}
@@ -71,8 +71,8 @@ def measure(work: Workplace) -> Findings:
         for kind in WORST:
             with _noise(work, server, kind, tokens):
                 noisy[kind] = _approvals(server, places)
-            work.say(f"{kind}: p99 {_p99(noisy[kind]) * 1000:.1f} to {_p99(idle) * 1000:.1f} ms")
-            time.sleep(2.0)  # until what the noise has made due is done
+            work.log(f"{kind}: p99 {_p99(noisy[kind]) * 1000:.1f} to {_p99(idle) * 1000:.1f} ms")
+            time.sleep(2.0)  # until the orders of the load are done
     rows = [_row(kind, idle, taken) for kind, taken in noisy.items()]
     return Findings(rows=rows, raw={"idle": idle, **noisy})
 
@@ -80,7 +80,7 @@ def measure(work: Workplace) -> Findings:
 def _row(kind: str, idle: Sequence[float], taken: Sequence[float]) -> Row:
     ratio = _p99(taken) / _p99(idle)
     return Row(
-        what=f"an approval's p99 beside another tenant's {kind}, to idle",
+        what=f"approval p99, another tenant's {kind} / idle",
         measured=f"{ratio:.1f}",
         value=round(ratio, 2),
         target=f"≤ {MOST_RATIO:g}",
@@ -112,7 +112,7 @@ def _first_of_many() -> int:
 
 
 def _tokens(server: Serving) -> dict[str, list[str]]:
-    """Make tokens: the first is the operator's."""
+    """Create the tokens. The first is the operator's."""
     made: dict[str, list[str]] = {"operator": [], "quiet": [], "noisy": []}
     wanted = [("operator", "operator", None), ("quiet", "user", "quiet")]
     wanted += [(f"noisy-{number}", "user", "noisy") for number in range(TOKENS)]
@@ -125,18 +125,18 @@ def _tokens(server: Serving) -> dict[str, list[str]]:
 
 
 def _announce(server: Serving, tokens: Sequence[str]) -> None:
-    """Have every quiet machine listen, and announce a restart of it, as fast as one caller may."""
+    """Enable notice for every machine of the quiet project, and announce a restart of each."""
     count = QUIET * (len(WORST) + 1)
     guests.poll_once(server.port, [fleets.address(number) for number in range(count)])
     for number in range(count):
         server.operator.post(
             f"/v1/machines/quiet-{number}/restart", {}, headers={"Authorization": f"Bearer {tokens[0]}"}
         )
-        time.sleep(0.011)
+        time.sleep(0.011)  # the rate limit of one caller
 
 
 def _approvals(server: Serving, places: Iterator[int]) -> list[float]:
-    """Have machines approve, one after the other; returns how long each took."""
+    """Approve for one machine after the other; return the time of each approval."""
     taken = []
     for _, number in zip(range(QUIET), places, strict=False):
         with closing(guests.call(server.port, source=fleets.address(number))) as caller:
@@ -156,47 +156,49 @@ def _approvals(server: Serving, places: Iterator[int]) -> list[float]:
 def _noise(
     work: Workplace, server: Serving, kind: str, tokens: Mapping[str, Sequence[str]]
 ) -> Iterator[None]:
-    """Let the noisy project do its worst, in a process of its own, while the block lasts."""
-    asked = {"kind": kind, "port": server.operator.port, "guests": server.port, "tokens": tokens["noisy"]}
-    command = (sys.executable, "-m", "bench.noisy_tenant", json.dumps(asked))
+    """Cause the load of the noisy project in another process while the block lasts."""
+    options = {"kind": kind, "port": server.operator.port, "guests": server.port, "tokens": tokens["noisy"]}
+    command = (sys.executable, "-m", "bench.noisy_tenant", json.dumps(options))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     with running(command, folder=work.folder, log="noise.log", environment=environment) as process:
         time.sleep(1.0)
         yield
         if process.poll() is not None:
-            raise Failed(f"the noise ended: {(work.folder / 'noise.log').read_text(encoding='utf-8')[-500:]}")
+            raise Failed(
+                f"the load generator ended: {(work.folder / 'noise.log').read_text(encoding='utf-8')[-500:]}"
+            )
 
 
 def main() -> None:
-    """Make noise until this process is ended.
+    """Cause load until the process is stopped.
 
-    Elsewhere a tenant's programs run on computers of their own: here they give way to the server.
+    The process has a low priority, because a real tenant's programs run on other computers.
     """
     os.nice(10)
-    asked = json.loads(sys.argv[1])
-    calls = WORST[asked["kind"]]
+    options = json.loads(sys.argv[1])
+    calls = WORST[options["kind"]]
     work = [
-        threading.Thread(target=_call, args=(asked, calls, number), daemon=True)
+        threading.Thread(target=_call, args=(options, calls, number), daemon=True)
         for number in range(CALLERS if calls else 0)
     ]
     if not calls:
         first = QUIET * (len(WORST) + 1)
         work = [
-            threading.Thread(target=_approve, args=(asked, fleets.address(first + number)), daemon=True)
+            threading.Thread(target=_approve, args=(options, fleets.address(first + number)), daemon=True)
             for number in range(GUESTS)
         ]
-    if asked["kind"] == MANY_AT_ONCE:
-        work.append(threading.Thread(target=_approve_all, args=(asked, fleets.address(_first_of_many()))))
+    if options["kind"] == MANY_AT_ONCE:
+        work.append(threading.Thread(target=_approve_all, args=(options, fleets.address(_first_of_many()))))
     for each in work:
         each.start()
     for each in work:
         each.join()
 
 
-def _call(asked: Mapping[str, Any], calls: Sequence[str], number: int) -> None:
-    tokens = asked["tokens"]
+def _call(options: Mapping[str, Any], calls: Sequence[str], number: int) -> None:
+    tokens = options["tokens"]
     headers = {**HEADERS, "Authorization": f"Bearer {tokens[number % len(tokens)]}"}
-    connection = HTTPConnection("127.0.0.1", asked["port"], timeout=60)
+    connection = HTTPConnection("127.0.0.1", options["port"], timeout=60)
     turn = number
     while True:
         method, path = calls[turn % len(calls)].split()
@@ -205,22 +207,22 @@ def _call(asked: Mapping[str, Any], calls: Sequence[str], number: int) -> None:
         connection.getresponse().read()
 
 
-def _approve(asked: Mapping[str, Any], source: str) -> None:
-    request = guests.approval(asked["guests"], NO_EVENT)
-    with closing(guests.call(asked["guests"], source=source)) as caller:
+def _approve(options: Mapping[str, Any], source: str) -> None:
+    request = guests.approval(options["guests"], NO_EVENT)
+    with closing(guests.call(options["guests"], source=source)) as caller:
         while True:
             guests.ask(caller, request)
 
 
-def _approve_all(asked: Mapping[str, Any], source: str) -> None:
-    with closing(guests.call(asked["guests"], source=source)) as caller:
+def _approve_all(options: Mapping[str, Any], source: str) -> None:
+    with closing(guests.call(options["guests"], source=source)) as caller:
         while True:
-            document = guests.ask(caller, guests.poll(asked["guests"]))
+            document = guests.ask(caller, guests.poll(options["guests"]))
             events = json.loads(document.partition(guests.END_OF_HEAD)[2])["Events"]
             ids = [each["EventId"] for each in events if each["EventStatus"] == "Scheduled"]
             body = json.dumps({"StartRequests": [{"EventId": id_} for id_ in ids]})
             if len(ids) >= MANY // 2:
-                guests.ask(caller, guests.approval(asked["guests"], body))
+                guests.ask(caller, guests.approval(options["guests"], body))
             else:
                 time.sleep(0.05)
 

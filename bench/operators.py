@@ -9,29 +9,29 @@ from bench.processes import Failed
 
 
 class Operator:
-    """Whoever orders maintenance."""
+    """A caller of the operator API."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self._connection = HTTPConnection("127.0.0.1", port, timeout=120)
 
     def get(self, path: str) -> Any:
-        """Ask for something."""
+        """Send a GET request; return the answer."""
         return self._call("GET", path, None, {})
 
     def post(
         self, path: str, body: dict[str, Any] | None = None, *, headers: Mapping[str, str] | None = None
     ) -> Any:
-        """Have something done."""
+        """Send a POST request; return the answer."""
         return self._call("POST", path, body, headers or {})
 
     def order(self, machine: str, action: str) -> str:
-        """Order something for a machine; returns the order's id."""
+        """Place an order for a machine; return its id."""
         identity: str = self.post(f"/v1/machines/{machine}/{action}")["order"]["id"]
         return identity
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None, headers: Mapping[str, str]) -> Any:

@@ -1,4 +1,4 @@
-"""Small charts as SVG: one for each thing that was measured, both axes logarithmic."""
+"""Small SVG charts, one for each measured quantity. Both axes are logarithmic."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ STYLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """One thing that was measured at each size."""
+    """A quantity that was measured at each size."""
 
     key: str
     title: str
@@ -24,7 +24,7 @@ class Curve:
 
 
 def draw(found: Mapping[int, Mapping[str, float]], curves: Sequence[Curve]) -> str:
-    """Draw each curve over the sizes."""
+    """Draw one chart for each curve."""
     rows = -(-len(curves) // COLUMNS)
     size = f'width="{COLUMNS * WIDTH}" height="{rows * HEIGHT}"'
     charts = "".join(
@@ -63,7 +63,7 @@ def _chart(curve: Curve, points: Mapping[int, float]) -> str:
 
 
 def _decades(values: Iterable[float]) -> tuple[int, int]:
-    """Return the powers of ten around some values."""
+    """Return the exponents of the powers of ten around some values."""
     numbers = list(values)
     low, high = math.floor(math.log10(min(numbers))), math.ceil(math.log10(max(numbers)))
     return low, max(high, low + 1)

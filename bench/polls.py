@@ -1,7 +1,7 @@
-"""Polls: how many are answered for a second of the server's processor, beside nginx answering a constant.
+"""Polls per second of the server's processor time, compared with nginx and a constant answer.
 
-Identity, rate limit and activity are on, as always. Each server has a core, the load has another, and they
-take turns, so that whatever else the computer does meets both.
+Identity checks, the rate limit and activity tracking are on. The servers share one core, and the load
+generator has another. The servers are measured alternately, so that other load on the computer affects both.
 """
 
 import json
@@ -24,7 +24,7 @@ ROUNDS = 9
 ROUNDS_UNMODIFIED = 5
 WARM_UP = 0.4
 SECONDS = 1.2
-# A machine polls on one connection; so many of them keep a server from ever being idle.
+# Connections with one machine each: enough to keep a server busy all the time.
 CONNECTIONS = 64
 LEAST_RATIO = 0.95
 LEAST_UNMODIFIED = 0.9
@@ -35,7 +35,7 @@ Rounds = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A server and what it is asked."""
+    """A server and the request that it gets."""
 
     name: str
     pids: Sequence[int]
@@ -45,21 +45,21 @@ class Target:
 
 
 def measure(work: Workplace) -> Findings:
-    """Measure whole answers and 304s, of both servers by turns."""
+    """Measure full answers and 304s, of both servers alternately."""
     database = work.folder / "polls.db"
     fleets.make_store(database, fleets.racks(1), enabled=True)
     with serving(work.folder, database=database) as server:
         pin(server.pid, _cores()[0])
         document = _document(server)
         if nginx.program() is None:
-            work.say("nginx is not installed: there is nothing to compare with")
+            work.log("nginx is not installed, so there is no comparison")
             return _alone(work, server)
         with nginx.constant(work.folder, size=len(document)) as reference:
             for pid in reference.pids:
                 pin(pid, _cores()[0])
             ours, theirs = _of_forewarn(server), _of_nginx(reference.pids, reference.same)
             whole = _by_turns(work, [ours, theirs], rounds=ROUNDS)
-            ours = _of_forewarn(server, having=guests.header(document, "ETag"))
+            ours = _of_forewarn(server, etag=guests.header(document, "ETag"))
             theirs = _of_nginx(reference.pids, reference.unmodified)
             unmodified = _by_turns(work, [ours, theirs], rounds=ROUNDS_UNMODIFIED)
     return Findings(
@@ -74,11 +74,11 @@ def measure(work: Workplace) -> Findings:
 def _alone(work: Workplace, server: Serving) -> Findings:
     rounds = _by_turns(work, [_of_forewarn(server)], rounds=ROUNDS)
     row = Row(
-        what="polls, requests for a second of CPU",
+        what="polls, requests per CPU second",
         measured=f"{_typical(rounds['forewarn']):,.0f}",
         value=_typical(rounds["forewarn"]),
         target=f"≥ {LEAST_RATIO} of nginx",
-        note="nginx is not installed, so there is nothing to compare with",
+        note="nginx is not installed, so there is no comparison",
     )
     return Findings(rows=[row], raw={"whole": rounds, "connections": CONNECTIONS})
 
@@ -91,10 +91,10 @@ def _document(server: Serving) -> bytes:
     return document
 
 
-def _of_forewarn(server: Serving, *, having: str | None = None) -> Target:
-    """Poll as many machines; or, with a group's document in hand, as the machines of that group."""
-    headers = [] if having is None else [f"If-None-Match: {having}"]
-    machines = fleets.RACK if having is None else fleets.SET_SIZE
+def _of_forewarn(server: Serving, *, etag: str | None = None) -> Target:
+    """Poll as the machines of a rack; with an ETag, as the machines of the first group."""
+    headers = [] if etag is None else [f"If-None-Match: {etag}"]
+    machines = fleets.RACK if etag is None else fleets.SET_SIZE
     return Target(
         name="forewarn",
         pids=[server.pid],
@@ -115,13 +115,13 @@ def _by_turns(work: Workplace, targets: Sequence[Target], *, rounds: int) -> dic
         for target in targets:
             found[target.name].append(_load(target))
         shown = ", ".join(f"{name} {each[-1]['per_cpu_second']:,}" for name, each in found.items())
-        work.say(f"round {number + 1} of {rounds}: {shown} requests for a second of CPU")
+        work.log(f"round {number + 1} of {rounds}: {shown} requests per CPU second")
     return found
 
 
 def _load(target: Target) -> dict[str, Any]:
-    """Run the load in its own process, on the other core."""
-    asked = {
+    """Run the load generator in its own process, on the other core."""
+    options = {
         "core": _cores()[-1],
         "port": target.port,
         "pids": target.pids,
@@ -131,7 +131,7 @@ def _load(target: Target) -> dict[str, Any]:
         "seconds": SECONDS,
     }
     ended = subprocess.run(
-        (sys.executable, "-m", "bench.load", json.dumps(asked)),
+        (sys.executable, "-m", "bench.load", json.dumps(options)),
         capture_output=True,
         check=False,
         timeout=LOAD_SECONDS,
@@ -144,11 +144,11 @@ def _load(target: Target) -> dict[str, Any]:
 
 
 def _compared(what: str, rounds: Mapping[str, Rounds], *, least: float) -> Row:
-    # Of each round by itself: what disturbs one round disturbs both servers in it.
+    # The ratio of each round, because other load in a round affects both servers.
     turns = zip(rounds["forewarn"], rounds["nginx"], strict=True)
     ratio = median(ours["per_cpu_second"] / theirs["per_cpu_second"] for ours, theirs in turns)
     return Row(
-        what=f"{what}: forewarn to nginx, requests for a second of CPU",
+        what=f"{what}: forewarn / nginx, requests per CPU second",
         measured=f"{ratio:.2f}",
         value=round(ratio, 3),
         target=f"≥ {least}",
@@ -170,5 +170,5 @@ def _typical(rounds: Rounds) -> float:
 
 
 def _cores() -> list[int]:
-    """Name the cores there are; with a single one server and load must share it."""
+    """Return the available cores. If there is only one, the server and the load generator share it."""
     return sorted(os.sched_getaffinity(0))

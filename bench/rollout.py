@@ -1,4 +1,4 @@
-"""A rollout over a thousand hosts: planned, and run to its end on the manual clock."""
+"""Plan a rollout over a thousand hosts, and run it on the manual clock."""
 
 import time
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ PLANNED_WITHIN, RUN_WITHIN = 2.0, 60.0  # seconds
 DAY = 86_400
 MOST_DAYS = 30
 MOST_OF_BEFORE = 0.5
-# A window each night: waves that do not fit into one wait for the next.
+# A window each night. A wave that does not fit into a window waits for the next one.
 NIGHTS = Calendar(
     windows=(Window(days=frozenset(range(7)), start=clock_time(22), length=timedelta(hours=6)),),
     zone=ZoneInfo("Europe/Berlin"),
@@ -31,7 +31,7 @@ NIGHTS = Calendar(
 
 
 def measure(work: Workplace) -> Findings:
-    """Plan and run with nothing in the way; then plan with windows."""
+    """Plan and run a rollout without windows, then plan one with windows."""
     spec = racks(RACKS)
     fleet = work.folder / "rollout.toml"
     fleet.write_text(toml(spec), encoding="utf-8")
@@ -51,8 +51,8 @@ def _plan_and_run(work: Workplace, version: Version, fleet: Path) -> dict[str, f
         before = cpu_seconds([server.pid])
         run = _run(server)
         cpu = cpu_seconds([server.pid]) - before
-    work.say(
-        f"{version.name}: {waves} waves planned in {planned:.2f} s, run in {run:.1f} s, {cpu:.1f} s of CPU"
+    work.log(
+        f"{version.name}: {waves} waves, planned in {planned:.2f} s, run in {run:.1f} s ({cpu:.1f} s of CPU)"
     )
     return {"planned": planned, "waves": waves, "run": run, "cpu": cpu}
 
@@ -70,12 +70,12 @@ def _rows(runs: Mapping[str, Mapping[str, float]], bound: float) -> list[Row]:
             note=f"{now['waves']:.0f} waves of up to {AT_ONCE} hosts; {bound:.2f} s with a window each night",
         ),
         Row(
-            what="run it to its end on the manual clock",
+            what="run the rollout on the manual clock",
             measured=f"{now['run']:.1f} s",
             value=round(now["run"], 2),
             target=f"< {RUN_WITHIN:.0f} s",
             met=now["run"] < RUN_WITHIN,
-            note=f"{now['cpu']:.1f} s of CPU; through the API, a day in each call, until it is done",
+            note=f"{now['cpu']:.1f} s of CPU; each API call advances the clock by a day",
         ),
         *([] if before is None else [_comparison(now, before)]),
     ]
@@ -84,7 +84,7 @@ def _rows(runs: Mapping[str, Mapping[str, float]], bound: float) -> list[Row]:
 def _comparison(now: Mapping[str, float], before: Mapping[str, float]) -> Row:
     ratio = now["cpu"] / before["cpu"]
     return Row(
-        what="the same, its CPU to that of the version before",
+        what="CPU of the rollout, now / before",
         measured=f"{ratio:.2f}",
         value=round(ratio, 3),
         target=f"≤ {MOST_OF_BEFORE}",

@@ -1,8 +1,8 @@
-"""How start, memory, an order, a tick and a poll grow with the fleet: from a thousand machines to a million.
+"""Measure how start, memory, orders and polls grow with the fleet, from a thousand machines to a million.
 
-Orders and what becomes of them are measured on both databases. It takes some minutes and a few gigabytes; run
-it alone. It draws docs/contributing/scale.svg and writes the table of docs/contributing/scale.md:
-`make bench-scale`.
+Orders and their execution are measured on SQLite and PostgreSQL. The benchmark needs some minutes, a few
+gigabytes and an idle computer. `make bench-scale` draws scale.svg and writes the table of scale.md, both in
+docs/contributing.
 """
 
 import argparse
@@ -33,20 +33,20 @@ HOUR = 3600
 MIB = 1024 * 1024
 
 CURVES = (
-    Curve(key="start_cpu", title="start from the store", unit="s of CPU"),
-    Curve(key="memory", title="memory of the server", unit="MiB"),
-    Curve(key="poll", title="a poll", unit="µs of CPU"),
-    Curve(key="order", title="an order, median", unit="ms"),
-    Curve(key="due_order", title="an order, carried out", unit="ms of CPU"),
-    Curve(key="postgresql_order", title="an order on PostgreSQL", unit="ms"),
-    Curve(key="postgresql_due_order", title="carried out on PostgreSQL", unit="ms of CPU"),
+    Curve(key="start_cpu", title="start", unit="s of CPU"),
+    Curve(key="memory", title="server memory", unit="MiB"),
+    Curve(key="poll", title="poll", unit="µs of CPU"),
+    Curve(key="order", title="order, median", unit="ms"),
+    Curve(key="due_order", title="order execution", unit="ms of CPU"),
+    Curve(key="postgresql_order", title="order on PostgreSQL", unit="ms"),
+    Curve(key="postgresql_due_order", title="execution on PostgreSQL", unit="ms of CPU"),
 )
 
 Figures = dict[str, float]
 
 
 def main() -> int:
-    """Measure all sizes, draw, write."""
+    """Measure all sizes, draw the charts, and write the table."""
     options = _options(sys.argv[1:])
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     found: dict[int, Figures] = {}
@@ -61,26 +61,26 @@ def main() -> int:
 
 
 def measure(folder: Path, machines: int) -> Figures:
-    """Measure a fleet of so many machines."""
+    """Measure a fleet of a given size."""
     database = folder / "filled.db"
-    fill(database, machines // fleets.RACK, say=lambda line: print(line, flush=True))
+    fill(database, machines // fleets.RACK, log=lambda line: print(line, flush=True))
     with serving(folder, "--clock", "manual", database=database, settings=fleets.NO_LIMITS) as server:
         start = cpu_seconds([server.pid])
         memory = resident(server.pid)
-        order, carried_out = _order(server), _carry_out(server)
+        order, executed = _order(server), _execute(server)
         poll = _poll(server, machines)
     return _on_postgresql(folder, database) | {
         "start": round(server.started_in, 2),
         "start_cpu": round(start, 2),
         "memory": round(memory / MIB, 1),
         "order": round(order * 1000, 2),
-        "due_order": round(carried_out * 1000, 2),
+        "due_order": round(executed * 1000, 2),
         "poll": round(poll * 1_000_000, 2),
     }
 
 
 def _order(server: Serving) -> float:
-    """Restart machines one after the other; returns the seconds that one takes, from request to answer."""
+    """Restart machines one after the other; return the median seconds from request to answer."""
     took = []
     for number in range(ORDERS):
         began = time.perf_counter()
@@ -89,32 +89,32 @@ def _order(server: Serving) -> float:
     return median(took)
 
 
-def _carry_out(server: Serving, *database: int) -> float:
-    """Let those orders be carried out; returns the seconds of CPU for one, also of a database's processes."""
+def _execute(server: Serving, *database: int) -> float:
+    """Let the server execute the orders; return the CPU seconds per order, including the database's."""
     used = ProcessorTime([server.pid, *database])
     server.operator.post("/v1/clock/advance", {"seconds": HOUR})
     return used.since() / ORDERS
 
 
 def _on_postgresql(folder: Path, database: Path) -> Figures:
-    """Measure orders on a copy of the store, made as its users would."""
+    """Measure orders on a copy of the store, made with `forewarn copy`."""
     with postgresql(folder) as postgres:
         url = new_database(postgres, "filled")
         subprocess.run((*FOREWARN, "copy", str(database), url), check=True, stdout=subprocess.DEVNULL)
         with serving(folder, "--clock", "manual", database=url, settings=fleets.NO_LIMITS) as server:
             order = _order(server)
-            carried_out = _carry_out(server, *server_processes(folder))
+            executed = _execute(server, *server_processes(folder))
     return {
         "postgresql_order": round(order * 1000, 2),
-        "postgresql_due_order": round(carried_out * 1000, 2),
+        "postgresql_due_order": round(executed * 1000, 2),
     }
 
 
 def _poll(server: Serving, machines: int) -> float:
-    """Poll from machines all over the fleet; returns the seconds of CPU that a poll takes."""
+    """Poll from machines across the fleet; return the CPU seconds of one poll."""
     apart = machines // POLLERS
     callers = [guests.call(server.port, source=fleets.address(number * apart)) for number in range(POLLERS)]
-    # Other racks' documents have other sizes while their events are listed: all polled here have none.
+    # No event is listed for these machines, so all documents have the same size.
     request = guests.poll(server.port)
     measured = load.measure(callers, request, pids=[server.pid], warm_up=WARM_UP, seconds=POLLING)
     guests.hang_up(callers)
@@ -122,7 +122,7 @@ def _poll(server: Serving, machines: int) -> float:
 
 
 def _write_table(page: Path, found: dict[int, Figures]) -> None:
-    """Replace the table between the page's marks."""
+    """Replace the table of the page."""
     head = f"| machines | {' | '.join(f'{curve.title} ({curve.unit})' for curve in CURVES)} |"
     rule = "|---" * (len(CURVES) + 1) + "|"
     lines = [
@@ -137,7 +137,7 @@ def _options(arguments: list[str]) -> Any:
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("--sizes", type=_sizes, default=list(SIZES), metavar="MACHINES,…")
     parser.add_argument(
-        "--docs", type=Path, metavar="FOLDER", help="draw scale.svg there, and fill in scale.md"
+        "--docs", type=Path, metavar="FOLDER", help="write scale.svg and the table of scale.md to this folder"
     )
     return parser.parse_args(arguments)
 

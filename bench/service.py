@@ -1,4 +1,4 @@
-"""The real program: `forewarn serve` as a process, as an operator would start it."""
+"""Run the real program, `forewarn serve`, as a process."""
 
 import os
 import sys
@@ -14,17 +14,17 @@ from bench.operators import Operator
 from bench.processes import Failed, free_port, running
 
 START_SECONDS = 60.0
-# High enough to limit nobody, and still a limit that is looked at for each request.
+# A limit that no caller reaches, but that the server still checks for each request.
 RATE = "1000000"
 FOREWARN = (sys.executable, "-m", "forewarn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """A server that answers."""
+    """A running server."""
 
     pid: int
-    port: int  # the guests' one
+    port: int  # the guest endpoint's
     operator: Operator
     started_in: float  # seconds from its start until /healthz answered
 
@@ -37,7 +37,7 @@ def serving(
     program: Sequence[str] = FOREWARN,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[Serving]:
-    """Serve while the block lasts, this version or another; begins once /healthz answers."""
+    """Run this version or another while the block lasts. The block begins when /healthz answers."""
     guest, operator = free_port(), free_port()
     command = (
         *(*program, "serve", *options),
@@ -57,7 +57,7 @@ def serving(
 
 
 def _environment() -> dict[str, str]:
-    """Leave out what somebody may have set for a service of their own."""
+    """Return the environment without the user's own forewarn settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FOREWARN_")}
     return {**kept, "FOREWARN_GUEST_RATE": RATE}
 

@@ -1,4 +1,4 @@
-"""A database that falls silent: what is refused in time, what is answered, and who never notices."""
+"""A database that hangs: the latency of refused writes, of probes and of polls."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from bench.report import Findings, Row
 from bench.service import Serving, serving
 from bench.workplace import Workplace
 
-SILENT_FOR = 10.0  # seconds
+HANGS_FOR = 10.0  # seconds
 WRITES_EVERY, PROBES_EVERY, POLLS_EVERY = 0.5, 0.1, 0.01
 LONGEST_WRITE, LONGEST_PROBE, MOST_RATIO = 6.0, 0.1, 2.0
 PROBES = ("/healthz", "/readyz")
@@ -29,7 +29,7 @@ Times = list[float]
 
 
 def measure(work: Workplace) -> Findings:
-    """Stop PostgreSQL for some seconds, and go on asking."""
+    """Stop PostgreSQL for some seconds, and measure requests meanwhile."""
     fleet = work.folder / "silent.toml"
     fleet.write_text(fleets.toml(fleets.racks(1)), encoding="utf-8")
     with (
@@ -42,9 +42,9 @@ def measure(work: Workplace) -> Findings:
         ) as server,
     ):
         server.operator.order("vm-0-0", "freeze")
-        before = _polls(server, until=time.monotonic() + SILENT_FOR)
+        before = _polls(server, until=time.monotonic() + HANGS_FOR)
         with _stopped(work.folder), ThreadPoolExecutor() as pool:
-            until = time.monotonic() + SILENT_FOR
+            until = time.monotonic() + HANGS_FOR
             polls = pool.submit(_polls, server, until=until)
             probes = pool.submit(_probes, server, until=until)
             writes = pool.submit(_writes, server, until=until)
@@ -53,11 +53,14 @@ def measure(work: Workplace) -> Findings:
     ratio = _p99(found["polls"]) / _p99(before)
     rows = [
         _row(
-            "writes answered 503, the last", max(found["writes"]), LONGEST_WRITE, f"back after {back:.1f} s"
+            "slowest 503 for a write",
+            max(found["writes"]),
+            LONGEST_WRITE,
+            f"orders accepted again after {back:.1f} s",
         ),
-        _row("probes answered, the slowest", max(found["probes"]), LONGEST_PROBE, " and ".join(PROBES)),
+        _row("slowest probe", max(found["probes"]), LONGEST_PROBE, " and ".join(PROBES)),
         Row(
-            what="database silent: a poll's p99 to before",
+            what="database hangs: poll p99, during / before",
             measured=f"{ratio:.1f}",
             value=round(ratio, 2),
             target=f"≤ {MOST_RATIO:.0f}",
@@ -65,17 +68,17 @@ def measure(work: Workplace) -> Findings:
             note=f"{_p99(found['polls']) * 1000:.2f} to {_p99(before) * 1000:.2f} ms",
         ),
     ]
-    work.say(", ".join(row.measured for row in rows))
+    work.log(", ".join(row.measured for row in rows))
     return Findings(rows=rows, raw={**found, "before": before, "back": back})
 
 
 @contextmanager
 def _stopped(folder: Path) -> Iterator[None]:
-    """Stop the PostgreSQL of a folder, which this bench has started, while the block lasts."""
+    """Stop the PostgreSQL server of a folder (SIGSTOP) while the block lasts."""
     postmaster = int((folder / "postgresql" / "postmaster.pid").read_text(encoding="ascii").split()[0])
     stopped = [postmaster]
     try:
-        os.kill(postmaster, signal.SIGSTOP)  # first: then it starts no more
+        os.kill(postmaster, signal.SIGSTOP)  # first, so that it starts no more children
         for process in family(postmaster)[1:]:
             stopped.append(process)
             os.kill(process, signal.SIGSTOP)
@@ -91,7 +94,7 @@ def _polls(server: Serving, *, until: float) -> Times:
 
     def poll() -> None:
         if not guests.ask(caller, request).startswith(b"HTTP/1.1 200"):
-            raise Failed("a poll was refused while the database was silent")
+            raise Failed("a poll was refused while the database hung")
 
     with closing(caller):
         return _timed(poll, every=POLLS_EVERY, until=until)
@@ -104,23 +107,23 @@ def _probes(server: Serving, *, until: float) -> Times:
 def _writes(server: Serving, *, until: float) -> Times:
     def write() -> None:
         if (status := _status(server, "POST", "/v1/machines/vm-0-1/freeze")) != REFUSED:
-            raise Failed(f"an order was answered {status} by a database that was silent")
+            raise Failed(f"an order got {status} instead of {REFUSED} while the database hung")
 
     return _timed(write, every=WRITES_EVERY, until=until)
 
 
 def _back_after(server: Serving) -> float:
-    """Return how long it takes until an order is taken again."""
+    """Return the time until the server accepts an order again."""
     began = time.monotonic()
     while _status(server, "POST", "/v1/machines/vm-0-2/freeze") == REFUSED:
         if time.monotonic() - began > BACK_WITHIN:
-            raise Failed("no order is taken though the database is back")
+            raise Failed("the database is back, but the server accepts no order")
         time.sleep(PROBES_EVERY)
     return time.monotonic() - began
 
 
 def _timed(act: Callable[[], Any], *, every: float, until: float) -> Times:
-    """Do something again and again; returns how long it took each time."""
+    """Repeat a call until a time; return the time of each call."""
     taken = []
     while time.monotonic() < until:
         began = time.perf_counter()
@@ -144,7 +147,7 @@ def _p99(seconds: Times) -> float:
 
 def _row(what: str, worst: float, longest: float, note: str) -> Row:
     return Row(
-        what=f"database silent: {what}",
+        what=f"database hangs: {what}",
         measured=f"{worst:.3f} s",
         value=round(worst, 3),
         target=f"≤ {longest:g} s",

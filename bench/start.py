@@ -1,4 +1,4 @@
-"""What a start of the server costs: on no store yet, and on one that is up to date."""
+"""The processor time of a server start, with a new store and with an existing one."""
 
 from statistics import median
 
@@ -13,14 +13,14 @@ LONGEST = 0.8  # seconds of a processor
 
 
 def measure(work: Workplace) -> Findings:
-    """Start on a new store, then on that same one, a few times; the first, from the disk, does not count."""
+    """Start on a new store and again on the same store, a few times. The first round does not count."""
     rounds = [_start(work, number) for number in range(ROUNDS + 1)][1:]
     raw = {"new": [new for new, _ in rounds], "known": [known for _, known in rounds]}
     rows = [
         _row("start with the sample fleet, new store", raw["new"]),
-        _row("start with the sample fleet, known store", raw["known"]),
+        _row("start with the sample fleet, existing store", raw["known"]),
     ]
-    work.say(", ".join(row.measured for row in rows))
+    work.log(", ".join(row.measured for row in rows))
     return Findings(rows=rows, raw=raw)
 
 

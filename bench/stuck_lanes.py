@@ -1,4 +1,4 @@
-"""How long an order takes while every call to a driver hangs: nothing of forewarn's own waits for drivers."""
+"""The latency of orders while every call to a driver hangs. forewarn itself must not wait for drivers."""
 
 import os
 import time
@@ -20,7 +20,7 @@ ORDERS = 200
 STUCK_WITHIN = 60.0
 MOST_RATIO = 1.5
 
-# A driver as somebody else would bring it.
+# A plug-in driver whose calls hang.
 _DRIVER = """
 import time
 from datetime import timedelta
@@ -36,7 +36,7 @@ class Hanging:
         time.sleep(3600)
 
     def check(self, task):
-        return Unknown("nobody knows", None)
+        return Unknown("the driver hangs", None)
 
     def cancel(self, task):
         return Cancelled()
@@ -48,7 +48,7 @@ def make(setup):
 
 
 def measure(work: Workplace) -> Findings:
-    """Order on machines that nothing is done to, before and after the calls for others hang."""
+    """Measure orders for idle machines, before and while calls for other machines hang."""
     fleet = work.folder / "stuck.toml"
     fleet.write_text(fleets.toml(fleets.alone(HOSTS + ORDERS)), encoding="utf-8")
     settings = {**fleets.NO_LIMITS, "PYTHONPATH": _with_driver(work.folder), "FOREWARN_OPERATOR_CALLS": "0"}
@@ -64,9 +64,9 @@ def measure(work: Workplace) -> Findings:
         hanging = _await_hanging(work.folder)
         stuck = _orders(server, range(ORDERS, 2 * ORDERS))
     ratio = median(stuck) / median(idle)
-    work.say(f"an order takes {ratio:.2f} times as long while {hanging} calls hang")
+    work.log(f"an order takes {ratio:.2f} times as long while {hanging} calls hang")
     row = Row(
-        what="an order while every lane is stuck to idle",
+        what="order time, all lanes stuck / idle",
         measured=f"{ratio:.2f}",
         value=round(ratio, 3),
         target=f"≤ {MOST_RATIO:g}",
@@ -77,7 +77,7 @@ def measure(work: Workplace) -> Findings:
 
 
 def _with_driver(folder: Path) -> str:
-    """Install a driver into a folder; returns where modules are looked for then."""
+    """Install the driver into a folder; return the PYTHONPATH that finds it."""
     place = folder / "drivers"
     about = place / "hanging-1.dist-info"
     about.mkdir(parents=True)
@@ -90,7 +90,7 @@ def _with_driver(folder: Path) -> str:
 
 
 def _await_hanging(folder: Path) -> int:
-    """Wait until no more calls are made; returns how many hang."""
+    """Wait until the number of calls no longer grows; return it."""
     deadline, before = time.monotonic() + STUCK_WITHIN, 0
     while time.monotonic() < deadline:
         time.sleep(1.0)
@@ -103,7 +103,7 @@ def _await_hanging(folder: Path) -> int:
 
 
 def _orders(server: Serving, numbers: range) -> list[float]:
-    """Place orders one after the other; returns how long each took."""
+    """Place orders one after the other; return the time of each."""
     taken: list[float] = []
     with closing(Operator(server.operator.port)) as operator:
         for number in numbers:

@@ -1,4 +1,4 @@
-"""Ticks: the same work in a small and in a large fleet should cost the same."""
+"""The time of a tick, which should be the same in a small and a large fleet for the same work."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -27,56 +27,56 @@ from forewarn.server.preparation import PreparedServer, new_secret
 from forewarn.signals import Signal
 
 ROUNDS = 5
-SPAN = timedelta(hours=1)  # long enough for an order to be announced, carried out and forgotten
-# What a disk does in between is noise of about that much.
+SPAN = timedelta(hours=1)  # long enough to announce an order, carry it out and remove its event
+# The disk causes variations of about a quarter.
 MOST_RATIO = 1.25
-# One that leaves machines where they are, and one that must choose a host among all.
+# A restart keeps the machine on its host. A redeploy must choose a host among all.
 ACTIONS = (Action.RESTART, Action.REDEPLOY)
 # Machines of one rack, of sets and standalone.
 ORDERED = tuple(range(0, fleets.RACK, 5))
 
 
 class NoGuests:
-    """Nobody polls."""
+    """Guests that never poll."""
 
     def pending(self) -> bool:
-        """Return False: nothing is to be saved."""
+        """Return False: there are no polls."""
         return False
 
     def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
-        """Hand over nothing."""
+        """Return nothing."""
         return {}, {}
 
     def fresh(self) -> LastPolls:
-        """Know of no poll."""
+        """Return no polls."""
         return lambda _machines: {}
 
     def untaken_notices(self) -> UntakenNotices:
-        """Know of nothing that was sent."""
+        """Return no notices."""
         return lambda _event: {}
 
     def has_notices(self) -> bool:
-        """Return False: nothing was sent."""
+        """Return False: there are no notices."""
         return False
 
     def take_notices(self) -> Sent:
-        """Hand over nothing."""
+        """Return nothing."""
         return {}
 
 
 class NoLanes:
-    """Takes no calls: the simulated driver answers at once, on the engine's own thread."""
+    """Lanes that take no calls. The simulated driver answers on the engine's thread."""
 
     def submit(self, call: DriverCall) -> None:
         """Refuse a call."""
         raise Failed(f"there is no lane for {call}")
 
     def withdraw(self, attempt: AttemptId) -> None:
-        """Withdraw nothing: no call waits."""
+        """Do nothing: no call waits."""
 
 
 def compare(work: Workplace, *, small: Path, large: Path) -> dict[str, Any]:
-    """Run the same hour in both fleets, by turns; milliseconds for a tick."""
+    """Run the same hour in both fleets alternately; return the milliseconds of a tick."""
     found: dict[str, Any] = {}
     cores = {
         "small": fleets.open_settings(small, clock="manual"),
@@ -86,7 +86,7 @@ def compare(work: Workplace, *, small: Path, large: Path) -> dict[str, Any]:
         for action in ACTIONS:
             found[action.value] = _by_turns(cores, action)
             shown = ", ".join(f"{name} {median(each):.1f} ms" for name, each in found[action.value].items())
-            work.say(f"a tick, {action}: {shown}")
+            work.log(f"a tick, {action}: {shown}")
     finally:
         for core in cores.values():
             core.store.close()
@@ -94,20 +94,20 @@ def compare(work: Workplace, *, small: Path, large: Path) -> dict[str, Any]:
 
 
 def _by_turns(cores: Mapping[str, PreparedServer], action: Action) -> dict[str, list[float]]:
-    """Measure all fleets by turns; the first hour, in which files are read, does not count."""
+    """Measure all fleets alternately. The first hour, which reads files, does not count."""
     rounds = [{name: _hour(core, action) for name, core in cores.items()} for _ in range(ROUNDS + 1)]
     return {name: [each[name] for each in rounds[1:]] for name in cores}
 
 
 def rows(found: dict[str, Any], *, machines: int) -> list[Row]:
-    """Return how much more a tick costs in the large fleet: where machines stay, and where they move."""
+    """Compare the tick times of the large and the small fleet, for each action."""
     return [_row(action, found[action.value], machines=machines) for action in ACTIONS]
 
 
 def _row(action: Action, rounds: Mapping[str, Sequence[float]], *, machines: int) -> Row:
     large, small = median(rounds["large"]), median(rounds["small"])
     return Row(
-        what=f"a tick with {machines:,} machines to one with {fleets.RACK}, {action}",
+        what=f"tick time, {machines:,} / {fleets.RACK} machines, {action}",
         measured=f"{large / small:.2f}",
         value=round(large / small, 3),
         target=f"near 1, < {MOST_RATIO}",
@@ -131,14 +131,14 @@ def _control(core: PreparedServer) -> Control:
 
 
 def _hour(core: PreparedServer, action: Action) -> float:
-    """Order, and let an hour pass; returns milliseconds for a tick in which something was due."""
+    """Place orders, and let an hour pass; return the mean milliseconds of a tick with due work."""
     control, request = _control(core), OrderRequest(by="bench")
     engine, orders = control.engine, control.use_cases.orders
     for place in ORDERED:
         core.transact(partial(orders.order_machine, name=f"vm-0-{place}", action=action, request=request))
     clock = core.clock
     if not isinstance(clock, ManualClock):
-        raise Failed("the hour needs a manual clock")
+        raise Failed("this benchmark needs a manual clock")
     until, spent = clock.now() + SPAN, []
     due: datetime | None = clock.now()
     while due is not None and due <= until:

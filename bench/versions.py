@@ -1,4 +1,4 @@
-"""The versions of forewarn that are measured: this one, and perhaps another that lies beside it."""
+"""The measured versions of forewarn: this one, and optionally another clone."""
 
 import sys
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from bench.processes import Failed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A version that can be started."""
+    """A version of forewarn, with its Python."""
 
     name: str
     python: str
 
     @property
     def forewarn(self) -> tuple[str, ...]:
-        """The command, but for its arguments."""
+        """The command without its arguments."""
         return (self.python, "-m", "forewarn")
 
     def counted(self, socket: Path) -> tuple[str, ...]:
-        """The same with its SQL counted, as `counted_server` does."""
+        """The command that counts its SQL, with `counted_server`."""
         return (self.python, str(Path(__file__).with_name("counted_server.py")), str(socket))
 
 
@@ -28,7 +28,7 @@ PRESENT = Version(name="now", python=sys.executable)
 
 
 def version_in(folder: Path) -> Version:
-    """Find the version of a clone that `make setup` was run in."""
+    """Return the version of a clone. `make setup` must have been run in it."""
     python = folder.absolute() / ".venv" / "bin" / "python"
     if not python.exists():
         raise Failed(f"{python} does not exist: run make setup in {folder}")

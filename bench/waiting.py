@@ -1,4 +1,4 @@
-"""Ten thousand requests that wait (`Prefer: wait`): how long after a change the last one has its answer."""
+"""Ten thousand waiting requests (`Prefer: wait`): the time from a change to the last answer."""
 
 import select
 import socket
@@ -14,9 +14,9 @@ from bench.service import Serving, serving
 from bench.workplace import Workplace
 
 REQUESTS = 10_000
-# As many as the guest endpoint holds for one machine.
+# The most waiting requests that the guest endpoint holds for one machine.
 HELD = 8
-# Of both processes, besides the connections.
+# Open files of both processes, besides the connections.
 OTHER_FILES = 200
 ROUNDS = 3
 LONGEST = 1.0
@@ -24,7 +24,7 @@ PATIENCE = 30.0
 
 
 def measure(work: Workplace) -> Findings:
-    """Let guests of one large group wait, and order something for one machine of it."""
+    """Let guests of a large group wait, and place an order for one of its machines."""
     files = allow_many_files()
     count = min(REQUESTS, (files - OTHER_FILES) // HELD * HELD)
     database = work.folder / "waiting.db"
@@ -34,7 +34,7 @@ def measure(work: Workplace) -> Findings:
         rounds = []
         for number in range(ROUNDS):
             rounds.append(_round(server, callers, machine=number))
-            work.say(f"{count:,} answered {rounds[-1]['last_seconds']:.3f} s after the order was sent")
+            work.log(f"{count:,} answered {rounds[-1]['last_seconds']:.3f} s after the order was sent")
         guests.hang_up(callers)
     return Findings(
         rows=[_row(rounds, count)], raw={"requests": count, "open_files": files, "rounds": rounds}
@@ -46,13 +46,13 @@ def _call(server: Serving, count: int) -> list[socket.socket]:
 
 
 def _round(server: Serving, callers: list[socket.socket], *, machine: int) -> dict[str, Any]:
-    """Have all wait, change what they wait for, and read until the last has its answer."""
+    """Let all requests wait, change the document, and read all answers."""
     witness = guests.call(server.port, source=fleets.address(0))
     etag = guests.header(guests.ask(witness, guests.poll(server.port)), "ETag")
     request = guests.poll(server.port, f"If-None-Match: {etag}", "Prefer: wait=120")
     for caller in callers:
         caller.sendall(request)
-    # Wait until the server has answered everything that was sent before; repeat it for requests still unread.
+    # An answer to the witness means that the server has read earlier requests. Repeat it for late ones.
     for _ in range(3):
         time.sleep(0.3)
         guests.ask(witness, guests.poll(server.port))
@@ -77,12 +77,12 @@ def _round(server: Serving, callers: list[socket.socket], *, machine: int) -> di
 
 
 def _read_all(poller: select.epoll, waiting: dict[int, socket.socket], *, began: float) -> list[float]:
-    """Read an answer on each connection; returns when they came."""
+    """Read an answer on each connection; return the time of each."""
     moments: list[float] = []
     while waiting:
         ready = poller.poll(PATIENCE, len(waiting))
         if not ready:
-            raise Failed(f"{len(waiting)} requests were never answered")
+            raise Failed(f"{len(waiting)} requests got no answer within {PATIENCE:.0f} s")
         for number, _ in ready:
             if not guests.answer(waiting.pop(number)).startswith(b"HTTP/1.1 200"):
                 raise Failed("a waiting request was refused")
@@ -94,13 +94,13 @@ def _read_all(poller: select.epoll, waiting: dict[int, socket.socket], *, began:
 def _row(rounds: list[dict[str, Any]], count: int) -> Row:
     last = max(each["last_seconds"] for each in rounds)
     first = median(each["first_seconds"] for each in rounds)
-    fewer = "" if count == REQUESTS else f"; only {count:,}, for no more files may be open here"
+    fewer = "" if count == REQUESTS else f"; only {count:,}, because of the limit of open files"
     return Row(
-        what=f"{count:,} requests that wait, answered after a change, the last of them",
+        what=f"{count:,} waiting requests, last answer after a change",
         measured=f"{last:.2f} s",
         value=last,
         target=f"< {LONGEST:.0f} s",
         met=last < LONGEST and count == REQUESTS,
-        note=f"from sending the order, the worst of {ROUNDS} rounds; the first after {first:.3f} s; "
-        f"{HELD} of each of {count // HELD:,} machines of one group{fewer}",
+        note=f"from sending the order, the worst of {ROUNDS} rounds; the first answer after {first:.3f} s; "
+        f"{HELD} requests of each of {count // HELD:,} machines of one group{fewer}",
     )

@@ -1,4 +1,4 @@
-"""Where a part of the bench works, and how it says how far it is."""
+"""The environment of a benchmark: a folder, progress messages, and the versions to measure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from bench.versions import PRESENT, Version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """A folder that is removed afterwards, and a voice."""
+    """A temporary folder, a log for progress, and the versions to measure."""
 
     folder: Path
-    say: Callable[[str], None]
+    log: Callable[[str], None]
     against: Version | None = None  # an older version, for the parts that can measure one
 
     @property
     def versions(self) -> tuple[Version, ...]:
-        """The versions to be measured, the present one first."""
+        """The versions to measure, this one first."""
         return (PRESENT,) if self.against is None else (PRESENT, self.against)

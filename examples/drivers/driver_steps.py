@@ -1,9 +1,12 @@
-"""The steps that a driver is given, kept in a directory: what a program needs to be a driver of forewarn.
+"""The driver contract of forewarn for a program that drives a hypervisor: begin, check and cancel steps.
 
-A step is a file, named by its order and machine. `begin` writes it and leaves the work to a worker, a process
-of its own that goes on when the call is over or the server is killed. `check` reads it, and starts a worker
-anew if that was killed: so every work must be able to run twice. `cancel` has a worker stop where it can, and
-keeps what has not begun from beginning. What a later attempt is known of is refused to an older one.
+Each step has a file in a directory, named by its order and machine:
+
+- `begin` writes the file and starts a worker process, which outlives the call and the server.
+- `check` reads the file, and restarts a worker that was killed. So every work must tolerate a second run.
+- `cancel` stops the worker where possible, and prevents a step that has not begun.
+
+After a later attempt of a step, calls for an older attempt are refused.
 """
 
 import fcntl
@@ -17,26 +20,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-SHORT = 1.5  # what takes less is answered for at once, in seconds
-KEPT = 30 * 86400  # files of steps are kept for a month
+SHORT = 1.5  # seconds that a call waits for short work to end
+KEPT = 30 * 86400  # seconds until the files of a step are deleted
 
 Answer = dict[str, Any]
 
 
 class Failed(Exception):
-    """The work cannot be done; the text says why."""
+    """The work cannot be done."""
 
 
 class CannotTell(Exception):
-    """A hypervisor does not answer: nothing is known of the work, and it is tried again."""
+    """The hypervisor does not answer, so the state of the work is unknown. The driver tries again."""
 
 
-class CalledOff(Exception):
-    """The work was called off before it was too late."""
+class StepCancelled(Exception):
+    """The step was cancelled in time."""
 
 
 class Step:
-    """A step, as forewarn gives it (`task`), and what is known of it here."""
+    """A step: the task from forewarn, and the saved progress."""
 
     def __init__(self, folder: Path, task: Mapping[str, Any]) -> None:
         subject = task["machine"]["id"] if task["machine"] else f"host.{task['host']['name']}"
@@ -44,119 +47,119 @@ class Step:
         self._file = folder / f"{task['order']}.{subject}.json"
 
     @property
-    def known(self) -> dict[str, Any]:
-        """What was kept of the latest attempt."""
+    def saved(self) -> dict[str, Any]:
+        """The saved progress of the latest attempt."""
         try:
             return dict(json.loads(self._file.read_text()))
         except FileNotFoundError:
             return {"attempt": 0}
 
-    def keep(self, **more: Any) -> None:
-        """Keep more of this attempt, unless a later one is known."""
+    def save(self, **more: Any) -> None:
+        """Save progress of this attempt, unless a later attempt has begun."""
         with self._locked("lock"):
-            known = self.known
-            if known["attempt"] <= self.attempt:
-                before = known if known["attempt"] == self.attempt else {}
+            saved = self.saved
+            if saved["attempt"] <= self.attempt:
+                before = saved if saved["attempt"] == self.attempt else {}
                 new = self._file.with_suffix(".new")
                 new.write_text(json.dumps({**before, **more, "attempt": self.attempt}))
                 new.replace(self._file)
 
     def once(self, name: str, value: Callable[[], Any]) -> Any:
-        """Return what was kept under a name; the first time, find it out and keep it."""
-        if name not in self.known:
-            self.keep(**{name: value()})
-        return self.known[name]
+        """Return the saved value of a name. The first call computes and saves it."""
+        if name not in self.saved:
+            self.save(**{name: value()})
+        return self.saved[name]
 
-    def go_on(self) -> None:
-        """Stop here if the step was called off; to be asked where nothing has been changed yet."""
-        if self.known.get("state") == "cancelling":
-            raise CalledOff
+    def raise_if_cancelled(self) -> None:
+        """Raise StepCancelled if the step was cancelled. Call this only before the work changes anything."""
+        if self.saved.get("state") == "cancelling":
+            raise StepCancelled
 
-    def away(self) -> float:
-        """Return the seconds since the machine was first taken away (`once("since", time.time)`)."""
+    def downtime(self) -> float:
+        """Return the seconds since the machine went down, saved with `once("since", time.time)`."""
         return round(max(time.time() - float(self.once("since", time.time)), 0), 3)
 
-    # What forewarn asks
+    # Calls from forewarn
 
     def begin(self) -> Answer:
-        """Begin, or say how far it is that was begun before."""
-        if self.known["attempt"] < self.attempt:
-            self.keep(state="running")
+        """Begin this attempt, unless it has begun before; return its state."""
+        if self.saved["attempt"] < self.attempt:
+            self.save(state="running")
         return self.check()
 
     def check(self) -> Answer:
-        """Say how far it is; not begun if no such attempt is known here."""
-        known = self.known
-        if known["attempt"] < self.attempt:
+        """Return the state of this attempt."""
+        saved = self.saved
+        if saved["attempt"] < self.attempt:
             return {"state": "not-begun"}
-        if known["attempt"] > self.attempt:
-            return {"state": "failed", "why": f"attempt {known['attempt']} of it is known here already"}
-        if self._under_way():
-            self._work_elsewhere()
+        if saved["attempt"] > self.attempt:
+            return {"state": "failed", "why": f"attempt {saved['attempt']} of this step has begun already"}
+        if self._is_running():
+            self._start_worker()
             self._wait(SHORT)
-        known = self.known
-        match known["state"]:
+        saved = self.saved
+        match saved["state"]:
             case "done":
-                return {key: known[key] for key in ("state", "host", "impact") if key in known}
+                return {key: saved[key] for key in ("state", "host", "impact") if key in saved}
             case "failed":
-                return {"state": "failed", "why": known["why"]}
+                return {"state": "failed", "why": saved["why"]}
             case "cancelled":
-                return {"state": "failed", "why": "it was called off"}
-            case _ if known.get("trouble"):
-                return {"state": "unknown", "why": known["trouble"], "look_in": 10}
+                return {"state": "failed", "why": "the step was cancelled"}
+            case _ if saved.get("trouble"):
+                return {"state": "unknown", "why": saved["trouble"], "look_in": 10}
             case _:
-                far = {"mark": self._file.name, "progress": known.get("progress")}
-                return {"state": "running", "look_in": 1, **far}
+                progress = saved.get("progress")
+                return {"state": "running", "look_in": 1, "mark": self._file.name, "progress": progress}
 
     def cancel(self) -> Answer:
-        """Call it off where that is still possible, and never begin it."""
-        if self.known["attempt"] < self.attempt:
-            self.keep(state="cancelled")
-        elif self._under_way():
-            self.keep(state="cancelling")
+        """Cancel this attempt where possible. An attempt that has not begun never begins."""
+        if self.saved["attempt"] < self.attempt:
+            self.save(state="cancelled")
+        elif self._is_running():
+            self.save(state="cancelling")
             self._wait(SHORT)
-        over = self.known["state"] in ("cancelled", "failed") or self.known["attempt"] > self.attempt
-        return {"state": "cancelled" if over else "too-late"}
+        ended = self.saved["state"] in ("cancelled", "failed") or self.saved["attempt"] > self.attempt
+        return {"state": "cancelled" if ended else "too-late"}
 
     # The worker
 
     def work(self, works: Mapping[str, Callable[["Step"], Answer | None]]) -> None:
-        """Do the work, unless somebody else is at it or it is over."""
-        with self._locked("work", wait=False) as mine:
-            if not mine or self.known["attempt"] != self.attempt or not self._under_way():
+        """Do the work, unless another worker does it or it has ended."""
+        with self._locked("work", wait=False) as is_mine:
+            if not is_mine or self.saved["attempt"] != self.attempt or not self._is_running():
                 return
-            asked = self.task["task"] or self.task["work"]
-            self.keep(trouble="")
+            kind = self.task["task"] or self.task["work"]
+            self.save(trouble="")
             try:
-                if asked not in works:
-                    raise Failed(f"this driver knows no {asked}")
-                self.keep(**{**(works[asked](self) or {}), "state": "done"})
-            except CalledOff:
-                self.keep(state="cancelled")
+                if kind not in works:
+                    raise Failed(f"this driver does not support {kind}")
+                self.save(**{**(works[kind](self) or {}), "state": "done"})
+            except StepCancelled:
+                self.save(state="cancelled")
             except CannotTell as error:
-                self.keep(trouble=f"{error}")
+                self.save(trouble=f"{error}")
             except (Failed, OSError) as error:
-                self.keep(state="failed", why=f"{error}")
+                self.save(state="failed", why=f"{error}")
 
-    def _work_elsewhere(self) -> None:
-        """Start a worker that outlives this call; one that is there already makes it end at once."""
+    def _start_worker(self) -> None:
+        """Start a worker that outlives this call. It ends at once if another worker holds the lock."""
         with tempfile.TemporaryFile() as given, (self.folder / "log").open("a") as log:
             given.write(json.dumps(self.task).encode())
             given.seek(0)
             words = [*sys.argv[:-1], "work"]
             subprocess.Popen(words, stdin=given, stdout=log, stderr=log, start_new_session=True)
 
-    def _under_way(self) -> bool:
-        return self.known["state"] in ("running", "cancelling")
+    def _is_running(self) -> bool:
+        return self.saved["state"] in ("running", "cancelling")
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds
-        while self._under_way() and not self.known.get("trouble") and time.monotonic() < until:
+        while self._is_running() and not self.saved.get("trouble") and time.monotonic() < until:
             time.sleep(0.05)
 
     @contextmanager
     def _locked(self, what: str, *, wait: bool = True) -> Iterator[bool]:
-        """Hold a lock of the step, which its holder's death gives back; yield whether it is held."""
+        """Hold a lock of the step; yield whether this process holds it. The system frees it when the holder ends."""
         with self._file.with_suffix(f".{what}").open("w") as held:
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -167,16 +170,16 @@ class Step:
 
 
 def run(*words: str, check: bool = True) -> str:
-    """Run a command, and return what it prints; Failed with its last line if it fails."""
+    """Run a command, and return its output. Failed with its last line if it fails."""
     done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if check and done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
-        raise Failed(f"{' '.join(words[:3])}: {said[-1]}")
+        lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
+        raise Failed(f"{' '.join(words[:3])}: {lines[-1]}")
     return done.stdout.strip()
 
 
 def main(works: Mapping[str, Callable[[Step], Answer | None]]) -> None:
-    """Answer a call: PROGRAM DIRECTORY … begin|check|cancel, with the task on stdin."""
+    """Answer a call of `PROGRAM DIRECTORY … begin|check|cancel`, with the task on stdin."""
     folder, call = Path(sys.argv[1]), sys.argv[-1]
     folder.mkdir(parents=True, exist_ok=True)
     step = Step(folder, json.load(sys.stdin))

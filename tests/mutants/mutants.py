@@ -260,7 +260,7 @@ def work_on_a_whole_host_begins_again_for_latecomers(real: Real, draft: Draft, o
     return replace(planned, terms=order.terms)
 
 
-@mutant("core.orders.stage_engine:_begin_share", LIFECYCLE, rule="5")
+@mutant("core.orders.stage_engine:_start_share", LIFECYCLE, rule="5")
 def a_stage_starts_in_part(
     real: Real, draft: Draft, order: Order, index: int, announced: tuple[Event, ...]
 ) -> Order:

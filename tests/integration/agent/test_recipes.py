@@ -15,7 +15,7 @@ from tests.helpers.programs.process import run, until
 from tests.helpers.programs.recipe_agents import EXAMPLES, installed, readme, rehearsed
 
 INDEX = (EXAMPLES / "README.md").read_text()
-HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"]
+HEADINGS = ["## Requirements", "## Install", "## Rehearse", "## Settings"]
 # External programs of recipes; a check reports them if they are missing.
 OTHER_PROJECTS_REASON = re.compile(
     r"(/run/haproxy/admin\.sock|systemctl) does not exist|systemd does not answer"
@@ -165,11 +165,11 @@ def test_a_computation_that_did_not_run_before_the_event_is_not_started_after_it
     computation: Computation,
 ) -> None:
     saved = computation.run("checkpoint")
-    assert (saved.returncode, saved.stdout) == (0, "it does not run: nothing to save\n")
+    assert (saved.returncode, saved.stdout) == (0, "the computation does not run: nothing to save\n")
     restored = computation.run("restore")
     assert (restored.returncode, restored.stdout) == (
         0,
-        "it did not run before the event, and stays so\n",
+        "the computation did not run before the event: not started\n",
     )
     assert not computation.starts.exists()
 
@@ -178,7 +178,7 @@ def test_a_computation_that_ran_is_started_once(computation: Computation) -> Non
     (computation.folder / "saved.ran").touch()
     assert computation.run("restore").stdout == "started\n"
     until(computation.starts.exists, what="the computation to be started")
-    assert computation.run("restore").stdout == "it did not run before the event, and stays so\n"
+    assert computation.run("restore").stdout == "the computation did not run before the event: not started\n"
 
 
 def test_a_process_that_did_not_write_the_pid_file_gets_no_signal(
@@ -187,7 +187,7 @@ def test_a_process_that_did_not_write_the_pid_file_gets_no_signal(
     computation.write_pid(stranger.pid, ago=3600)
     refused = computation.run("checkpoint")
     assert refused.returncode == 1
-    assert "it did not write it, and is not signalled" in refused.stderr
+    assert "it is another process, so no signal was sent" in refused.stderr
     assert stranger.poll() is None
 
 

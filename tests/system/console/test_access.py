@@ -94,7 +94,7 @@ def test_a_tenant_sees_its_project_and_has_no_button_that_would_be_refused(
     expect(page.get_by_role("button", name="Approve …")).to_be_visible()
     # The order is the platform's, and may concern others.
     expect(page.get_by_role("button", name="Cancel …")).to_have_count(0)
-    expect(page.get_by_text("maintenance freeze of a host, ordered by")).to_be_visible()
+    expect(page.get_by_text("maintenance freeze of a host, placed by")).to_be_visible()
     answer(press(page, "Approve"), "Approve")
     assert server.get(f"/v1/events/{event}")["event"]["approved"]
     go(page, f"/orders/{maintenance['order']['id']}")

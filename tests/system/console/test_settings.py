@@ -80,7 +80,7 @@ def test_the_first_token_is_made_and_its_secret_stays_until_it_is_read(serve: Se
     dialog.get_by_role("button", name="Close").click()
     page.get_by_label("Token").fill(secret)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("row", name=re.compile("ann"))).to_contain_text("in force")
+    expect(page.get_by_role("row", name=re.compile("ann"))).to_contain_text("active")
     server.operator(secret)
     assert server.get("/v1/caller")["caller"]["name"] == "ann"
 
@@ -99,7 +99,7 @@ def test_tokens_are_replaced_and_revoked(serve: Serve, visit: Visit) -> None:
     new = dialog.locator(".secret code").inner_text()
     dialog.get_by_role("button", name="Close").click()
     expect(page.locator(".toast")).to_contain_text("Revoke tom once its user has changed over")
-    expect(page.get_by_role("row", name=re.compile("tom-2"))).to_contain_text("in force")
+    expect(page.get_by_role("row", name=re.compile("tom-2"))).to_contain_text("active")
     _look(page)
     page.set_viewport_size({"width": 1440, "height": 900})
     dialog = press(tom.filter(has_not_text="tom-2"), "Revoke", in_menu=True)
@@ -107,7 +107,7 @@ def test_tokens_are_replaced_and_revoked(serve: Serve, visit: Visit) -> None:
     expect_command(dialog, "token revoke tom")
     answer(dialog, "Revoke tom")
     page.get_by_text("1 token revoked or expired").click()
-    expect(page.get_by_role("group", name="Tokens that are over")).to_contain_text("tom")
+    expect(page.get_by_role("group", name="Revoked and expired tokens")).to_contain_text("tom")
     server.operator(new)
     assert server.get("/v1/caller")["caller"] == {
         "name": "tom-2",
@@ -128,7 +128,7 @@ def test_webhooks_are_added_tested_and_removed(serve: Serve, visit: Visit, recei
     expect(dialog.locator(".secret code")).to_have_text(re.compile("^whsec_"))
     dialog.get_by_role("button", name="Close").click()
     row = page.get_by_role("row").filter(has_text=receiver)
-    expect(row).to_contain_text("no record waits")
+    expect(row).to_contain_text("all records delivered")
     dialog = press(row, "Test")
     dialog.get_by_role("button", name="Send").click()
     expect(dialog.get_by_role("heading")).to_have_text("The test call was accepted")

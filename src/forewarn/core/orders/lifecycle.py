@@ -33,7 +33,7 @@ from forewarn.core.orders import (
     move_prechecks,
     reasons,
     recommendations,
-    stage_announcing,
+    service,
     stage_engine,
     stages,
     winding_down,
@@ -128,7 +128,7 @@ def _announcements(draft: Draft, order: Order) -> int:
 
 def _advance_stages(draft: Draft, order: Order, policy: Policy) -> Order:
     """Do the next thing that is possible now, or return an equal order if there is none."""
-    order = order if order.terms.winding_down else stage_announcing.replan(draft, order)
+    order = order if order.terms.winding_down else service.replan(draft, order)
     if order.action is Action.SERVICE:
         order = lost_hosts.mark_if_overdue(draft, host_work.advance(draft, order, policy), policy)
     departures.finish_events(draft, order, policy)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from forewarn.core.admission import announcing, work_durations
 from forewarn.core.basic_types import (
+    Action,
     GroupName,
     MachineState,
     Mobility,
@@ -31,7 +32,9 @@ def with_mode(terms: OrderTerms, host: Host) -> OrderTerms:
 
 
 def replan(draft: Draft, order: Order) -> Order:
-    """Plan the stages of an order again: machines may have come and gone."""
+    """Plan the unannounced stages of an order again: machines may have come and gone."""
+    if order.action is not Action.SERVICE:
+        return stages.replan(draft, order)
     there = tuple(stages.affected_machines(draft, order))
     planned = [*_evacuation(draft, order, there)]
     planned += _host_stages(order, there, planned)

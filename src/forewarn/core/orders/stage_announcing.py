@@ -192,7 +192,7 @@ def announce_latecomers(draft: Draft, order: Order, index: int, policy: Policy) 
     order = stages.put_stage(order, index, stages.with_joined(stage, late))
     arming.record_emergency(draft, order, announced, policy)
     order = stages.put_steps(order, index, placement.reserve_hosts(draft, order, late))
-    return replan(draft, order)
+    return service.replan(draft, order)
 
 
 def _admissible_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Step, ...]:
@@ -237,8 +237,3 @@ def latecomer_deadlock(order: Order, late: Sequence[Step], others: Iterable[Wait
         return ""
     names = machine_names(step.name for step in late)
     return f"{names} came to {order.host} and cannot be announced yet; announced again together"
-
-
-def replan(draft: Draft, order: Order) -> Order:
-    """Plan the unannounced rest of an order again."""
-    return service.replan(draft, order) if order.action is Action.SERVICE else stages.replan(draft, order)

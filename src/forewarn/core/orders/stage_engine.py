@@ -57,7 +57,7 @@ def advance(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
             order, waiting = stage_announcing.announce(draft, order, index, policy)
             listed = departures.stage_events(draft, order, index)
             if order.action is Action.FAIL and listed:  # a failure starts with its announcement
-                order = _begin_share(draft, order, index, listed)
+                order = _start_share(draft, order, index, listed)
             return replace(order, waiting=waiting)
         case StageState.ANNOUNCED:
             return _advance_announced(draft, order, index, policy)
@@ -71,7 +71,7 @@ def _advance_per_event(draft: Draft, order: Order, index: int, policy: Policy) -
     order = moves.retry_failed(draft, order, index, policy)
     order = _withdraw_stale(draft, order, index, policy)
     order, unannounced = stage_announcing.announce(draft, order, index, policy)
-    order, unstarted = _start(draft, order, index, policy)
+    order, unstarted = _start_ready_shares(draft, order, index, policy)
     order = _begin_steps(draft, order, index)
     if steps.all_finished(order.stages[index].steps):
         return replace(stages.put_state(order, index, StageState.DONE), waiting=())
@@ -164,7 +164,7 @@ def _advance_announced(draft: Draft, order: Order, index: int, policy: Policy) -
     order = _withdraw_stale(draft, order, index, policy)
     if order.stages[index].state is StageState.QUEUED:
         return order
-    order, waiting = _start(draft, order, index, policy)
+    order, waiting = _start_ready_shares(draft, order, index, policy)
     if not waiting:
         return replace(order, waiting=())
     ((stage, announced),) = _scheduled_shares(draft, order, index)
@@ -181,7 +181,9 @@ def _advance_announced(draft: Draft, order: Order, index: int, policy: Policy) -
     return replace(order, waiting=tuple(dict.fromkeys((*waiting, *others))))
 
 
-def _start(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Order, list[Waiting]]:
+def _start_ready_shares(
+    draft: Draft, order: Order, index: int, policy: Policy
+) -> tuple[Order, list[Waiting]]:
     """Start every share that may start; return why the others may not."""
     waiting: list[Waiting] = []
     for share, announced in _scheduled_shares(draft, order, index):
@@ -196,11 +198,11 @@ def _start(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Orde
             why = _wait_for_slot(draft, order, index, announced[0])
         waiting += why
         if not why:
-            order = _begin_share(draft, order, index, announced)
+            order = _start_share(draft, order, index, announced)
     return order, waiting
 
 
-def _begin_share(draft: Draft, order: Order, index: int, announced: tuple[Event, ...]) -> Order:
+def _start_share(draft: Draft, order: Order, index: int, announced: tuple[Event, ...]) -> Order:
     for event in announced:
         if order.action is Action.FAIL:
             why = f"host {order.host} failed"
