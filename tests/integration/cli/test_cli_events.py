@@ -129,7 +129,7 @@ def test_an_approved_event_shows_its_reason_to_wait(service: Service) -> None:
 def test_a_deferred_event_shows_the_machine_the_request_and_the_grant(service: Service) -> None:
     event = told(service, defer=timedelta(minutes=10))
     assert shown_event(event)["deferred"] is None
-    assert "put off" not in output_of("event", "show", event.id)
+    assert "deferred" not in output_of("event", "show", event.id)
     service.advance(minutes=1)
     service.fleet.guests.defer(service.machine("web-3").id, {event.id: 6000})
     assert shown_event(event)["deferred"] == {
