@@ -91,7 +91,7 @@ class Engine(UseCase):
             return True
         # Commits are noted, so before the known due time nothing is due, and the store is not read.
         found = self.due.look(now) if self.due.is_reached(now) else NOTHING_DUE
-        # If unsaved polls are left, they may include the newest poll of a group that seems silent.
+        # If unsaved polls are left, they may include the newest poll of a group that seems idle.
         silent = not more_polls and _is_past(found.silent, now)
         if silent:
             self._disable_some(now)
@@ -260,7 +260,7 @@ class Engine(UseCase):
         self.save_presence(now, ahead=ahead)
 
     def _disable_some(self, now: datetime) -> None:
-        """Disable a batch of groups that have fallen silent."""
+        """Disable a batch of groups that have become idle."""
         with self._store.read() as snapshot:
             since = listening.idle_cutoff(now, snapshot.time.absences(), policy=self._policy)
             names = [group.name for group in snapshot.due.idle_groups(since=since, limit=BATCH)]
