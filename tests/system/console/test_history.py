@@ -1,6 +1,5 @@
 """The history view: live records, filters, links to a record, and the export."""
 
-import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
