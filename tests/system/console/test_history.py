@@ -1,17 +1,30 @@
 """The history view: live records, filters, links to a record, and the export."""
 
-import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.helpers.console.console_fixtures import Visit
+from tests.helpers.console.console_fixtures import Serve, Visit
 from tests.helpers.programs.process import Program, run
 from tests.system.console.acting import go
 
 HOSTILE = 'board, "swapped" <b>exe</b>'
+# The second machine waits for its turn.
+IN_TURN = """
+[defaults]
+driver = "simulated"
+[hosts.host-1]
+at-once = 1
+[hosts.host-2]
+[[machines]]
+name = "first"
+host = "host-1"
+[[machines]]
+name = "second"
+host = "host-1"
+"""
 
 
 def _lines(page: Page) -> list[str]:
@@ -41,22 +54,18 @@ def test_a_new_record_appears_at_once(busy: Program, visit: Visit) -> None:
     expect(record.get_by_role("link", name="host-1")).to_have_attribute("href", "/console/hosts/host-1")
 
 
-def test_repeated_records_share_a_row_that_unfolds(server: Program, visit: Visit) -> None:
-    server.guest("127.0.1.10").document()
-    server.post("/v1/hosts/host-1/degrade")
-    server.post("/v1/hosts/host-2/degrade")
-    server.advance(7 * 24 * 3600 - 600)
-    for _ in range(4):
-        server.advance(60)
+def test_repeated_records_share_a_row_that_unfolds(serve: Serve, visit: Visit) -> None:
+    server = serve(fleet=IN_TURN)
+    server.post("/v1/hosts/host-1/service")
+    server.advance(12 * 60)
     page = visit(server).open("/console/history?kind=event-postponed")
-    rows = page.locator(".record")
-    expect(rows).not_to_have_count(0)
+    expect(page.locator(".record")).to_have_count(1)
     records = [each for each in server.history() if each["kind"] == "event-postponed"]
-    assert rows.count() < len(records)
-    repeats = page.locator(".record-repeats").first
-    expect(repeats.locator("summary")).to_contain_text(re.compile(r"^\d+ times in .+, since 2027-"))
+    assert len(records) > 2
+    repeats = page.locator(".record-repeats")
+    expect(repeats.locator("summary")).to_contain_text(f"{len(records)} times in ")
     repeats.locator("summary").click()
-    expect(repeats.get_by_role("link", name="record").first).to_be_visible()
+    expect(repeats.get_by_role("link", name="record")).to_have_count(len(records) - 1)
 
 
 def test_new_records_do_not_move_the_list_while_someone_reads(busy: Program, visit: Visit) -> None:
