@@ -32,7 +32,7 @@ def fill(dialog: Locator, fields: Mapping[str, str | bool]) -> None:
     expect(dialog).not_to_have_attribute("aria-busy", "true")
     folded = dialog.locator("details.more-fields:not([open]) > summary")
     for label, value in fields.items():
-        field = dialog.get_by_label(re.compile(f"^{re.escape(label)}( \\(needed\\))?$"))
+        field = dialog.get_by_label(re.compile(f"^{re.escape(label)}( \\(required\\))?$"))
         if not field.is_visible() and folded.count():
             folded.click()
         if isinstance(value, bool):

@@ -123,7 +123,7 @@ def test_a_machine_has_a_page_with_its_event_its_order_and_its_history(server: P
     server.post("/v1/machines/web-0/restart", json={"reason": "a leak"})
     event = page.get_by_role("article", name="Event Reboot")
     expect(event).to_contain_text("Not before in 15 m")
-    expect(event).to_contain_text("Not approved; awaits any of its machines")
+    expect(event).to_contain_text("Waiting for approval by any of its machines")
     expect(page.get_by_role("article", name="Order restart")).to_contain_text("a leak")
     expect(page.locator("dt:text-is('Incarnation') + dd")).to_have_text("2")
     expect(page.locator("fw-recent-records").get_by_text("event scheduled")).to_be_visible()

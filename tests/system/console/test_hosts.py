@@ -187,7 +187,7 @@ def test_a_lost_host_says_what_to_choose_and_others_who_blocks_them(server: Prog
     lost = page.get_by_role("region", name="Lost: choose what becomes of it")
     expect(lost.get_by_text("forewarn host fail host-3")).to_be_visible()
     accessibility.check(page)
-    lost.get_by_role("button", name="Wait on …").click()
-    page.get_by_role("dialog").get_by_role("button", name="Wait on host-3").click()
+    lost.get_by_role("button", name="Wait longer …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Give host-3 more time").click()
     expect(lost).to_have_count(0)
     assert server.get("/v1/hosts/host-3")["host"]["state"] == "cordoned"

@@ -46,7 +46,7 @@ def test_an_order_says_why_it_waits_how_far_its_steps_are_and_who_was_not_told(
     listed = page.get_by_role("region", name="Open")
     listed.get_by_role("link", name=first["order"]["id"][:8]).click()
     expect(page.get_by_text("because: new <b>fans</b>.")).to_be_visible()
-    expect(page.locator(".notice", has_text="Waits")).to_contain_text("(in 15 m)")
+    expect(page.locator(".notice", has_text="Waiting")).to_contain_text("(in 15 m)")
     steps = page.get_by_role("region", name="Stages and steps")
     expect(steps.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("waiting")
     server.advance(900)
@@ -54,13 +54,13 @@ def test_an_order_says_why_it_waits_how_far_its_steps_are_and_who_was_not_told(
     server.advance(400)
     expect(steps.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("done")
     event = page.get_by_role("region", name="Its events").get_by_role("row", name=re.compile("web-0"))
-    expect(event).to_contain_text("1 never told")
+    expect(event).to_contain_text("1 never notified")
     expect(event.get_by_role("cell").filter(has_text="finished").locator("time")).to_be_visible()
     event.get_by_role("link", name=re.compile("^[0-9A-F]{8}$")).click()
     machines = page.get_by_role("region", name="Who was told, and when")
     expect(machines.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("told")
     expect(machines.get_by_role("row", name=re.compile("^web-3"))).to_contain_text("never told")
-    expect(page.locator(".page-title").get_by_text("1 never told")).to_be_visible()
+    expect(page.locator(".page-title").get_by_text("1 never notified")).to_be_visible()
 
 
 def test_work_outside_is_said_to_be_so_and_its_failure_waits_for_a_person(
@@ -69,7 +69,7 @@ def test_work_outside_is_said_to_be_so_and_its_failure_waits_for_a_person(
     asked = {"action": "reboot", "driver": "external", "emergency": "it burns"}
     order = server.post("/v1/hosts/host-3/maintenance", json=asked)["order"]["id"]
     page = visit(server).open(f"/console/orders/{order}")
-    outside = page.get_by_role("region", name="Done outside")
+    outside = page.get_by_role("region", name="External")
     expect(outside.get_by_text(f"forewarn order complete {order}")).to_be_visible()
     expect(page.locator(".notice", has_text="broken")).to_contain_text("it burns")
     server.advance(3600)

@@ -99,7 +99,7 @@ def test_a_rollout_is_planned_and_started_by_keyboard_alone(server: Program, vis
 def test_the_dry_run_is_drawn_with_the_windows_that_bind(serve: Serve, visit: Visit) -> None:
     server = serve(fleet=WINDOWS)
     page = visit(server).open("/console/rollouts/new?action=reboot")
-    windows = page.get_by_role("region", name="Windows that bind")
+    windows = page.get_by_role("region", name="Maintenance windows")
     expect(windows).to_contain_text(re.compile("mon.wed 22:00 for 4 h"))
     expect(windows).to_contain_text("never on 2027-03-05")
     expect(windows).to_contain_text("Europe/Berlin")
@@ -130,7 +130,7 @@ def test_hosts_are_chosen_by_the_address_and_by_searching(server: Program, visit
     assert parse_qs(urlsplit(page.url).query)["hosts"] == ["host-2,host-1,host-3"]
     page.get_by_role("button", name="Take host-1 out").click()
     expect(chosen).to_have_text(["host-2", "host-3"])
-    page.get_by_text("As a command").click()
+    page.get_by_text("Equivalent command").click()
     expect(page.get_by_text("forewarn rollout plan host-2 host-3 --hosts-at-once 2")).to_be_visible()
 
 
@@ -208,12 +208,12 @@ def test_a_rollout_is_paused_resumed_and_aborted(server: Program, visit: Visit) 
     server.advance(16 * 60)
     expect(_waves(page).nth(0)).to_contain_text("started")
     page.get_by_role("button", name="Abort …").click()
-    expect(page.get_by_role("dialog")).to_contain_text("Started, so the steps that run are finished: host-1.")
+    expect(page.get_by_role("dialog")).to_contain_text("Running steps finish on: host-1.")
     expect_command(page.get_by_role("dialog"), f"rollout abort {id_[:8]}")
     page.get_by_role("dialog").get_by_role("button", name="Abort").click()
     expect(page.get_by_role("region", name="Not done")).to_contain_text("host-3")
     server.advance(3600)
-    expect(page.locator("main")).to_contain_text("0 of 3 hosts done, 1 given up, 2 hosts not done")
+    expect(page.locator("main")).to_contain_text("0 of 3 hosts done, 1 skipped, 2 hosts not done")
     expect(page.locator("main")).not_to_contain_text("failure so far")
     expect(page.get_by_role("button", name="Resume …")).to_have_count(0)
     assert server.get(f"/v1/rollouts/{id_}")["rollout"]["state"] == "aborted"
@@ -245,7 +245,7 @@ def test_a_plan_that_the_fleet_has_overtaken_is_not_started(server: Program, vis
     server.post("/v1/hosts/host-3/fail")
     expect(page.locator("main")).to_contain_text("2 waves")
     dialog.get_by_role("button", name="Start on 3 hosts").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("The fleet has changed, and the plan with it")
+    expect(dialog.get_by_role("alert")).to_contain_text("The fleet has changed since this plan was made")
     assert server.all("rollouts") == []
     dialog.get_by_role("button", name="Do nothing").click()
     page.get_by_role("button", name="Start this rollout").click()
@@ -285,7 +285,7 @@ def test_a_rollout_that_is_none_is_said_to_be_none(server: Program, visit: Visit
     visitor = visit(server)
     visitor.expects("404 GET /v1/rollouts/")
     page = visitor.open("/console/rollouts/00000000-0000-4000-8000-000000000000")
-    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such rollout")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Rollout not found")
     page.get_by_role("link", name="Show all rollouts").click()
     expect(page.get_by_role("heading", name="No rollout yet")).to_be_visible()
 

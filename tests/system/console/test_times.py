@@ -33,7 +33,7 @@ def test_all_times_of_a_page_are_in_the_zone_that_it_states(serve: Serve, visit:
     page = visit(server, timezone_id="America/New_York").open("/console/rollouts/new")
     zone = page.get_by_role("contentinfo")
     expect(zone).to_contain_text("in your local time (America/New_York, now UTC\N{MINUS SIGN}5)")
-    windows = page.get_by_role("region", name="Windows that bind")
+    windows = page.get_by_role("region", name="Maintenance windows")
     expect(windows).to_contain_text("never on 2027-03-05 to 2027-03-09, 2027-04-01")
     expect(page.locator(".wave-tick-label")).not_to_have_count(0)
     for width in WIDTHS:
@@ -54,7 +54,7 @@ def test_all_times_of_a_page_are_in_the_zone_that_it_states(serve: Serve, visit:
     )
     page.get_by_role("button", name="Menu").click()
     page.get_by_role("group", name="Times").get_by_label("UTC").check()
-    expect(zone).to_contain_text("All times on this page are in UTC")
+    expect(zone).to_contain_text("All times are in UTC")
     expect(page.locator(".record").filter(has_text="clock advanced")).to_contain_text(
         re.compile(r"by 15 m to\s+2027-03-01 09:15:00 UTC")
     )
