@@ -175,7 +175,7 @@ def test_a_history_opened_while_the_server_is_down_appears_after_the_restart(
     expect(page.get_by_role("heading", level=1)).to_have_text("Fleet")
     server.kill()
     go(page, "/history")
-    expect(page.get_by_role("alert")).to_have_text("no server answers")
+    expect(page.get_by_role("alert")).to_have_text("the server does not respond")
     server.start()
     expect(page.locator(".record")).not_to_have_count(0)
     expect(page.get_by_role("alert")).to_have_count(0)

@@ -186,6 +186,6 @@ def test_a_lost_host_shows_the_choices_and_other_orders_show_what_blocks_them(
     expect(lost.get_by_text("forewarn host fail host-3")).to_be_visible()
     accessibility.check(page)
     lost.get_by_role("button", name="Wait longer …").click()
-    page.get_by_role("dialog").get_by_role("button", name=re.compile("^Wait longer")).click()
+    page.get_by_role("dialog").get_by_role("button", name="Give host-3 more time").click()
     expect(lost).to_have_count(0)
     assert server.get("/v1/hosts/host-3")["host"]["state"] == "cordoned"

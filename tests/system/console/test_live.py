@@ -52,7 +52,7 @@ def test_a_lost_connection_is_shown_and_recovers_without_a_gap(server: Program, 
     server.kill()
     banner = page.locator("fw-link-banner")
     expect(banner).to_contain_text("Reconnecting …")
-    expect(banner).to_contain_text("What is shown may be old")
+    expect(banner).to_contain_text("The view may be out of date")
     expect(page.get_by_role("heading", level=1)).to_contain_text("web-0")
     server.start()
     server.post("/v1/holds", json={"reason": "an alarm"})

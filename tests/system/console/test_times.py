@@ -54,7 +54,7 @@ def test_all_times_of_a_page_are_in_its_stated_zone(serve: Serve, visit: Visit) 
     )
     page.get_by_role("button", name="Menu").click()
     page.get_by_role("group", name="Times").get_by_label("UTC").check()
-    expect(zone).to_contain_text("All times on this page are in UTC")
+    expect(zone).to_contain_text("All times are in UTC")
     expect(page.locator(".record").filter(has_text="clock advanced")).to_contain_text(
         re.compile(r"by 15 m to\s+2027-03-01 09:15:00 UTC")
     )

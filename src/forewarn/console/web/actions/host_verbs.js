@@ -269,6 +269,7 @@ export const HOST_VERBS = [
     concerns: (host) => host.state === "lost",
     isFrequent: true,
     question: (host) => `Give ${host.name} more time to come back?`,
+    doing: (host) => `Give ${host.name} more time`,
     outcome: (_, host) => [hostLink(host.name), " has more time to come back."],
   }),
   report("restore", "Restore", {
