@@ -19,10 +19,10 @@ def test_the_page_follows_an_event_from_its_notice_to_its_end(server: Program, v
     machines = page.get_by_role("region", name="Notice by machine")
     expect(title).to_have_text("Reboot: web-0 will restart")
     expect(page.get_by_text("Starts not before 2027-03-01 09:15:00 (in 15 m).")).to_be_visible()
-    expect(page.get_by_text("Sooner with the approval of any of its machines.")).to_be_visible()
-    expect(page.get_by_text("Waiting", exact=True)).to_have_count(0)
-    expect(machines).to_contain_text("not told yet")
-    # The line of the present begins below the times of the axis.
+    expect(page.get_by_text("Starts earlier with the approval of any of its machines.")).to_be_visible()
+    expect(page.get_by_text("Waiting for", exact=True)).to_have_count(0)
+    expect(machines).to_contain_text("not notified yet")
+    # The line of now begins below the labels of the axis.
     now, tick = page.locator(".strip-now").bounding_box(), page.locator(".tick").first.bounding_box()
     assert now is not None
     assert tick is not None
@@ -69,13 +69,13 @@ def test_an_event_waits_for_other_events_of_its_stage_and_not_for_itself(
     missing = sum(len(event["resources"]) for event in others)
     visitor = visit(server)
     page = visitor.open(f"/console/events/{own['id']}")
-    waits = page.locator(".notice", has_text="Waiting")
+    waits = page.locator(".notice", has_text="Waiting for")
     expect(waits).to_contain_text(
         f"{missing} of {machines} machines have not approved; starts 09:15 at the latest (in 15 m)"
     )
     expect(waits).not_to_contain_text(own["id"][:8])
     order = visitor.open(f"/console/orders/{placed['order']['id']}")
-    reasons = order.locator(".notice", has_text="Waiting")
+    reasons = order.locator(".notice", has_text="Waiting for")
     expect(reasons.locator("ul").first.locator("> li")).to_have_count(1)
     expect(reasons).to_contain_text(f"{machines} of {machines} machines have not approved")
     reasons.get_by_text(f"{len(placed['events'])} events").click()

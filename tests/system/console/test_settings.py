@@ -99,7 +99,7 @@ def test_tokens_are_replaced_and_revoked(serve: Serve, visit: Visit) -> None:
     new = dialog.locator(".secret code").inner_text()
     dialog.get_by_role("button", name="Close").click()
     expect(page.locator(".toast")).to_contain_text("Revoke tom when its user has switched to the new one")
-    expect(page.get_by_role("row", name=re.compile("tom-2"))).to_contain_text("in force")
+    expect(page.get_by_role("row", name=re.compile("tom-2"))).to_contain_text("active")
     _look(page)
     page.set_viewport_size({"width": 1440, "height": 900})
     dialog = press(tom.filter(has_not_text="tom-2"), "Revoke", in_menu=True)

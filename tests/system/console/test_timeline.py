@@ -86,12 +86,12 @@ def test_events_are_bars_with_promised_and_delivered_notice(busy: Program, visit
     expect(approved.locator('.bar-delivered[data-tone="calm"]')).to_have_count(1)
     deferred = page.locator(".bar", has=page.get_by_role("link", name=re.compile("web-2 will restart")))
     expect(deferred.locator(".mark-deferral")).to_have_count(1)
-    untold = page.get_by_role("link", name=re.compile("web-1 paused"))
-    expect(untold).to_have_accessible_name(re.compile("15 m promised, 1 never notified"))
+    unnotified = page.get_by_role("link", name=re.compile("web-1 paused"))
+    expect(unnotified).to_have_accessible_name(re.compile("15 m promised, 1 never notified"))
     expect(page.locator(".bar-label", has_text="✕ Freeze web-1 · 1 never notified")).to_be_visible()
-    untold.hover()
+    unnotified.hover()
     expect(page.get_by_role("tooltip")).to_contain_text("1 never notified")
-    untold.click()
+    unnotified.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Freeze: web-1 paused")
 
 

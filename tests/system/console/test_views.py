@@ -82,7 +82,7 @@ def test_a_view_is_accessible_and_escapes_names(story: Story, visit: Visit, view
         assert page.evaluate(OVERLAPPING, AXIS_LABELS) == [], f"labels overlap at {width} pixels"
     assert re.findall(r"\d{4}-\d\d-\d\dT\d\d:[^ ]*", page.evaluate(SENTENCES)) == []
     expect(page.get_by_role("contentinfo")).to_have_text(re.compile("^All times are in UTC, except"))
-    # As on a phone: tests/console_long.
+    # tests/console_long checks phones.
     for theme in THEMES:
         page.emulate_media(color_scheme=theme)
         visitor.settle(page)
