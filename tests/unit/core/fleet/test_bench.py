@@ -71,7 +71,7 @@ def test_parts_can_be_chosen() -> None:
 def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         _options(["--only", "polls,moon"])
-    assert "there is no part 'moon'" in capsys.readouterr().err
+    assert "part 'moon' does not exist" in capsys.readouterr().err
 
 
 def test_fleets_of_any_size_are_valid() -> None:
