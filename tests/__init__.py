@@ -2,5 +2,5 @@
 
 from pathlib import Path
 
-# The repository.
+# The root of the repository.
 ROOT = Path(__file__).parents[1]

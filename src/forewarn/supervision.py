@@ -15,7 +15,7 @@ from forewarn.signals import Signal, waking
 
 log = logging.getLogger(__name__)
 
-# A task with so many consecutive failures makes the server unready.
+# A task with this many consecutive failures makes the server unready.
 KEEPS_FAILING = 3
 
 

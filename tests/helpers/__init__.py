@@ -1,1 +1,1 @@
-"""What tests share."""
+"""Helpers that several kinds of tests share."""

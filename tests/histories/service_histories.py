@@ -116,7 +116,7 @@ SERVICE_SITUATIONS: Mapping[str, Situation] = {
     "machines come back": in_stage(StageKind.RETURN, StageState.STARTED),
     "a machine arrives during an evacuation": _arrives_late,
     "a host is cordoned for an order": _is_cordoned_for_an_order,
-    "a failed move is retried": lambda look: look.recorded(Kind.ORDER_RETRIED, "is moved once more"),
+    "a failed move is retried": lambda look: look.recorded(Kind.ORDER_RETRIED, "is moved again"),
     "a live move becomes a redeploy": lambda look: look.recorded(Kind.ORDER_RETRIED, "cannot be moved live"),
     "a host fails while it is worked on": lambda look: look.recorded(Kind.ORDER_CANCELLED, " failed (order"),
 }

@@ -120,7 +120,7 @@ def test_an_outage_takes_no_notice_from_guests(program: Program, wall: WallClock
     program.start()
     assert away <= now(program) - before < away + LATE
     (why,) = until(lambda: reasons(program, "service-away"), what="the absence to be recorded")
-    assert "that is not the guests' silence" in why
+    assert "this does not count as silence of guests" in why
     check_notice_is_kept(program, event, lost=away)
     check_nothing_started(program)
 

@@ -191,7 +191,7 @@ def test_a_machine_with_a_local_disk_is_refused(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed, disks=[hosts.bed.own_disk("own", on="kvm01")])
     for work in (Work.REDEPLOY, Work.FREEZE):
         why = hosts.step(guest, work, to="kvm02").failed(hosts.driver())
-        assert f"disk vda ({IMAGES}/own.qcow2) is not seen by both kvm01 and kvm02" in why
+        assert f"disk vda ({IMAGES}/own.qcow2) is not shared by kvm01 and kvm02" in why
     assert (hosts.bed.where("web-0"), guest.console.boots) == ({"kvm01": "running"}, 1)
 
 
@@ -270,7 +270,7 @@ def test_a_domain_of_another_manager_is_left_alone(hosts: LibvirtBed) -> None:
 def test_a_missing_machine_is_named(hosts: LibvirtBed) -> None:
     guest = booted(hosts.bed)
     why = hosts.step(guest, Work.REBOOT, on="kvm02").failed(hosts.driver())
-    assert f"kvm02 has no domain with the UUID {guest.vm_id} of web-0: declare where it is" in why
+    assert f"kvm02 has no domain with the UUID {guest.vm_id} of web-0: declare its host" in why
 
 
 def test_an_outdated_attempt_is_refused_and_a_newer_one_runs(hosts: LibvirtBed) -> None:
@@ -279,7 +279,7 @@ def test_an_outdated_attempt_is_refused_and_a_newer_one_runs(hosts: LibvirtBed) 
     first = hosts.step(guest, Work.FREEZE)
     second = first.attempt(2)
     second.done(driver)
-    assert first.begin(driver) == Failed("attempt 2 at it has been begun since")
+    assert first.begin(driver) == Failed("attempt 1 is outdated: attempt 2 of the step has begun")
     assert first.cancel(driver) == Cancelled()
     assert second.cancel(driver) == TooLate()
 

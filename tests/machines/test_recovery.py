@@ -89,7 +89,7 @@ def test_a_copy_from_before_a_move_is_not_used(hosts: LibvirtBed, tmp_path: Path
     hosts.bed.hosts["kvm02"].virsh("destroy", "web-0")
     hosts.bed.hosts["kvm02"].kill()
     why = hosts.step(guest, Work.RECOVER, on="kvm02", to="kvm01").failed(driver)
-    assert "was made on kvm01, before it came to kvm02" in why
+    assert "was made on kvm01, before it moved to kvm02" in why
 
 
 def test_a_definition_that_was_changed_is_copied_soon(hosts: LibvirtBed, tmp_path: Path) -> None:

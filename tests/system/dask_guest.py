@@ -1,4 +1,4 @@
-"""A dask worker with data, as the guest of a spot machine; ends when the plug-in has let it leave."""
+"""A dask worker with data in the guest of a spot machine. It exits when the plug-in has retired it."""
 
 import sys
 import threading
@@ -20,7 +20,7 @@ def main(endpoint: str) -> None:
         client.register_plugin(AzurePreemptibleWorkerPlugin(metadata_url=endpoint + EVENTS))
         print("watching", flush=True)  # noqa: T201 - the rehearsal tells it
         pause = threading.Event()
-        # The scheduler's own list: what a client has at hand may be a part of it.
+        # The scheduler's own list: the client's copy may be incomplete.
         while cluster.scheduler.workers:
             pause.wait(0.1)
         print("left", flush=True)  # noqa: T201 - the rehearsal tells it

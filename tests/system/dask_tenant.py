@@ -1,4 +1,4 @@
-"""A dask user with data on a machine that is going to be evicted; says on its output how far it is."""
+"""A dask client with data on a machine that is evicted. It prints its progress."""
 
 import sys
 import threading
@@ -10,13 +10,13 @@ PATIENCE = 60
 
 
 def main(scheduler: str) -> None:
-    """Put data on one worker, wait until it has left, and ask for the data."""
+    """Put data on one worker, wait until the worker has left, and fetch the data."""
     with Client(scheduler, timeout=PATIENCE) as client:
         client.wait_for_workers(2, timeout=PATIENCE)
-        # As its documentation shows it: no arguments, so 169.254.169.254 is asked, once a second.
+        # As in the plug-in's documentation: without arguments, so it polls 169.254.169.254 once a second.
         client.register_plugin(AzurePreemptibleWorkerPlugin())
         addresses = workers(client)
-        # Data that was sent there cannot be computed again: it moves in time, or it is lost.
+        # Scattered data cannot be computed again: it moves in time, or it is lost.
         (sent,) = client.scatter([list(range(1000))], workers=[addresses["spot-0"]])
         made = client.submit(sum, sent, workers=[addresses["spot-0"]], allow_other_workers=True)
         say("made", made.result(timeout=PATIENCE))
@@ -34,16 +34,16 @@ def say(*words: object) -> None:
 
 
 def workers(client: Client) -> dict[str, str]:
-    """Return where each worker is, by name.
+    """Return the name and machine of each worker.
 
-    Asked of the scheduler itself: what a client has at hand may be a part of the list.
+    The scheduler answers this, because the client's copy of the list may be incomplete.
     """
     found: dict[str, str] = client.run_on_scheduler(listed)
     return found
 
 
 def listed(dask_scheduler: Scheduler) -> dict[str, str]:
-    """List the workers, on the scheduler."""
+    """List the workers on the scheduler."""
     return {str(worker.name): address for address, worker in dask_scheduler.workers.items()}
 
 

@@ -1,4 +1,4 @@
-"""A small API server of Kubernetes: one node, its pods, and what `kubectl` needs to cordon and drain it."""
+"""A small Kubernetes API server: one node, its pods, and the calls that `kubectl cordon` and `drain` need."""
 
 import json
 import re
@@ -41,7 +41,7 @@ _GROUPS = {"apps": "v1", "policy": "v1beta1"}
 
 @dataclass
 class Cluster:
-    """What the server knows, and what it was asked to do."""
+    """The state of the server, and the evictions it received."""
 
     url: str = ""
     node: dict[str, Any] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Cluster:
         return dict(self.node["metadata"]["annotations"])
 
     def cordon(self) -> None:
-        """Cordon it, as an administrator does."""
+        """Cordon the node, like an administrator."""
         self.node["spec"]["unschedulable"] = True
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -159,7 +159,7 @@ def _failure(status: HTTPStatus, message: str) -> tuple[int, Any]:
 
 
 def _merge(into: dict[str, Any], patch: dict[str, Any]) -> None:
-    """Merge as a merge patch does: null takes a key out."""
+    """Merge like a JSON merge patch: null removes a key."""
     for key, value in patch.items():
         if value is None:
             into.pop(key, None)

@@ -1,4 +1,4 @@
-"""Racks of LXC containers: directories of them, in a mount namespace that has the cgroups they need."""
+"""Racks of LXC containers: directories in a mount namespace that has the cgroups containers need."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from shutil import copy
 
 from tests.helpers.programs.process import PATIENCE, ending
 
-# Private mounts: nothing of them is seen outside, and all is gone with the last process inside.
+# Private mounts are invisible outside, and disappear with the last process inside.
 MOUNTS = """
 set -e
 mount -t tmpfs none /sys/fs/cgroup
@@ -24,7 +24,7 @@ echo ready
 exec sleep infinity
 """
 
-# Tells when it has booted, and that it runs: ten times a second, how long the computer has been up.
+# Records each boot, and writes the computer's uptime ten times a second while it runs.
 INIT = """#!/bin/busybox sh
 trap 'exit 0' TERM PWR
 read up rest < /proc/uptime
@@ -48,7 +48,7 @@ lxc.apparmor.profile = unconfined
 
 
 class Racks:
-    """Directories of containers, by their names."""
+    """Directories of containers, by name."""
 
     def __init__(self, folder: Path, *, inside: int) -> None:
         self.folder = folder
@@ -58,14 +58,14 @@ class Racks:
         return self.folder / rack
 
     def add(self, rack: str, *names: str) -> None:
-        """Make containers, and start them."""
+        """Create containers, and start them."""
         for name in names:
             folder = self.place(rack) / name
             root = folder / "rootfs"
             for each in ("bin", "dev", "proc"):
                 (root / each).mkdir(parents=True)
             copy("/bin/busybox", root / "bin")
-            # As in any container: without it, what somebody inside throws away makes a file of that name.
+            # Containers need it: without it, output redirected to /dev/null would create a regular file.
             os.mknod(root / "dev" / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
             (root / "init").write_text(INIT)
             (root / "init").chmod(0o755)
@@ -73,37 +73,37 @@ class Racks:
             self._lxc("start", rack, name)
 
     def state(self, rack: str, name: str) -> str:
-        """Return how a container is, as LXC says; ABSENT if it is not there."""
+        """Return the state that LXC reports for a container, or ABSENT if it does not exist."""
         if not (self.place(rack) / name / "config").exists():
             return "ABSENT"
         return self._lxc("info", rack, name, "-sH").strip()
 
     def boots(self, rack: str, name: str) -> int:
-        """Return how often a container has been started."""
+        """Return how often a container has started."""
         return len(self._lines(rack, name, "boots"))
 
     def pauses(self, rack: str, name: str, *, longer_than: float) -> list[float]:
-        """Return for how long a container did not run, each time that was longer than so many seconds."""
+        """Return the lengths of the gaps in a container's ticks that exceed a number of seconds."""
         ticks = [float(line) for line in self._lines(rack, name, "ticks")]
         gaps = (later - earlier for earlier, later in pairwise(ticks))
         return [gap for gap in gaps if gap > longer_than]
 
     def has_devices(self, rack: str, name: str) -> bool:
-        """Return whether what is a device in a container is one."""
+        """Return whether a container's /dev/null is a device."""
         return stat.S_ISCHR((self.place(rack) / name / "rootfs" / "dev" / "null").stat().st_mode)
 
     def kill(self, rack: str, name: str) -> None:
-        """End a container at once."""
+        """Kill a container."""
         self._lxc("stop", rack, name, "--kill")
 
     def remove(self) -> None:
-        """End all containers, whatever state they are in."""
+        """Kill all containers."""
         for config in self.folder.glob("*/*/config"):
             self._lxc("stop", config.parent.parent.name, config.parent.name, "--kill", check=False)
 
     def _lines(self, rack: str, name: str, what: str) -> list[str]:
         file = self.place(rack) / name / "rootfs" / what
-        # The last line may be half written.
+        # The last line may be incomplete.
         return file.read_text().split("\n")[:-1] if file.exists() else []
 
     def _lxc(self, verb: str, rack: str, name: str, *more: str, check: bool = True) -> str:
@@ -120,7 +120,7 @@ class Racks:
 
 @contextmanager
 def lxc_racks(folder: Path, *names: str) -> Iterator[Racks]:
-    """Make empty racks; whatever happens, nothing of them stays."""
+    """Yield empty racks, and remove them afterwards."""
     for name in names:
         (folder / name).mkdir(parents=True)
     holder = subprocess.Popen(
@@ -139,5 +139,5 @@ def lxc_racks(folder: Path, *names: str) -> Iterator[Racks]:
             yield racks
         finally:
             racks.remove()
-        # Containers share the computer's devices, and LXC sets the owner of what it is given as output.
+        # Containers share the computer's devices, and LXC changes the owner of the file it gets for output.
         assert (before.st_mode, before.st_uid) == (os.stat("/dev/null").st_mode, os.stat("/dev/null").st_uid)

@@ -1,4 +1,4 @@
-"""Run inside a guest: monitoring libraries, unmodified, say what they have learnt of the machine, as JSON."""
+"""Run inside a guest: unmodified monitoring libraries read the instance metadata, and print it as JSON."""
 
 import asyncio
 import json

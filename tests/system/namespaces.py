@@ -1,4 +1,4 @@
-"""Network namespaces of our own: a host at 169.254.169.254, and guests that reach it as machines do."""
+"""Network namespaces: a host at 169.254.169.254, and guests that reach it over a bridge."""
 
 import json
 import os
@@ -16,21 +16,21 @@ HOST, HOST_SIX = "10.77.0.1", "fd77::1"
 
 
 class Network:
-    """A bridge in the host's namespace, and one cable to each guest's."""
+    """A bridge in the host's namespace, with a cable to the namespace of each guest."""
 
     def __init__(self, guests: Mapping[str, int]) -> None:
-        """Take the guests' names, and the last part of their addresses."""
+        """Take the guests' names with the last octets of their addresses."""
         self._guests = dict(guests)
 
     def namespace(self, who: str) -> str:
         return f"forewarn-{os.getpid()}-{who}"
 
     def inside(self, who: str) -> list[str]:
-        """Return what a command must begin with to run there."""
+        """Return the command prefix that runs a command in a namespace."""
         return ["ip", "netns", "exec", self.namespace(who)]
 
     def shell(self, who: str, line: str) -> str:
-        """Run a line as a person would type it there, and return what it prints."""
+        """Run a shell line in a namespace, and return its output."""
         done = subprocess.run(
             [*self.inside(who), "sh", "-c", line],
             capture_output=True,
@@ -42,7 +42,7 @@ class Network:
         return done.stdout
 
     def forewarn(self, server: str, line: str) -> Any:
-        """Run a `forewarn` command on the host, and return what it says as JSON."""
+        """Run a `forewarn` command on the host, and return its JSON output."""
         return json.loads(self.shell("host", f"{shlex.quote(FOREWARN)} --server {server} --json {line}"))
 
     def build(self) -> None:
@@ -58,7 +58,10 @@ class Network:
             self._connect(name, number)
 
     def remove(self) -> None:
-        """Remove everything that `build` has made, however far it came; cables go with their namespaces."""
+        """Remove everything that `build` has created, even if it failed halfway.
+
+        Cables go with their namespaces.
+        """
         for who in ("host", *self._guests):
             if Path("/run/netns", self.namespace(who)).exists():
                 _ip(f"netns del {self.namespace(who)}")
@@ -78,7 +81,7 @@ class Network:
 
 @contextmanager
 def network(**guests: int) -> Iterator[Network]:
-    """Build a network; whatever happens, nothing of it stays."""
+    """Build a network, and remove it afterwards."""
     built = Network({name.replace("_", "-"): number for name, number in guests.items()})
     try:
         built.build()

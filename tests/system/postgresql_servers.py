@@ -1,4 +1,4 @@
-"""PostgreSQL servers of Debian's package: which of them is the primary, and whether all writes are there."""
+"""PostgreSQL servers of Debian's package, and checks of their roles and of acknowledged writes."""
 
 import os
 import pwd
@@ -21,7 +21,7 @@ WORTH_A_SWITCHOVER = 50
 
 @contextmanager
 def folder_for_postgres() -> Iterator[Path]:
-    """Make a folder that the user postgres can reach, unlike those of the tests."""
+    """Create a folder that the user postgres can reach, unlike the folders of pytest."""
     with tempfile.TemporaryDirectory(prefix="forewarn-") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
@@ -30,7 +30,7 @@ def folder_for_postgres() -> Iterator[Path]:
 def as_postgres(
     *words: str | Path, given: str = "", environment: Mapping[str, str] | None = None, check: bool = True
 ) -> "subprocess.CompletedProcess[str]":
-    """Run one of PostgreSQL's own programs, which refuse to run as root."""
+    """Run one of PostgreSQL's programs as the user postgres, because they refuse to run as root."""
     ran = subprocess.run(
         list(map(str, words)),
         user="postgres",
@@ -55,18 +55,18 @@ def give_to_postgres(*paths: Path) -> None:
 
 
 class Database:
-    """A server on a port of its own, asked as its superuser `tester`."""
+    """A server on its own port, queried as its superuser `tester`."""
 
     def __init__(self, port: int, data: Path) -> None:
         self.port = port
         self.data = data
 
     def kill(self) -> None:
-        """End it as a machine that is switched off does; its processes are gone when this returns."""
+        """Kill it as if its machine lost power, and wait until its processes are gone."""
         as_postgres(BIN / "pg_ctl", "stop", "-w", "-m", "immediate", "-D", self.data, check=False)
 
     def ask(self, query: str) -> str:
-        """Return the one value of a query."""
+        """Return the only value of a query."""
         with self.connection() as connection:
             row = connection.execute(query).fetchone()  # type: ignore[call-overload]
             assert row is not None
@@ -77,7 +77,7 @@ class Database:
         return psycopg.connect(where, autocommit=True)
 
     def is_primary(self) -> bool:
-        """Tell whether it takes writes now; a server that does not answer takes none."""
+        """Return whether it accepts writes now. A server that does not answer accepts none."""
         try:
             return self.ask("SELECT NOT pg_is_in_recovery()") == "True"
         except psycopg.OperationalError:
@@ -91,7 +91,7 @@ class Database:
 
 
 class Look:
-    """Looks all the time how many primaries there are."""
+    """Repeatedly counts the primaries."""
 
     def __init__(self, servers: Sequence[Database]) -> None:
         self._servers = servers
@@ -109,7 +109,7 @@ class Look:
     def _look(self) -> None:
         first, second = self._servers
         while not self._over.is_set():
-            # The role may move between two questions. It does not come back within three.
+            # The role may move between two queries. It does not move back within three.
             seen = [first.is_primary(), second.is_primary(), first.is_primary()]
             self.two_at_once |= all(seen)
             self.looks += 1
@@ -117,7 +117,7 @@ class Look:
 
 
 class Writer:
-    """Writes one number after the other to the primary, and remembers which were acknowledged."""
+    """Writes consecutive numbers to the primary, and records the acknowledged ones."""
 
     def __init__(self, servers: Sequence[Database]) -> None:
         hosts, ports = ",".join(["127.0.0.1"] * len(servers)), ",".join(str(each.port) for each in servers)
@@ -144,7 +144,7 @@ class Writer:
                 self._over.wait(0.02)
 
     def more(self) -> None:
-        """Wait until some more are written."""
+        """Wait for some more acknowledged writes."""
         before = len(self.acknowledged)
         until(lambda: len(self.acknowledged) >= before + WORTH_A_SWITCHOVER, what="more to be written")
 

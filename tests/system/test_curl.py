@@ -1,4 +1,4 @@
-"""The commands of Azure's documentation, as printed there, typed in machines known by their addresses."""
+"""The commands of Azure's documentation work unchanged in machines identified by their addresses."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ VERSIONS = (
     "2020-07-01",
 )
 
-# As printed at learn.microsoft.com/azure/virtual-machines/linux/scheduled-events.
+# Copied from learn.microsoft.com/azure/virtual-machines/linux/scheduled-events.
 DOCUMENTED_ID = "f020ba2e-3bc0-4c40-a10b-86575a9eabd5"
 POLL = "curl -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"
 APPROVE = (
@@ -124,7 +124,7 @@ def test_the_documented_commands_poll_and_approve(site: Site, version: str) -> N
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_id_of_the_documentation_is_nobodys_event(site: Site, version: str) -> None:
+def test_the_event_id_of_the_documentation_is_unknown(site: Site, version: str) -> None:
     assert site.network.shell("web-0", version_of(APPROVE, version) + STATUS) == "400"
 
 
@@ -140,16 +140,16 @@ def test_a_guest_neither_sees_nor_approves_the_events_of_another_group(site: Sit
     site.order(f"event cancel {event['id']}")
 
 
-def test_whoever_has_no_address_of_the_fleet_is_told_nothing(site: Site) -> None:
+def test_an_unknown_address_gets_404(site: Site) -> None:
     assert site.network.shell("stranger", POLL + STATUS) == "404"
 
 
-def test_a_guest_is_known_by_its_ipv6_address(site: Site) -> None:
+def test_a_guest_is_identified_by_its_ipv6_address(site: Site) -> None:
     poll = POLL.replace(METADATA, f"[{HOST_SIX}]")
     name = poll.replace("scheduledevents", "instance/compute/name") + "\\&format=text"
     assert site.network.shell("six", name) == "six"
     assert json.loads(site.network.shell("six", poll))["Events"] == []
-    # Its other address is not the fleet's, nor is anybody else's of this family.
+    # Its other address does not belong to the fleet.
     assert site.network.shell("six", POLL + STATUS) == "404"
     assert site.network.shell("db", poll + STATUS) == "404"
 

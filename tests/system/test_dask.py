@@ -1,4 +1,4 @@
-"""A client that nobody here wrote: dask's worker plugin for Azure's spot machines, unmodified."""
+"""A third-party client, unmodified: dask's worker plug-in for Azure's spot machines."""
 
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ host = "host-1"
 priority = "spot"
 address = "10.77.0.21"
 """
-# The plugin goes by the system's time, so the notice is made short instead of the clock fast.
+# The plug-in uses the system's time, so the test shortens the notice instead of speeding up the clock.
 QUICK = {"FOREWARN_TIMES_PREEMPT_NOTICE": "3", "FOREWARN_SIMULATED_EVICT": "10"}
 SCHEDULER = f"tcp://{HOST}:8786"
 DASK = str(Path(sys.executable).with_name("dask"))
@@ -44,7 +44,7 @@ def site() -> Iterator[Network]:
 
 
 class Cluster:
-    """A scheduler on the host and a worker in each guest; each is a process with its output."""
+    """A scheduler on the host and a worker in each guest, each in a process whose output is kept."""
 
     def __init__(self, site: Network, folder: Path, stack: ExitStack) -> None:
         self._site = site

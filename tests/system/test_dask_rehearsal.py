@@ -1,4 +1,4 @@
-"""A client that nobody here wrote, rehearsed: dask's worker plugin for Azure's spot machines, unmodified."""
+"""A rehearsal of a third-party client, unmodified: dask's worker plug-in for Azure's spot machines."""
 
 import json
 import sys
@@ -40,7 +40,7 @@ def test_a_dask_worker_sees_an_eviction_and_leaves_without_approving_it(tmp_path
     assert "its program has ended with 0" in said
 
 
-def test_the_shipped_eviction_tells_that_the_plug_in_gives_no_notice_back(tmp_path: Path) -> None:
+def test_the_shipped_eviction_reports_that_the_plug_in_does_not_approve(tmp_path: Path) -> None:
     code, told, _ = rehearsed(tmp_path, "spot-eviction")
     assert code == 1
     assert told["failures"] == ["the Preempt of batch_0 should have been approved, and was not"]

@@ -1,4 +1,4 @@
-"""Disks that are really full, and databases that really cannot be written."""
+"""Full disks, and databases that cannot be written."""
 
 import itertools
 import subprocess
@@ -17,10 +17,10 @@ WEB_0, WEB_1 = "127.0.1.10", "127.0.1.11"
 FREE = ("--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0")
 
 
-def test_a_full_disk_refuses_writes_and_polls_go_on(tmp_path: Path) -> None:
+def test_a_full_disk_refuses_writes_and_polls_continue(tmp_path: Path) -> None:
     fleet, disk = sample_fleet(tmp_path), tmp_path / "disk"
     disk.mkdir()
-    # A disk in a mount namespace of the server's own: it goes away with it.
+    # The disk is mounted in the server's own mount namespace, and disappears with it.
     mount = f'mount -t tmpfs -o size=8m tmpfs "{disk}" && exec "$@"'
     flags = ("--database", f"sqlite:///{disk}/forewarn.db", "--fleet", fleet)
     with Program(tmp_path, *flags, before=["unshare", "--mount", "sh", "-c", mount, "sh"]) as program:
@@ -49,14 +49,14 @@ def test_a_full_disk_refuses_writes_and_polls_go_on(tmp_path: Path) -> None:
 @pytest.fixture
 def postgres() -> Iterator[OwnPostgres]:
     with own_postgres(disk="160m") as server:
-        # What is logged first has its place already: this is about what must grow.
+        # The first log lines already have their space. The test needs files that must grow.
         server.run("ALTER SYSTEM SET max_wal_size = '32MB'")
         server.run("ALTER SYSTEM SET min_wal_size = '32MB'")
         server.run("SELECT pg_reload_conf()")
         yield server
 
 
-def test_a_postgresql_whose_disk_is_full_loses_nothing_that_was_answered(
+def test_a_postgresql_with_a_full_disk_keeps_everything_that_was_answered(
     tmp_path: Path, postgres: OwnPostgres
 ) -> None:
     flags = ("--database", postgres.url, "--fleet", outage_load.write_fleet(tmp_path))
@@ -71,7 +71,7 @@ def test_a_postgresql_whose_disk_is_full_loses_nothing_that_was_answered(
             assert guest.document() == before
             assert program.post("/v1/holds", json={"reason": "no space"})["hold"]["saved"] is False
             filler.unlink()
-            if not postgres.runs:  # it gives up when it cannot even log
+            if not postgres.runs:  # PostgreSQL stops when it cannot even write its log
                 postgres.control("start")
         outage_load.check_in_time(load)
         until(lambda: program.call("GET", "/readyz").status_code == 200, what="it to be ready again")
@@ -85,7 +85,7 @@ def test_a_postgresql_whose_disk_is_full_loses_nothing_that_was_answered(
 
 
 def fill(path: Path) -> Path:
-    """Write until nothing more fits, not even a byte."""
+    """Write until not even a byte fits."""
     with path.open("wb", buffering=0) as file:
         for size in (1 << 20, 4096, 1):
             with pytest.raises(OSError, match="No space left on device"):
@@ -95,7 +95,7 @@ def fill(path: Path) -> Path:
 
 @contextmanager
 def immutable(*files: Path) -> Iterator[None]:
-    """Let nobody write these files, not even who has them open."""
+    """Make files unwritable, even for processes that have them open."""
     done = subprocess.run(["chattr", "+i", *map(str, files)], capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"this file system has no immutable files: {done.stderr.strip()}")
@@ -105,13 +105,14 @@ def immutable(*files: Path) -> Iterator[None]:
         subprocess.run(["chattr", "-i", *map(str, files)], check=True)
 
 
-def test_a_database_that_becomes_read_only_refuses_writes_and_polls_go_on(tmp_path: Path) -> None:
+def test_a_database_that_becomes_read_only_refuses_writes_and_polls_continue(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
         guest = program.guest(WEB_0)
         guest.document()
         event = program.post("/v1/machines/web-0/restart")["event"]
         before = guest.poll().content
-        # Not the index in shared memory: the kernel ends who writes to a mapped file that is immutable.
+        # Not the index in shared memory: the kernel kills a process that writes to a mapped file once it is
+        # immutable.
         with immutable(tmp_path / "forewarn.db", tmp_path / "forewarn.db-wal"):
             assert program.call("POST", "/v1/machines/web-1/restart").status_code == 503
             assert guest.approve(event["id"]).status_code == 503
@@ -122,12 +123,12 @@ def test_a_database_that_becomes_read_only_refuses_writes_and_polls_go_on(tmp_pa
         assert "Traceback" not in program.err.text
 
 
-def test_a_database_that_may_not_be_written_is_named_at_start(tmp_path: Path) -> None:
+def test_an_unwritable_database_is_named_at_start(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
         assert program.stop() == 0
     for file in tmp_path.glob("forewarn.db*"):
         file.chmod(0o444)
-    # Root may write everything, unless it has given that up.
+    # Root may write every file unless it drops these capabilities.
     humble = "-dac_override,-dac_read_search"
     before = ("setpriv", f"--bounding-set={humble}", f"--inh-caps={humble}")
     refused = run(tmp_path, "serve", *FREE, before=before)

@@ -1,4 +1,4 @@
-"""The rules of `forewarn host filter` on real taps: no guest poses as another, or is cut off."""
+"""The rules of `forewarn host filter` on real taps prevent spoofing and block no honest guest."""
 
 import json
 import struct
@@ -23,7 +23,7 @@ ARP, IP, IP6, VLAN = 0x0806, 0x0800, 0x86DD, 0x8100
 MACS = {"alice": "52:54:00:00:00:0b", "mallory": "52:54:00:00:00:0c", "bob": "52:54:00:00:00:0d"}
 NUMBERS = {"alice": 11, "mallory": 12, "bob": 13}
 GATEWAY, GATEWAY_SIX = "10.77.0.1", "fd77::1"
-# A router on the bridge, at a cable that is no guest's.
+# A router on the bridge; its cable belongs to no guest.
 ROUTER = 99
 FLEET = "[hosts.kvm04]\n" + "".join(
     f"""
@@ -43,7 +43,7 @@ address = "fd77::b"
 mac = "{MACS["alice"]}"
 """
 
-# Has taps as a hypervisor has: a line each to add one, to remove it, and to send from it what a guest sends.
+# Manages taps like a hypervisor. Each input line adds or removes a tap, or sends a frame from one.
 HYPERVISOR = """
 import fcntl, os, struct, subprocess, sys
 taps = {}
@@ -60,7 +60,7 @@ for line in sys.stdin:
         os.write(taps[name], bytes.fromhex(rest[0]))
     print("done", flush=True)
 """
-# Sends the frames that it is given, a line for each, by the cable of a namespace.
+# Sends frames, one per input line, over the cable of a namespace.
 SENDER = """
 import socket, sys
 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
@@ -68,7 +68,7 @@ with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
     for line in sys.stdin:
         out.send(bytes.fromhex(line))
 """
-# Prints what reaches the host itself, until it hears the end.
+# Prints the frames that reach the host, until the end frame.
 LISTENER = """
 import socket, sys
 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as heard:
@@ -82,14 +82,14 @@ with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as heard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A host with a bridge, the taps of its guests, and what libvirt would say of them."""
+    """A host with a bridge, the taps of its guests, and the state files of libvirt."""
 
     network: Network
     status: Path
     hypervisor: Popen[str]
 
     def start(self, guest: str, tap: str) -> None:
-        """Start a guest, before libvirt has written that it runs."""
+        """Start a guest before libvirt has saved that it runs."""
         self._order(f"add {tap} {MACS[guest]}")
 
     def end(self, tap: str) -> None:
@@ -99,7 +99,7 @@ class Site:
         self._order(f"send {tap} {frame.hex()}")
 
     def write_status(self, **taps: str) -> None:
-        """Write the state of libvirt's domains."""
+        """Write libvirt's state files of the domains."""
         for file in self.status.iterdir():
             if file.stem not in taps:
                 file.unlink()
@@ -123,7 +123,7 @@ class Site:
         assert done.returncode == 0, f"{done.stderr}\n{rules}"
 
     def heard(self, tap: str, sent: Mapping[str, bytes]) -> set[str]:
-        """Send frames from a tap, and return the names of those that have reached the host."""
+        """Send frames from a tap, and return the names of those that reach the host."""
 
         def send() -> None:
             for each in (*sent.values(), END):
@@ -182,7 +182,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def frame(source: str, kind: int, payload: Callable[[bytes], bytes], name: str) -> bytes:
-    """Return a frame to everybody that can be recognised by its last bytes."""
+    """Return a broadcast frame that its last bytes identify."""
     return _mac(EVERYBODY) + _mac(source) + struct.pack("!H", kind) + payload(f"id={name};".encode())
 
 
@@ -199,7 +199,7 @@ def packet(source: str, protocol: int, payload: Callable[[bytes], bytes]) -> Cal
         inner = payload(text)
         addresses = IPv4Address(source).packed + IPv4Address("255.255.255.255").packed
         head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(inner), 0, 0, 64, protocol, 0)
-        # A bridge lets nothing pass whose sum is wrong.
+        # A bridge drops packets with a wrong checksum.
         total = sum(struct.unpack("!10H", head + addresses))
         total = (total & 0xFFFF) + (total >> 16)
         head = head[:10] + struct.pack("!H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
@@ -242,7 +242,7 @@ def _mac(text: str) -> bytes:
 
 
 def frames(name: str, other: str) -> Mapping[str, bytes]:
-    """Return what a guest sends that poses as another, by its name."""
+    """Return honest and spoofed frames of a guest, by name."""
     own, hers = MACS[name], MACS[other]
     mine, theirs = f"10.77.0.{NUMBERS[name]}", f"10.77.0.{NUMBERS[other]}"
     sent = {
@@ -303,7 +303,7 @@ def test_without_taps_an_address_is_bound_to_its_mac(site: Site) -> None:
     assert site.heard("vnet0", honest("alice")) == {"hello"}
 
 
-def test_no_guest_poses_as_what_guests_rely_on(site: Site) -> None:
+def test_no_guest_spoofs_the_endpoint_the_gateway_a_router_or_dhcp(site: Site) -> None:
     own = MACS["mallory"]
     made: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
         "arp-of-the-endpoint": (ARP, arp(own, ENDPOINT)),
@@ -341,22 +341,22 @@ def test_a_router_on_the_bridge_forwards_for_machines_elsewhere(site: Site) -> N
     assert site.heard_from_router(forwarded) == {"hers"}
 
 
-def test_a_guest_that_gets_the_tap_of_another_is_not_cut_off_before_libvirt_says_so(site: Site) -> None:
+def test_a_guest_on_a_reused_tap_is_not_blocked_before_libvirt_reports_it(site: Site) -> None:
     site.load(taps=True)
     site.end("vnet0")
     site.start("bob", "vnet0")
     assert site.heard("vnet0", honest("bob")) == {"hello"}
 
 
-def test_a_tap_that_was_made_for_another_guest_than_libvirt_says_is_not_bound(site: Site) -> None:
+def test_a_tap_whose_guest_differs_from_libvirts_state_is_not_bound(site: Site) -> None:
     site.end("vnet0")
-    site.start("bob", "vnet0")  # libvirt's state still has alice there
+    site.start("bob", "vnet0")  # libvirt's state still names alice
     assert [tap.device for tap in taps_of_host(site)] == ["vnet1"]
     site.load(taps=True)
     assert site.heard("vnet0", honest("bob")) == {"hello"}
 
 
-def test_the_filter_follows_libvirt_and_the_fleet_and_is_verified(site: Site, tmp_path: Path) -> None:
+def test_the_filter_follows_libvirt_and_the_fleet_and_can_be_checked(site: Site, tmp_path: Path) -> None:
     (tmp_path / "fleet.toml").write_text(FLEET + SIX)
     inside = site.network.inside("host")
     with Program(tmp_path, "--fleet", "fleet.toml", before=inside) as program:
@@ -387,7 +387,7 @@ def test_the_filter_follows_libvirt_and_the_fleet_and_is_verified(site: Site, tm
             bound = "nft list set bridge forewarn tap_macs"
             until(lambda: MACS["mallory"] not in site.network.shell("host", bound), what="taps are followed")
             assert site.heard("vnet0", frames("bob", "alice")) == HONEST
-        site.network.shell("host", "nft flush ruleset")  # the host boots, and the server is still away
+        site.network.shell("host", "nft flush ruleset")  # the host boots while the server is unreachable
         with running([*inside, *words, "--watch"], tmp_path):
             until(lambda: "bridge forewarn" in site.network.shell("host", "nft list tables"), what="rules")
             assert site.heard("vnet0", frames("bob", "alice")) == HONEST

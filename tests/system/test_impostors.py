@@ -1,4 +1,4 @@
-"""A guest that takes another's address on a real bridge is refused, and its neighbour is still answered."""
+"""A guest that takes another guest's address on a real bridge is refused, and the owner is still answered."""
 
 import json
 import sys
@@ -33,11 +33,11 @@ host = "host-1"
 address = "{SIX}"
 mac = "{OWN}"
 """
-# Whoever asks for the host's MAC anew claims the address, and is believed after a second.
+# A new neighbour lookup for the host's MAC claims the address. The bridge believes it after a second.
 CLAIM = "ip neigh flush dev eth0; "
 POLL = "curl -s -o /dev/null -w '%{{http_code}}' -m 2 --interface {source} -H Metadata:true '{url}' || true"
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
-# What the kernel's tables say of an address, as the endpoint asks when an opening was not kept.
+# Prints the MAC that the kernel's tables have for an address, as the endpoint looks it up.
 TABLES = """
 import sys
 from forewarn.guest.http.link_layer import Netlink
@@ -49,7 +49,7 @@ print(link and (kernel.mac_of(sys.argv[1], link) or b"").hex(":"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A server on the host, a machine, and a thief that has taken the machine's addresses too."""
+    """A server on the host, a machine, and a thief that uses the machine's addresses."""
 
     network: Network
     server: str
@@ -88,9 +88,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             yield Site(network=built, server=program.operators)
 
 
-def test_an_address_is_worth_nothing_from_another_mac(site: Site) -> None:
+def test_an_address_is_refused_from_another_mac(site: Site) -> None:
     before = site.refused()
-    until(lambda: site.poll("thief") == "404", what="the thief is told that nobody is there")
+    until(lambda: site.poll("thief") == "404", what="the 404 for the thief")
     assert site.refused() > before
     (record,) = until(
         lambda: [each for each in site.forewarn("history")["records"] if each["kind"] == "impostor-refused"],
@@ -100,20 +100,20 @@ def test_an_address_is_worth_nothing_from_another_mac(site: Site) -> None:
     assert record["reason"] == f"address {ADDRESS} was used from MAC {THIEF}; the machine's own is {OWN}"
 
 
-def test_the_machine_itself_is_answered_while_another_claims_its_address(site: Site) -> None:
+def test_the_machine_is_answered_while_another_claims_its_address(site: Site) -> None:
     for _ in range(3):
-        until(lambda: site.poll("thief") == "404", what="the thief is heard, and refused")
+        until(lambda: site.poll("thief") == "404", what="the 404 for the thief")
         until(lambda: site.poll("web-0") == "200", what="the machine is answered")
 
 
-def test_the_same_holds_of_the_newer_addresses(site: Site) -> None:
+def test_ipv6_addresses_are_protected_too(site: Site) -> None:
     url = f"http://[{HOST_SIX}]{EVENTS}"
     until(lambda: site.poll("thief", source=SIX, url=url) == "404", what="the thief is refused")
     until(lambda: site.poll("web-0", source=SIX, url=url) == "200", what="the machine is answered")
 
 
-def test_a_mac_that_is_declared_later_counts_for_connections_that_are_open(site: Site) -> None:
-    """A thief that was in before the MAC was declared is out with its next request."""
+def test_a_mac_declared_later_applies_to_open_connections(site: Site) -> None:
+    """A thief that connected before the MAC was declared is refused at its next request."""
     machine = {"host": "host-1", "address": "10.77.0.102"}
     put = "curl -sf -X PUT -H 'Content-Type: application/json' {url} -d '{body}'"
     url = f"{site.server}/v1/machines/late"
@@ -140,10 +140,10 @@ for line in sys.stdin:
         thief.stdin.close()
 
 
-def test_the_tables_know_who_is_on_the_bridge_and_who_is_not(site: Site) -> None:
+def test_the_tables_name_only_neighbours_on_the_bridge(site: Site) -> None:
     until(lambda: site.poll("thief") == "404", what="the thief is refused")
     assert site.tables(ADDRESS) in (OWN, THIEF)
-    assert site.tables(HOST) == "None"  # the host's own
+    assert site.tables(HOST) == "None"  # the host's own address
     site.network.shell("host", f"ip route add 10.88.0.0/24 via {ADDRESS}")
     assert site.tables("10.88.0.7") == "None"  # behind a router
-    assert site.tables("203.0.113.1") == "None"  # nowhere
+    assert site.tables("203.0.113.1") == "None"  # without a route

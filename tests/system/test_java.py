@@ -1,4 +1,4 @@
-"""Java's own client, which asks for HTTP/2 with every request, the ones with a body too."""
+"""Java's own client, which requests HTTP/2 with every request, including those with a body."""
 
 import shutil
 import subprocess

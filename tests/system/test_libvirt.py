@@ -1,4 +1,4 @@
-"""A real guest on a real hypervisor boots, is frozen and is rebooted; `make test-machines` does the rest."""
+"""A real guest on a real hypervisor boots, freezes and reboots. `make test-machines` covers the rest."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from tests.machines.lifecycle import lifecycle
 from tests.machines.serving import serving
 
 
-def test_a_real_guest_approves_and_is_really_frozen_and_rebooted(tmp_path: Path) -> None:
+def test_a_real_guest_approves_and_is_frozen_and_rebooted(tmp_path: Path) -> None:
     with beds.built(with_hosts=["kvm01"]) as bed, lifecycle(bed) as happened:
         guest = bed.guest("web-0", number=21)
         with serving(bed, tmp_path, {guest: "kvm01"}) as service:

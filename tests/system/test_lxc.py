@@ -1,4 +1,4 @@
-"""A program as a driver, on real LXC containers: examples/drivers/lxc, called by a real server."""
+"""A command driver on real LXC containers: examples/drivers/lxc, called by a real server."""
 
 import json
 import os
@@ -41,9 +41,9 @@ command = ["/bin/sh", "{folder}/program"]
 timeout = "2s"
 """
 
-# What a program may do wrong, by the name of the machine, until it is mended.
+# Faults of a driver program, by the name of the machine, until the test creates the file `fixed`.
 UNRULY = """
-if test -e "$(dirname "$0")/mended"; then
+if test -e "$(dirname "$0")/fixed"; then
     echo '{"state": "done"}'
     exit
 fi
@@ -99,7 +99,7 @@ def program(racks: Racks) -> Iterator[Program]:
     (folder / "fleet.toml").write_text(fleet(folder))
     (folder / "program").write_text(UNRULY)
     flags = ("--config", folder / "forewarn.toml", "--fleet", folder / "fleet.toml")
-    database = f"sqlite:///{folder}/forewarn.db"  # by its path: nsenter begins where the namespace was made
+    database = f"sqlite:///{folder}/forewarn.db"  # absolute, because nsenter starts in another directory
     with Program(folder, *flags, "--database", database, clock="system", before=racks.inside) as program:
         yield program
 
@@ -133,7 +133,9 @@ def begun(program: Program, order: str) -> list[str]:
     ]
 
 
-def test_a_container_is_frozen_for_a_second_and_the_order_knows_it(program: Program, racks: Racks) -> None:
+def test_a_frozen_container_pauses_for_a_second_and_the_order_reports_it(
+    program: Program, racks: Racks
+) -> None:
     step = done(program, ordered(program, "frozen", "freeze"))
     assert 1 <= step["impact_seconds"] < 30
     assert racks.state("rack1", "frozen") == "RUNNING"
@@ -146,7 +148,7 @@ def test_a_container_is_restarted_once(program: Program, racks: Racks) -> None:
     until(lambda: racks.boots("rack1", "restarted") == 2, what="the second boot")
 
 
-def test_a_container_moves_to_another_host_with_all_it_has(program: Program, racks: Racks) -> None:
+def test_a_container_moves_to_another_host_with_its_files(program: Program, racks: Racks) -> None:
     done(program, ordered(program, "moved", "redeploy"))
     assert program.get("/v1/machines/moved")["machine"]["host"] == "rack2"
     assert (racks.state("rack1", "moved"), racks.state("rack2", "moved")) == ("ABSENT", "RUNNING")
@@ -155,7 +157,7 @@ def test_a_container_moves_to_another_host_with_all_it_has(program: Program, rac
     assert os.stat("/dev/null").st_mode & 0o777 == 0o666
 
 
-def test_a_container_whose_null_device_is_a_file_is_not_started(program: Program, racks: Racks) -> None:
+def test_a_container_with_a_file_as_its_null_device_is_not_started(program: Program, racks: Racks) -> None:
     null = racks.place("rack1") / "fileful" / "rootfs" / "dev" / "null"
     null.unlink()
     null.touch()
@@ -165,7 +167,7 @@ def test_a_container_whose_null_device_is_a_file_is_not_started(program: Program
     assert os.stat("/dev/null").st_mode & 0o777 == 0o666
 
 
-def test_a_container_that_was_evicted_is_found_again(program: Program, racks: Racks) -> None:
+def test_an_evicted_container_can_be_started(program: Program, racks: Racks) -> None:
     done(program, ordered(program, "evicted", "evict"))
     assert racks.state("rack1", "evicted") == "STOPPED"
     assert program.get("/v1/machines/evicted")["machine"]["state"] == "stopped"
@@ -174,7 +176,7 @@ def test_a_container_that_was_evicted_is_found_again(program: Program, racks: Ra
     assert racks.state(host, "evicted") == "RUNNING"
 
 
-def test_a_container_that_is_terminated_leaves_its_files_aside(program: Program, racks: Racks) -> None:
+def test_a_terminated_container_leaves_its_files_under_another_name(program: Program, racks: Racks) -> None:
     done(program, ordered(program, "ended", "terminate"))
     assert racks.state("rack1", "ended") == "ABSENT"
     assert program.call("GET", "/v1/machines/ended").status_code == 404
@@ -182,7 +184,9 @@ def test_a_container_that_is_terminated_leaves_its_files_aside(program: Program,
     assert (aside / "rootfs" / "boots").exists()
 
 
-def test_a_container_of_a_failed_host_comes_back_once_that_is_fenced(program: Program, racks: Racks) -> None:
+def test_a_container_of_a_failed_host_restarts_elsewhere_once_the_host_is_fenced(
+    program: Program, racks: Racks
+) -> None:
     assert racks.state("lost", "saved") == "RUNNING"
     order = program.post("/v1/hosts/lost/fail", json={})["order"]["id"]
     done(program, order)
@@ -193,7 +197,7 @@ def test_a_container_of_a_failed_host_comes_back_once_that_is_fenced(program: Pr
     assert (fence["task"], fence["driver"], fence["state"]) == ("fence", "lxc", "done")
 
 
-def test_a_freeze_that_is_called_off_lets_its_container_go_on(program: Program, racks: Racks) -> None:
+def test_a_cancelled_freeze_resumes_its_container(program: Program, racks: Racks) -> None:
     order = ordered(program, "called-off", "freeze")
     until(lambda: racks.state("held", "called-off") == "FROZEN", what="the freeze")
     program.post(f"/v1/orders/{order}/abandon", json={})
@@ -202,7 +206,7 @@ def test_a_freeze_that_is_called_off_lets_its_container_go_on(program: Program, 
     assert racks.state("held", "called-off") == "RUNNING"
 
 
-def test_work_goes_on_while_the_server_is_dead_and_is_done_once(program: Program, racks: Racks) -> None:
+def test_work_continues_while_the_server_is_dead_and_is_done_once(program: Program, racks: Racks) -> None:
     order = ordered(program, "survivor", "freeze")
     until(lambda: racks.state("slow", "survivor") == "FROZEN", what="the freeze")
     program.restart()
@@ -212,7 +216,7 @@ def test_work_goes_on_while_the_server_is_dead_and_is_done_once(program: Program
     assert begun(program, order).count("step-done") == 1
 
 
-def test_a_server_that_dies_as_it_begins_has_its_work_done_once(program: Program, racks: Racks) -> None:
+def test_a_server_killed_during_begin_has_its_work_done_once(program: Program, racks: Racks) -> None:
     order = ordered(program, "hurried", "restart")
     program.restart()
     done(program, order)
@@ -220,7 +224,7 @@ def test_a_server_that_dies_as_it_begins_has_its_work_done_once(program: Program
     assert begun(program, order).count("step-done") == 1
 
 
-def test_work_whose_process_was_killed_is_taken_up_again(program: Program, racks: Racks) -> None:
+def test_work_with_a_killed_process_is_resumed(program: Program, racks: Racks) -> None:
     order = ordered(program, "orphan", "freeze")
     until(lambda: racks.state("slow", "orphan") == "FROZEN", what="the freeze")
     for worker in workers(racks.folder / "steps"):
@@ -230,7 +234,7 @@ def test_work_whose_process_was_killed_is_taken_up_again(program: Program, racks
 
 
 def workers(steps: Path) -> list[int]:
-    """Return the processes that do the work of steps."""
+    """Return the processes that carry out steps."""
     found = []
     for each in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -242,16 +246,16 @@ def workers(steps: Path) -> list[int]:
     return found
 
 
-def test_a_program_that_hangs_lies_or_floods_harms_nobody_else(program: Program, racks: Racks) -> None:
+def test_a_program_that_hangs_lies_or_floods_affects_no_other_machine(program: Program, racks: Racks) -> None:
     sleeper, liar, talker = (ordered(program, name, "restart") for name in MACHINES["unruly"])
     until(lambda: order_of(program, liar)["state"] == "failed", what="the lie to be found")
-    assert "nowhere, which is no host of the fleet" in step_of(program, liar)["why"]
+    assert "nowhere, which is not a host of the fleet" in step_of(program, liar)["why"]
     for each in (sleeper, talker):
         until(lambda each=each: step_of(program, each).get("why"), what="the time-out")
         assert "did not finish begin within 2 s and was stopped" in step_of(program, each)["why"]
     child = int((racks.folder / "child").read_text())
     until(lambda: not alive(child), what="the end of what it has started")
-    (racks.folder / "mended").touch()
+    (racks.folder / "fixed").touch()
     done(program, sleeper)
     done(program, talker)
     assert racks.state("rack1", "frozen") == "RUNNING"
@@ -264,9 +268,9 @@ def alive(pid: int) -> bool:
         return False
 
 
-# HA
+# A manager for high availability
 
-# Starts again what is down, unless it is to look away.
+# Starts the stopped container, unless the file `ignored` exists.
 HA = """
 while :; do
     if test ! -e {folder}/ignored && test "$(lxc-info -P {rack} -n watched -sH)" = STOPPED; then
@@ -276,7 +280,7 @@ while :; do
     sleep 0.2
 done
 """
-# What keeps it from that; what was evicted stays down until it is started.
+# Hooks create and remove the file `ignored`. After an eviction it stays until the machine is started.
 HOOK = """
 case "$FOREWARN_HOOK/$FOREWARN_WORK/$FOREWARN_OUTCOME" in
 machine-before/*) touch {folder}/ignored ;;
@@ -290,9 +294,7 @@ def lines(path: Path) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-def test_a_manager_that_starts_what_is_down_leaves_alone_what_hooks_keep_from_it(
-    racks: Racks, tmp_path: Path
-) -> None:
+def test_hooks_keep_a_manager_from_starting_a_stopped_machine(racks: Racks, tmp_path: Path) -> None:
     rack = racks.place("watched")
     command = ["/bin/sh", "-c", HOOK.format(folder=tmp_path), "hook"]
     hooks = f"[hooks.machine]\nbefore = {json.dumps(command)}\nafter = {json.dumps(command)}\n"

@@ -1,4 +1,4 @@
-"""Clients that nobody here wrote, unmodified: monitoring libraries learn where they run."""
+"""Third-party clients, unmodified: monitoring libraries read instance metadata."""
 
 import json
 import sys
@@ -33,11 +33,11 @@ CLIENTS = str(Path(__file__).with_name("metadata_clients.py"))
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
-    """Serve two machines at the address where all of these clients ask."""
+    """Serve two machines at the address that all of these clients use."""
     folder = tmp_path_factory.mktemp("metadata")
     (folder / "fleet.toml").write_text(FLEET)
     with network(web_0=20, bare=21) as built:
-        built.shell("web-0", "ip link set eth0 address 00:0d:3a:f8:06:ec")  # as it is declared
+        built.shell("web-0", "ip link set eth0 address 00:0d:3a:f8:06:ec")  # the declared MAC
         flags = ("--fleet", "fleet.toml")
         listen = [f"{METADATA}:80"]
         with Program(folder, *flags, clock="system", listen=listen, before=built.inside("host")):
@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
 
 
 def learnt(site: Network, client: str, *, by: str = "web-0") -> Any:
-    """Let a client ask; some wait no longer than 50 ms, which a busy machine may not keep at once."""
+    """Run a client, and repeat it: some time out after 50 ms, which a busy computer may exceed."""
     command = f"{sys.executable} {CLIENTS} {client}"
     return until(lambda: json.loads(site.shell(by, command)), what=f"{client} to be told")
 
@@ -84,7 +84,7 @@ def test_cloud_detect_knows_where_it_is(site: Network) -> None:
     assert learnt(site, "cloud-detect") is True
 
 
-def test_the_interface_is_told_as_cloud_init_reads_it(site: Network) -> None:
+def test_cloud_init_can_read_the_network_interface(site: Network) -> None:
     url = f"http://{METADATA}/metadata/instance/network?api-version=2021-08-01"
     told = json.loads(site.shell("web-0", f"curl -fsS -H Metadata:true '{url}'"))
     (interface,) = told["interface"]

@@ -1,4 +1,4 @@
-"""The package as others install it."""
+"""The package as users install it."""
 
 import shutil
 import tarfile
@@ -16,7 +16,7 @@ from tests.helpers.programs import wheels
 from tests.helpers.programs.wheels import ROOT, BuildFailed
 
 PAGE = "forewarn/console/web/"
-# As it is where Node.js is not installed: only git, which says the version.
+# An environment without Node.js. Only git is there, which gives the version.
 WITHOUT_NPM = {"PATH": "/nonexistent"}
 
 
@@ -28,14 +28,14 @@ def page_in(wheel: Path) -> Mapping[str, bytes]:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Copy the sources as git has them, without what `make` has installed."""
+    """Copy the sources in git, without the files that `make` has installed."""
     folder = tmp_path_factory.mktemp("clone") / "forewarn"
     ignored = shutil.ignore_patterns(".git", ".venv", "node_modules", "dist", "tests", "docs", "__pycache__")
     shutil.copytree(ROOT, folder, symlinks=True, ignore=ignored)
     return folder
 
 
-def test_recipes_units_and_the_bundled_console_come_with_the_package(tmp_path: Path) -> None:
+def test_the_package_has_recipes_units_and_the_bundled_console(tmp_path: Path) -> None:
     wheel, _ = wheels.build("wheel", tmp_path)
     assert wheel.name.split("-")[1] == built_version()
     with zipfile.ZipFile(wheel) as archive:
@@ -51,7 +51,7 @@ def test_recipes_units_and_the_bundled_console_come_with_the_package(tmp_path: P
     assert b"--tone-ground" in page["app.css"]
 
 
-def test_a_source_archive_has_the_bundle_and_needs_no_npm(tmp_path: Path) -> None:
+def test_a_source_archive_has_the_bundle_and_builds_without_npm(tmp_path: Path) -> None:
     wheel, _ = wheels.build("wheel", tmp_path / "from-clone")
     archive, _ = wheels.build("sdist", tmp_path)
     with tarfile.open(archive) as opened:
@@ -61,7 +61,7 @@ def test_a_source_archive_has_the_bundle_and_needs_no_npm(tmp_path: Path) -> Non
     assert page_in(again) == page_in(wheel)
 
 
-def test_without_npm_a_wheel_has_the_plain_files_and_the_build_warns(clone: Path, tmp_path: Path) -> None:
+def test_without_npm_a_wheel_has_the_unbundled_files_and_the_build_warns(clone: Path, tmp_path: Path) -> None:
     wheel, said = wheels.build("wheel", tmp_path / "built", root=clone, environment=WITHOUT_NPM)
     assert "The console is not bundled" in said
     assert "`make wheel`" in said

@@ -1,4 +1,4 @@
-"""The recipe for a long computation: it is killed with its machine, and goes on from what was saved."""
+"""The recipe for a long computation: it is killed with its machine, and continues from its checkpoint."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.helpers.programs.recipe_agents import EXAMPLES, agent_with, rehearsed
 
 @dataclass
 class Computation:
-    """The program of the recipe, and the files it has."""
+    """The program of the recipe, and its files."""
 
     folder: Path
 
@@ -45,7 +45,7 @@ class Computation:
         }
 
     def pid(self) -> int | None:
-        """Return the number of the process that runs, if one does."""
+        """Return the id of the running process, or None."""
         pid = int(self.pid_file.read_text() or 0) if self.pid_file.exists() else 0
         return pid if pid and system.process_started(pid) is not None else None
 
@@ -54,7 +54,7 @@ class Computation:
         return found["candidate"], found["found"]
 
     def save(self) -> tuple[int, int]:
-        """Have it save, and return what it has saved."""
+        """Make it save, and return the saved state."""
         before, pid = self.saved(), self.pid()
         assert pid is not None
         os.kill(pid, signal.SIGUSR1)
@@ -64,7 +64,7 @@ class Computation:
 
 @pytest.fixture
 def computation(tmp_path: Path) -> Iterator[Computation]:
-    """Run the computation, as somebody has started it long ago."""
+    """Run the computation, as if an administrator had started it earlier."""
     made = Computation(tmp_path)
     environment = [f"CHECKPOINT={made.checkpoint}", f"PID_FILE={made.pid_file}"]
     with running(["env", *environment, str(EXAMPLES / "checkpoint" / "primes")], tmp_path):
@@ -75,7 +75,7 @@ def computation(tmp_path: Path) -> Iterator[Computation]:
 
 
 def switch_off(computation: Computation, agent: AgentProgram) -> None:
-    """End all that runs in the machine, at once; what was in /run is gone."""
+    """Kill all processes of the machine, and empty /run."""
     if pid := computation.pid():
         os.kill(pid, signal.SIGKILL)
         until(lambda: is_gone(pid), what="the computation to end")
@@ -85,12 +85,12 @@ def switch_off(computation: Computation, agent: AgentProgram) -> None:
 
 def is_gone(pid: int) -> bool:
     with suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)  # ours, where the test has started it
+        os.waitpid(pid, os.WNOHANG)  # reaps it if it is a child of the test
     return system.process_started(pid) is None
 
 
 def primes_below(limit: int) -> int:
-    """Count them in another way than the computation does."""
+    """Count primes with another algorithm."""
     sieve = bytearray([1]) * limit
     sieve[:2] = b"\0\0"[: min(2, limit)]
     for number in range(2, int(limit**0.5) + 1):
@@ -109,9 +109,7 @@ def agent_of(service: Program, computation: Computation) -> AgentProgram:
     )
 
 
-def test_what_was_computed_survives_the_restart_of_the_machine(
-    tmp_path: Path, computation: Computation
-) -> None:
+def test_saved_work_survives_the_restart_of_the_machine(tmp_path: Path, computation: Computation) -> None:
     with serving(tmp_path) as service, agent_of(service, computation) as agent:
         service.post("/v1/machines/batch_0/restart")
         agent.wait_for(Approved)
@@ -146,7 +144,7 @@ def test_a_cancelled_event_leaves_it_running(tmp_path: Path, computation: Comput
         agent.out.wait_for("checkpoint | the computation runs already")
 
 
-def test_a_computation_that_did_not_run_is_not_started_by_an_event(tmp_path: Path) -> None:
+def test_an_event_does_not_start_a_computation_that_did_not_run(tmp_path: Path) -> None:
     computation = Computation(tmp_path)
     with serving(tmp_path) as service, agent_of(service, computation) as agent:
         service.post("/v1/machines/batch_0/restart")
@@ -157,7 +155,7 @@ def test_a_computation_that_did_not_run_is_not_started_by_an_event(tmp_path: Pat
     assert not computation.log.exists()
 
 
-def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, computation: Computation) -> None:
+def test_the_rehearsal_of_the_readme_succeeds(tmp_path: Path, computation: Computation) -> None:
     before = computation.pid()
     rehearsed("checkpoint", tmp_path, computation.places)
     saved = computation.saved()

@@ -23,7 +23,7 @@ from tests.helpers.programs.recipe_agents import EXAMPLES, agent_with, moved, re
 
 
 class Balancer:
-    """HAProxy, with the config of the recipe."""
+    """HAProxy with the config of the recipe."""
 
     def __init__(self, folder: Path, servers: dict[str, Web]) -> None:
         self.port = free_port()
@@ -45,7 +45,7 @@ class Balancer:
             yield
 
     def status(self, server: str) -> str:
-        """Return what HAProxy says of a server of ours: UP, DOWN, DRAIN …"""
+        """Return the status that HAProxy reports for a server, such as UP, DOWN or DRAIN."""
         rows = csv.DictReader(self.ask("show stat").lstrip("# ").splitlines())
         (found,) = [row for row in rows if (row["pxname"], row["svname"]) == ("web", server)]
         return found["status"]
@@ -57,7 +57,7 @@ class Balancer:
             return False
 
     def ask(self, command: str) -> str:
-        """Ask HAProxy over its runtime socket."""
+        """Send a command to HAProxy's runtime socket."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(self.socket)
             connection.sendall(f"{command}\n".encode())
@@ -66,7 +66,7 @@ class Balancer:
 
 
 class Visitors:
-    """Somebody who asks for a page all the time."""
+    """A client that requests a page continuously."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -83,7 +83,7 @@ class Visitors:
             self.answers[self.ask("/")] += 1
 
     def ask(self, path: str) -> tuple[int, str]:
-        """Ask for a page, and return the status and who answered; a lost request has status 0."""
+        """Request a page, and return the status and the name of the server. A lost request has status 0."""
         try:
             answer = httpx.get(f"{self.url}{path}", timeout=60, trust_env=False)
         except httpx.HTTPError as error:
@@ -106,7 +106,7 @@ def servers() -> Iterator[dict[str, Web]]:
 
 @pytest.fixture
 def balancer(servers: dict[str, Web]) -> Iterator[Balancer]:
-    # Not in the test's own folder: the path of a socket may only be short.
+    # Not in the test's folder, because the path of a socket has a maximum length.
     with tempfile.TemporaryDirectory(prefix="forewarn-") as folder:
         made = Balancer(Path(folder), servers)
         with made.running():
@@ -117,7 +117,7 @@ def is_started(service: Program, event: str) -> bool:
     return service.get(f"/v1/events/{event}")["event"]["status"] == "Started"
 
 
-def test_a_machine_leaves_the_load_balancer_and_returns_and_no_request_is_lost(
+def test_a_machine_leaves_the_load_balancer_and_returns_without_a_lost_request(
     tmp_path: Path, servers: dict[str, Web], balancer: Balancer
 ) -> None:
     visitors = Visitors(balancer.port)
@@ -136,9 +136,9 @@ def test_a_machine_leaves_the_load_balancer_and_returns_and_no_request_is_lost(
         drained = visitors.answered_by("web-0")
         others = visitors.answered_by("web-1")
         until(lambda: visitors.answered_by("web-1") > others + 20, what="the other to take the visitors")
-        # One may have been on its way when the draining began.
+        # One request may have been in flight when the draining began.
         assert visitors.answered_by("web-0") <= drained + 1
-        # Its slow requests still run, so nothing is approved.
+        # Its slow requests still run, so the agent has not approved.
         assert not any(isinstance(entry, Ended | Approved) for entry in agent.entries())
         assert not is_started(service, event)
 
@@ -151,7 +151,7 @@ def test_a_machine_leaves_the_load_balancer_and_returns_and_no_request_is_lost(
         agent.wait_for(Approved)
         until(lambda: is_started(service, event), what="the event to start")
 
-        # The machine is moved: its server is gone for a while.
+        # The machine moves: its server is down for a while.
         servers["web-0"].stop()
         others = visitors.answered_by("web-1")
         until(lambda: visitors.answered_by("web-1") > others + 20, what="visitors meanwhile")
@@ -164,7 +164,7 @@ def test_a_machine_leaves_the_load_balancer_and_returns_and_no_request_is_lost(
     assert set(visitors.answers) == {(200, "web-0"), (200, "web-1")}
 
 
-def test_a_cancelled_event_puts_the_server_back(
+def test_a_cancelled_event_reenables_the_server(
     tmp_path: Path, servers: dict[str, Web], balancer: Balancer
 ) -> None:
     places = {"/run/haproxy/admin.sock": balancer.socket, "127.0.0.1:8171": f"127.0.0.1:{free_port()}"}
@@ -187,7 +187,7 @@ def test_a_cancelled_event_puts_the_server_back(
 
 
 @pytest.mark.parametrize("web_runs", [True, False], ids=["up", "down"])
-def test_a_server_that_an_admin_had_drained_stays_so_although_the_agent_is_killed(
+def test_a_server_drained_by_an_administrator_stays_drained_even_if_the_agent_is_killed(
     tmp_path: Path, servers: dict[str, Web], balancer: Balancer, web_runs: bool
 ) -> None:
     places = {"/run/haproxy/admin.sock": balancer.socket, "127.0.0.1:8171": f"127.0.0.1:{free_port()}"}
@@ -210,13 +210,13 @@ def test_a_server_that_an_admin_had_drained_stays_so_although_the_agent_is_kille
     until(lambda: balancer.status("web-0") == "DRAIN", what="the server to be drained still")
 
 
-def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, balancer: Balancer) -> None:
+def test_the_rehearsal_of_the_readme_succeeds(tmp_path: Path, balancer: Balancer) -> None:
     told = rehearsed("haproxy", tmp_path, {"/run/haproxy/admin.sock": balancer.socket})
     assert told.count("drain: prepare ready: no session is left") == 2
     assert balancer.status("web-0") == "UP"
 
 
-def test_the_config_of_the_recipe_is_one_that_haproxy_takes(tmp_path: Path) -> None:
+def test_haproxy_accepts_the_config_of_the_recipe(tmp_path: Path) -> None:
     config = EXAMPLES / "haproxy" / "haproxy.cfg"
     ran = subprocess.run(["haproxy", "-c", "-f", config], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -1,4 +1,4 @@
-"""The recipe for a node of Kubernetes: Debian's kubectl, against an API server of the test's own."""
+"""The recipe for a Kubernetes node: Debian's kubectl, with an API server of the test."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from tests.helpers.programs.process import Program
 from tests.helpers.programs.recipe_agents import EXAMPLES, agent_with
 from tests.system.kubernetes_api import NODE, Cluster, kubernetes
 
-# Where `make test-system` unpacks Debian's package: another kubectl may be installed.
+# `make test-system` unpacks Debian's package here, because another kubectl may be installed.
 UNPACKED = Path(sys.prefix) / "kubernetes-client/usr/bin"
 TRY_AGAIN = 75
 MARK = "forewarn/cordoned-for"
@@ -25,14 +25,14 @@ MARK = "forewarn/cordoned-for"
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     monkeypatch.setenv("PATH", f"{UNPACKED}:{os.environ['PATH']}")
-    monkeypatch.setenv("HOME", str(tmp_path))  # for what kubectl keeps
+    monkeypatch.setenv("HOME", str(tmp_path))  # kubectl's cache
     assert shutil.which("kubectl") == str(UNPACKED / "kubectl")
     with kubernetes(tmp_path) as made:
         yield made
 
 
 def ran(program: str, folder: Path, *, left: int = 900) -> "subprocess.CompletedProcess[str]":
-    """Run a program of the recipe as the agent does."""
+    """Run a program of the recipe like the agent."""
     own = {
         "NODE": NODE,
         "KUBECONFIG": str(folder / "kubeconfig"),
@@ -69,13 +69,13 @@ def test_a_node_is_drained_before_the_event_and_uncordoned_after_it(tmp_path: Pa
         assert cluster.annotations == {}
 
 
-def test_a_cluster_that_does_not_answer_at_first_leaves_no_mark(tmp_path: Path, cluster: Cluster) -> None:
+def test_an_unavailable_cluster_leaves_no_annotation(tmp_path: Path, cluster: Cluster) -> None:
     cluster.away = True
     assert ran("drain", tmp_path).returncode == TRY_AGAIN
     assert (cluster.annotations, cluster.cordoned) == ({}, False)
 
 
-def test_a_node_that_somebody_has_cordoned_stays_so_also_if_the_first_question_failed(
+def test_a_node_cordoned_by_an_administrator_stays_cordoned_even_if_the_first_request_failed(
     tmp_path: Path, cluster: Cluster
 ) -> None:
     cluster.cordon()
@@ -90,7 +90,7 @@ def test_a_node_that_somebody_has_cordoned_stays_so_also_if_the_first_question_f
     assert cluster.cordoned
 
 
-def test_a_pod_that_must_not_be_disrupted_now_is_tried_again(tmp_path: Path, cluster: Cluster) -> None:
+def test_the_eviction_of_a_protected_pod_is_retried(tmp_path: Path, cluster: Cluster) -> None:
     cluster.protected.add("cart")
     assert ran("drain", tmp_path, left=40).returncode == TRY_AGAIN
     assert cluster.evicted == ["shop"]

@@ -1,4 +1,4 @@
-"""The recipe by which one machine speaks for all: three agents, in three machines that one event names."""
+"""The recipe with one leader: three agents, in three machines that one event names."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +14,7 @@ from tests.helpers.programs.process import Program, free_port
 from tests.helpers.programs.recipe_agents import agent_with
 
 NAMES = ("web-0", "web-1", "web-2")
-# So that the 30 s until the second speaks are two of ours, and the third would need four.
+# The second agent approves after 30 s, which take two seconds at this speed; the third would need four.
 SPEED = 15.0
 FLEET = """
 [groups.web]
@@ -48,7 +48,7 @@ def service(tmp_path: Path) -> Iterator[Program]:
 
 @contextmanager
 def agents(service: Program, folder: Path, *flags: str) -> Iterator[list[AgentProgram]]:
-    """Run an agent in each machine, each in a folder of its own."""
+    """Run an agent in each machine, each with its own folder."""
     with ExitStack() as stack:
         made = []
         for name in NAMES:
@@ -77,7 +77,7 @@ def approved_by(service: Program, event: str) -> list[str]:
     return [each["by"] for each in service.get(f"/v1/events/{event}")["event"]["approvals"]]
 
 
-def test_all_get_ready_and_the_first_leads_and_approves(service: Program, tmp_path: Path) -> None:
+def test_all_agents_prepare_and_the_first_one_leads_and_approves(service: Program, tmp_path: Path) -> None:
     with agents(service, tmp_path) as machines:
         event = announce(service)
         for agent in machines:
@@ -95,7 +95,7 @@ def test_all_get_ready_and_the_first_leads_and_approves(service: Program, tmp_pa
         assert not any(" leads " in agent.out.text for agent in machines[1:])
 
 
-def test_when_the_first_is_silent_the_second_approves_after_thirty_seconds(
+def test_if_the_first_agent_is_down_the_second_approves_after_thirty_seconds(
     service: Program, tmp_path: Path
 ) -> None:
     with agents(service, tmp_path, "--speed", f"{SPEED:g}") as machines:
@@ -114,6 +114,6 @@ def test_when_the_first_is_silent_the_second_approves_after_thirty_seconds(
         assert approvers(machines) == ["web-1"]
         assert approved_by(service, event) == ["web-1"]
 
-        # The first comes back when it is all over, and has nothing to do.
+        # The first agent starts when the event is over, and has nothing to do.
         first.start()
         assert first.entries() == []

@@ -1,4 +1,4 @@
-"""The recipe that logs every event: the lines that a reader of the log finds."""
+"""The recipe that logs every event."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.helpers.programs.agent_program import AgentProgram, json_lines, servi
 from tests.helpers.programs.process import Program, until
 from tests.helpers.programs.recipe_agents import agent_with
 
-# What is ordered, and the event that comes of it; whether the recipe approves it.
+# Each order, its event, and whether the recipe approves it.
 ORDERS = (
     ("hosts/host-1/maintenance", {"action": "freeze"}, "Freeze", "Platform", False),
     ("machines/batch_0/restart", None, "Reboot", "User", True),
@@ -20,7 +20,7 @@ ORDERS = (
 
 
 def ordered(service: Program, path: str, body: dict[str, str] | None) -> str:
-    """Order something, and return the id of the event that names our machine."""
+    """Place an order, and return the id of the event that names the machine."""
     service.post(f"/v1/{path}", json=body)
     events = service.all("events")
     (found,) = [each["id"] for each in events if "batch_0" in each["resources"]]
@@ -28,7 +28,7 @@ def ordered(service: Program, path: str, body: dict[str, str] | None) -> str:
 
 
 def lines_of_handler(agent: AgentProgram, event: str) -> list[str]:
-    """Return what the handler has written about an event; what the agent says itself has more fields."""
+    """Return the messages of the handler about an event. Messages of the agent have more fields."""
     lines = json_lines(agent.out.lines)
     assert all({"at", "level", "message"} <= line.keys() for line in lines)
     own = {"at", "level", "message", "event", "handler"}
@@ -36,7 +36,7 @@ def lines_of_handler(agent: AgentProgram, event: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("path", "body", "type_", "source", "approved"), ORDERS)
-def test_every_event_is_in_the_log_when_it_comes_and_when_it_is_over(
+def test_every_event_is_logged_when_it_is_announced_and_when_it_is_over(
     tmp_path: Path, path: str, body: dict[str, str] | None, type_: str, source: str, approved: bool
 ) -> None:
     with (

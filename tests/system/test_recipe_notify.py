@@ -1,4 +1,4 @@
-"""The recipe that tells an administrator: by mail over real SMTP, and in a chat over HTTP."""
+"""The recipe that notifies an administrator: by mail over SMTP, and in a chat over HTTP."""
 
 import re
 from email import message_from_string, policy
@@ -13,7 +13,7 @@ from tests.helpers.programs.receiver import receiving
 from tests.helpers.programs.recipe_agents import agent_with, installed, rehearsed
 
 
-def test_an_administrator_gets_mail_when_it_comes_and_when_it_is_over(tmp_path: Path) -> None:
+def test_an_administrator_gets_mail_when_an_event_is_announced_and_when_it_is_over(tmp_path: Path) -> None:
     with (
         mail_server() as mail,
         serving(tmp_path) as service,
@@ -23,7 +23,7 @@ def test_an_administrator_gets_mail_when_it_comes_and_when_it_is_over(tmp_path: 
     ):
         event = service.post("/v1/machines/web-0/redeploy")["event"]
         agent.wait_for(Ended, side=Side.PREPARE)
-        # Nobody has approved it: it starts at its time and not before.
+        # The agent does not approve, so the event does not start before its NotBefore.
         service.advance(599)
         assert service.get(f"/v1/events/{event['id']}")["event"]["status"] == "Scheduled"
         service.advance(900)
@@ -37,25 +37,25 @@ def test_an_administrator_gets_mail_when_it_comes_and_when_it_is_over(tmp_path: 
     assert over["Subject"] == "web-0: Redeploy is over"
 
 
-def test_a_chat_is_told_as_the_recipe_says(tmp_path: Path) -> None:
+def test_the_commented_handler_posts_to_a_chat(tmp_path: Path) -> None:
     with receiving() as chat, mail_server() as mail, serving(tmp_path) as service:
         (tmp_path / "chat-url").write_text(f"{chat.url}\n")
         places = {"127.0.0.1:25": mail.place}
-        # As somebody does who wants it: the comment's own lines, without their sign.
+        # Like a user, remove the comment signs from the handler's lines.
         lines = installed("notify", tmp_path, **places).partition("# [[handlers]]")
         wanted = lines[0] + re.sub(r"^# ?", "", lines[1] + lines[2], flags=re.MULTILINE)
         agent = agent_with("notify", service=service, machine="web-0", folder=tmp_path, places=places)
         agent.configure(wanted)
         with agent:
             service.post("/v1/machines/web-0/redeploy")
-            until(lambda: chat.taken, what="the chat to be told")
+            until(lambda: chat.taken, what="the message in the chat")
             assert chat.taken[0]["text"].startswith("Redeploy of web-0 is Scheduled")
             agent.wait_for(Ended, side=Side.PREPARE, handler="chat")
             assert len(mail.mails) == 1
             assert chat.url not in agent.out.text
 
 
-def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path) -> None:
+def test_the_rehearsal_of_the_readme_succeeds(tmp_path: Path) -> None:
     with mail_server() as mail:
         rehearsed("notify", tmp_path, {"127.0.0.1:25": mail.place})
         assert len(mail.mails) == 4

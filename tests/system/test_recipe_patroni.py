@@ -1,4 +1,4 @@
-"""The recipe for a cluster under Patroni, with a real one and etcd: no acknowledged write is lost."""
+"""The recipe for a cluster under Patroni, with real members and etcd: no acknowledged write is lost."""
 
 import json
 import sys
@@ -23,9 +23,9 @@ from tests.system.postgresql_servers import (
     give_to_postgres,
 )
 
-# Where `make test-system` unpacks Debian's package, which would start a server if it were installed.
+# `make test-system` unpacks Debian's package here, because its installation would start a server.
 ETCD = Path(sys.prefix) / "etcd-server/usr/bin/etcd"
-# A member looks every second, so that a switchover takes about three.
+# A member checks every second, so a switchover takes about three.
 DYNAMIC = {
     "ttl": 20,
     "loop_wait": 1,
@@ -74,7 +74,7 @@ class Member(Database):
                 },
             },
         }
-        self.config.write_text(json.dumps(config))  # which is YAML, too
+        self.config.write_text(json.dumps(config))  # JSON is valid YAML
         give_to_postgres(folder)
 
     def start(self) -> None:
@@ -83,18 +83,18 @@ class Member(Database):
         )
 
     def stop(self) -> None:
-        """Stop it as systemd does: Patroni stops the server."""
+        """Stop it like systemd: Patroni stops the server."""
         assert self.patroni is not None
         self.patroni.terminate()
         self.patroni.wait(PATIENCE)
         self._stack.close()
 
     def switch_off(self) -> None:
-        """End it as a machine that is switched off does."""
+        """Kill it as if its machine lost power."""
         if self.patroni is not None:
             self.patroni.kill()
             self.patroni.wait(PATIENCE)
-        # The server goes first: it has inherited Patroni's output, which is read to its end.
+        # Kill the server first. It has inherited Patroni's output, which the test reads to its end.
         self.kill()
         self._stack.close()
 
@@ -163,7 +163,7 @@ def test_a_healthy_replica_takes_over_and_no_write_is_lost(
         assert old.is_primary()
         new.start()
 
-        # The agent ends in the middle. Its program goes on, and the next agent waits for it.
+        # The agent is killed halfway. Its program continues, and the next agent waits for it.
         agent.out.wait_for("switching over to db-b")
         agent.kill()
         agent.start()
@@ -188,14 +188,14 @@ def test_a_healthy_replica_takes_over_and_no_write_is_lost(
 
 
 def assert_held(agent: AgentProgram, reason: str) -> None:
-    """Wait until the agent has tried, failed and logged why; it has approved nothing."""
+    """Wait until the agent has failed and logged the reason. It has approved nothing."""
     agent.wait_for(Ended, side=Side.PREPARE, ending=Ending.AGAIN)
     agent.out.wait_for(reason)
     assert not any(isinstance(entry, Approved) for entry in agent.entries())
 
 
 def assert_nothing_to_hand_over(service: Program, agent: AgentProgram, reason: str) -> None:
-    """Have the next event find a machine that is no primary."""
+    """Check that the next event finds a machine that is not the primary."""
     event = service.post("/v1/machines/db/restart")["event"]["id"]
     agent.wait_for(Approved, event=event)
     agent.out.wait_for(reason)

@@ -28,7 +28,7 @@ from tests.system.postgresql_servers import (
 )
 
 TRY_AGAIN = 75
-# Settings beyond those of the README: to be quick, and to run beside another server.
+# Settings beyond those of the README: for speed, and to run beside another server.
 CONFIG = """
 data_directory = '{folder}/data'
 hba_file = '{folder}/hba'
@@ -47,7 +47,7 @@ host all tester 127.0.0.1/32 trust
 
 
 class Server(Database):
-    """A Debian cluster `15/main` of a machine of its own, that is, with folders of its own."""
+    """A Debian cluster `15/main`. Separate folders stand for separate machines."""
 
     def __init__(self, folder: Path, data: Path) -> None:
         folder.mkdir()
@@ -64,7 +64,7 @@ class Server(Database):
 
     @property
     def peer(self) -> str:
-        """The words by which the other server finds this one."""
+        """The connection string with which the other server finds this one."""
         passwords = self.folder.parent / "passwords"
         return f"host=127.0.0.1 port={self.port} user=forewarn passfile={passwords}"
 
@@ -75,7 +75,7 @@ class Server(Database):
         give_to_postgres(self.data / "standby.signal")
 
     def start(self) -> None:
-        """Start it as it is configured, as the boot of its machine does."""
+        """Start it with its present configuration, as at boot."""
         as_postgres(*self.start_words)
 
     @property
@@ -89,7 +89,7 @@ class Server(Database):
         return [str(BIN / "pg_ctl"), "stop", "--silent", "-D", str(self.data)]
 
     def places(self, other: "Server") -> dict[str, str]:
-        """Return what the recipe's config says for this machine, whose peer is the other one."""
+        """Return the replacements in the recipe's config for this machine and its peer."""
         return {
             "host=10.0.0.11 port=5432 user=forewarn": other.peer,
             '"5432"': f'"{self.port}"',
@@ -101,7 +101,7 @@ class Server(Database):
         }
 
     def run(self, side: str, other: "Server", **more: str) -> "subprocess.CompletedProcess[str]":
-        """Run the recipe's program by itself."""
+        """Run the recipe's program without an agent."""
         own = {
             "PEER": other.peer,
             "PORT": str(self.port),
@@ -126,12 +126,12 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def template(place: Path) -> Path:
-    """Make the data that both servers of each pair begin with, prepared as the README says."""
+    """Create the data directory that both servers of each pair start with, prepared as in the README."""
     made = place / "template"
     made.mkdir()
     give_to_postgres(made)
     data = made / "data"
-    # Small segments: they are copied for every test.
+    # Small segments, because every test copies them.
     as_postgres(
         BIN / "initdb",
         *("--pgdata", data, "--no-sync", "--no-instructions", "--auth", "trust", "--wal-segsize", "1"),
@@ -179,12 +179,12 @@ def test_the_standby_takes_over_and_no_write_is_lost(tmp_path: Path, pair: tuple
     ):
         writer.more()
         service.post("/v1/machines/db/redeploy")
-        # The agent ends in the middle. Its program goes on, and the next agent waits for it.
+        # The agent is killed halfway. Its program continues, and the next agent waits for it.
         agent.out.wait_for("stopping the primary")
         agent.kill()
         agent.start()
         agent.wait_for(Approved)
-        # The role was handed over before the approval, not because of it.
+        # The switchover happened before the approval, not because of it.
         assert (old.is_primary(), new.is_primary()) == (False, True)
         writer.more()
 
@@ -198,7 +198,7 @@ def test_the_standby_takes_over_and_no_write_is_lost(tmp_path: Path, pair: tuple
         agent.out.wait_for(f"this is a standby of 127.0.0.1:{new.port}")
         assert old.streams()
 
-        # The next event finds nothing to hand over.
+        # The next event finds no role to hand over.
         event = service.post("/v1/machines/db/restart")["event"]["id"]
         agent.wait_for(Approved, event=event)
         agent.out.wait_for("this is a standby: nothing to hand over")
@@ -206,7 +206,7 @@ def test_the_standby_takes_over_and_no_write_is_lost(tmp_path: Path, pair: tuple
     writer.assert_all_are_in(new)
 
 
-def test_without_a_healthy_standby_nothing_is_approved_until_there_is_one(
+def test_without_a_healthy_standby_the_agent_does_not_approve(
     tmp_path: Path, pair: tuple[Server, Server]
 ) -> None:
     primary, standby = pair
@@ -222,9 +222,9 @@ def test_without_a_healthy_standby_nothing_is_approved_until_there_is_one(
         assert standby.is_primary()
 
 
-# The program by itself
+# The program without an agent
 
-# Ends the program that calls it, as a crash would.
+# Kills the calling program, like a crash.
 CRASH = "kill -9 $PPID"
 
 
@@ -233,7 +233,7 @@ def test_a_crash_before_the_promotion_leaves_the_old_primary_in_its_role(
     pair: tuple[Server, Server], machine_restarts: bool
 ) -> None:
     old, new = pair
-    # The worst moment: the old primary has stopped, and the other one is not told to take over.
+    # The worst moment: the old primary has stopped, and the standby is not yet promoted.
     crashed = old.run("prepare", new, STOP=f"sh -c '{shlex.join(old.stop_words)}; {CRASH}'")
     assert crashed.returncode == -signal.SIGKILL
     assert (old.is_primary(), new.is_primary()) == (False, False)
@@ -245,7 +245,7 @@ def test_a_crash_before_the_promotion_leaves_the_old_primary_in_its_role(
     until(new.streams, what="the standby to stream")
 
 
-def test_a_crash_after_the_promotion_is_finished_by_the_next_attempt(pair: tuple[Server, Server]) -> None:
+def test_the_next_attempt_completes_a_switchover_after_a_crash(pair: tuple[Server, Server]) -> None:
     old, new = pair
     crashed = old.run("prepare", new, START=f"sh -c '{CRASH}'")
     assert crashed.returncode == -signal.SIGKILL
@@ -257,7 +257,7 @@ def test_a_crash_after_the_promotion_is_finished_by_the_next_attempt(pair: tuple
 
 def test_a_standby_that_lacks_the_last_record_is_not_promoted(pair: tuple[Server, Server]) -> None:
     old, new = pair
-    # It does not replay while the primary stops.
+    # The standby does not replay while the primary stops.
     pause = f"psql -h 127.0.0.1 -p {new.port} -U tester -d postgres -c 'SELECT pg_wal_replay_pause()'"
     script = old.folder / "pause-and-stop"
     script.write_text(f"#!/bin/sh\n{pause}\n{shlex.join(old.stop_words)}\n")
@@ -306,7 +306,7 @@ def test_a_stale_primary_is_repaired_after_a_person_has_promoted_the_standby(
 
 
 def recovered(server: Server, other: Server, **more: str) -> str:
-    """Run `recover` as the agent does, until it is done; returns what it said."""
+    """Run `recover` like the agent until it succeeds, and return its output."""
     said = []
 
     def is_done() -> bool:
@@ -320,7 +320,7 @@ def recovered(server: Server, other: Server, **more: str) -> str:
 
 
 def without_pg_rewind(folder: Path) -> Path:
-    """Make a folder of PostgreSQL's programs in which pg_rewind does not work."""
+    """Create a folder of PostgreSQL's programs in which pg_rewind fails."""
     made = folder / "bin"
     made.mkdir()
     for program in BIN.iterdir():
@@ -328,7 +328,7 @@ def without_pg_rewind(folder: Path) -> Path:
     return made
 
 
-def test_two_primaries_before_the_event_are_left_to_a_person(pair: tuple[Server, Server]) -> None:
+def test_two_primaries_before_the_event_are_left_to_an_administrator(pair: tuple[Server, Server]) -> None:
     old, new = pair
     new.ask("SELECT pg_promote()")
     refused = old.run("prepare", new)
@@ -338,7 +338,7 @@ def test_two_primaries_before_the_event_are_left_to_a_person(pair: tuple[Server,
     assert old.is_primary()
 
 
-def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, pair: tuple[Server, Server]) -> None:
+def test_the_rehearsal_of_the_readme_succeeds(tmp_path: Path, pair: tuple[Server, Server]) -> None:
     old, new = pair
     rehearsed("postgresql", tmp_path, old.places(new))
     assert (old.is_primary(), new.is_primary()) == (False, True)

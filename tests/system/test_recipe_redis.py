@@ -1,4 +1,4 @@
-"""The recipe for a Redis primary, with a real one and its replica: nothing that was acknowledged is lost."""
+"""The recipe for a Redis primary, with a real one and its replica: no acknowledged write is lost."""
 
 import socket
 import subprocess
@@ -26,7 +26,7 @@ WORTH_A_FAILOVER = 50
 
 
 class Redis:
-    """A Redis with a config file and a disk of its own, that can be killed and started again."""
+    """A Redis with its own config file and disk that can be killed and started again."""
 
     def __init__(self, folder: Path, *, replica_of: "Redis | None" = None, has_config: bool = True) -> None:
         folder.mkdir()
@@ -35,7 +35,7 @@ class Redis:
         follows = "" if replica_of is None else f"replicaof 127.0.0.1 {replica_of.port}\n"
         self._config.write_text(CONFIG.format(port=self.port, folder=folder) + follows)
         self._stack = ExitStack()
-        # Its config is read either way, but Redis knows of no file that it could write its role to.
+        # Redis reads this config from stdin too, but then it has no file in which to save its role.
         self._command = (
             ["redis-server", str(self._config)]
             if has_config
@@ -47,7 +47,7 @@ class Redis:
         until(self._answers, what="Redis to answer")
 
     def kill(self) -> None:
-        """End it as a machine that is switched off does."""
+        """Kill it as if its machine lost power."""
         self._stack.close()
 
     def info(self, name: str) -> str:
@@ -63,7 +63,7 @@ class Redis:
 
 
 class Writer:
-    """Writes one number after the other to whichever is the primary, and remembers what was acknowledged."""
+    """Writes consecutive numbers to the primary, and records the acknowledged ones."""
 
     def __init__(self, *ports: int) -> None:
         self._ports = ports
@@ -78,7 +78,7 @@ class Writer:
     def _write(self) -> None:
         number = turn = 0
         while not self._over.is_set():
-            # Which of them is the primary, a refusal tells: then the other is asked.
+            # A refusal shows that the other server is the primary.
             with suppress(OSError), self._connected(self._ports[turn % len(self._ports)]) as stream:
                 while not self._over.is_set():
                     stream.write(f"SET key:{number} {number}\r\n".encode())
@@ -98,7 +98,7 @@ class Writer:
             yield stream  # type: ignore[misc]
 
     def more(self, count: int = WORTH_A_FAILOVER) -> None:
-        """Wait until so many more are written."""
+        """Wait for this many more acknowledged writes."""
         before = len(self.acknowledged)
         until(lambda: len(self.acknowledged) >= before + count, what="more to be written")
 
@@ -117,7 +117,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Redis, Redis]]:
         replica.kill()
 
 
-def test_the_replica_takes_over_and_the_old_primary_comes_back_as_a_replica(
+def test_the_replica_takes_over_and_the_old_primary_returns_as_a_replica(
     tmp_path: Path, pair: tuple[Redis, Redis]
 ) -> None:
     old, new = pair
@@ -131,7 +131,7 @@ def test_the_replica_takes_over_and_the_old_primary_comes_back_as_a_replica(
         writer.more()
         service.post("/v1/machines/db/redeploy")
         agent.wait_for(Approved)
-        # The role has changed hands before the approval, not because of it.
+        # The failover happened before the approval, not because of it.
         assert (old.info("role"), new.info("role")) == ("slave", "master")
         (ended,) = [entry for entry in agent.entries() if isinstance(entry, Ended)]
         assert (ended.side, ended.ending) == (Side.PREPARE, Ending.READY)
@@ -146,7 +146,7 @@ def test_the_replica_takes_over_and_the_old_primary_comes_back_as_a_replica(
         assert old.info("master_port") == str(new.port)
         assert old.info("master_link_status") == "up"
 
-        # The next event finds nothing to hand over.
+        # The next event finds no role to hand over.
         event = service.post("/v1/machines/db/restart")["event"]["id"]
         agent.wait_for(Approved, event=event)
         agent.out.wait_for("this is a replica: nothing to hand over")
@@ -164,14 +164,14 @@ def assert_all_are_there(redis: Redis, writer: Writer) -> None:
 
 
 def values_of(redis: Redis, keys: list[str]) -> list[str]:
-    """Return what a Redis has, in pieces that fit on a command line."""
+    """Return values from a Redis, in pieces that fit on a command line."""
     found: list[str] = []
     for begin in range(0, len(keys), 1000):
         found += redis.cli("MGET", *keys[begin : begin + 1000]).splitlines()
     return found
 
 
-def test_without_a_replica_nothing_is_approved(tmp_path: Path, pair: tuple[Redis, Redis]) -> None:
+def test_without_a_replica_the_agent_does_not_approve(tmp_path: Path, pair: tuple[Redis, Redis]) -> None:
     old, new = pair
     new.kill()
     until(lambda: old.info("connected_slaves") == "0", what="the replica to be missed")
@@ -189,7 +189,7 @@ def test_without_a_replica_nothing_is_approved(tmp_path: Path, pair: tuple[Redis
         assert not any(isinstance(entry, Approved) for entry in agent.entries())
 
 
-def test_a_primary_that_would_forget_its_new_role_is_not_given_away(tmp_path: Path) -> None:
+def test_a_primary_that_cannot_save_its_new_role_is_not_approved(tmp_path: Path) -> None:
     old = Redis(tmp_path / "old", has_config=False)
     new = Redis(tmp_path / "new", replica_of=old)
     with (
@@ -210,7 +210,7 @@ def test_a_primary_that_would_forget_its_new_role_is_not_given_away(tmp_path: Pa
         assert new.info("role") == "master"
 
 
-def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, pair: tuple[Redis, Redis]) -> None:
+def test_the_rehearsal_of_the_readme_succeeds(tmp_path: Path, pair: tuple[Redis, Redis]) -> None:
     old, new = pair
     rehearsed("redis", tmp_path, {"6379": str(old.port)})
     assert (old.info("role"), new.info("role")) == ("slave", "master")

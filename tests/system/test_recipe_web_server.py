@@ -62,7 +62,7 @@ def nginx(tmp_path: Path, behind: Web) -> Iterator[WebServer]:
     made.stop()
 
 
-def test_requests_in_flight_are_answered_new_ones_refused_and_the_server_returns(
+def test_open_requests_are_answered_new_ones_refused_and_the_server_returns(
     tmp_path: Path, behind: Web, nginx: WebServer
 ) -> None:
     probes = f"127.0.0.1:{free_port()}"
@@ -79,7 +79,7 @@ def test_requests_in_flight_are_answered_new_ones_refused_and_the_server_returns
         service.post("/v1/machines/web-0/redeploy")
         agent.wait_for(Begun, side=Side.PREPARE)
         until(lambda: nginx.refuses, what="new requests to be refused")
-        # A load balancer that asks is told to go elsewhere; the machine is not given away yet.
+        # A load balancer's probe gets an error, and the agent has not approved yet.
         assert httpx.get(f"http://{probes}/readyz").status_code == 503
         assert not any(each.done() for each in slow)
         assert not any(isinstance(entry, Ended | Approved) for entry in agent.entries())
@@ -95,7 +95,7 @@ def test_requests_in_flight_are_answered_new_ones_refused_and_the_server_returns
         assert httpx.get(f"http://{probes}/readyz").status_code == 200
 
 
-def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, nginx: WebServer) -> None:
+def test_the_rehearsal_of_the_readme_succeeds(tmp_path: Path, nginx: WebServer) -> None:
     before = nginx.pid_file.read_text()
     told = rehearsed("web-server", tmp_path, nginx.places)
     assert told.count(" has ended") == 2

@@ -64,7 +64,7 @@ class Options:
 
 
 def _flag(name: str, read: Reader, value: str) -> Any:
-    """Read a flag with the reader of the config field."""
+    """Read a flag as the config field of that name; errors name the flag."""
     try:
         return read(value)
     except Invalid as refusal:

@@ -113,7 +113,7 @@ class HandlerFilter:
         return None
 
     def verdict(self, event: Event, seconds_left: float | None) -> Verdict:
-        """Decide whether to run a handler for an event; None for an unknown time left."""
+        """Decide whether to run a handler for an event; `seconds_left` is None if unknown."""
         if why := self._mismatch(event):
             return Skip(why)
         if seconds_left is None:

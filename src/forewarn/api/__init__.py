@@ -1,1 +1,1 @@
-"""The face that operators and users see: the HTTP API at /v1, the probes and the metrics."""
+"""The interface for operators and users: the HTTP API at /v1, the probes and the metrics."""

@@ -15,7 +15,7 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 HEARTBEAT = "/heartbeat"
 # Key in the ASGI state of a request that changes nothing, such as a dry run.
 CHANGES_NOTHING = "changes_nothing"
-# By the class of the status.
+# The results of failed requests, by the first digit of the status.
 RESULTS = {4: "refused", 5: "failed"}
 LONGEST_QUERY = 200
 

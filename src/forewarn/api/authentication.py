@@ -24,7 +24,7 @@ SECURE_PREFIX = "__Host-"
 # Sec-Fetch-Site of requests from the page itself or the address bar. A page at another port of the same name
 # is `same-site`: its requests carry the cookie too, and must not count.
 _OWN_REQUESTS = frozenset({"same-origin", "none"})
-# The search for the cookie stops after so many matches: a name of another cookie can end with its name.
+# The search for the cookie stops after this many matches: a name of another cookie can end with its name.
 _MOST_MENTIONS = 8
 
 

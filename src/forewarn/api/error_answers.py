@@ -111,14 +111,14 @@ def error_response(
     return JSONResponse(body, status_code=status, headers=dict(headers or {}))
 
 
-def kind_of_error(error: ForewarnError) -> ErrorKind:
-    """Return how an error is answered. The nearest class of its hierarchy decides."""
+def error_kind(error: ForewarnError) -> ErrorKind:
+    """Return the kind of an error. The nearest class of its hierarchy decides."""
     return next(KINDS[each] for each in type(error).__mro__ if each in KINDS)
 
 
 def refusal(error: ForewarnError) -> JSONResponse:
     """Return the response to an error of `core`, for middleware: it runs outside the app's handlers."""
-    kind = kind_of_error(error)
+    kind = error_kind(error)
     return error_response(kind.status, kind.code, str(error), kind.headers)
 
 
@@ -133,12 +133,12 @@ def status_of(error: Exception) -> int:
     if isinstance(error, HTTPException):
         return error.status_code
     if isinstance(error, ForewarnError):
-        return kind_of_error(error).status
+        return error_kind(error).status
     return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 async def _refuse(request: Request, error: ForewarnError) -> JSONResponse:
-    if kind_of_error(error).is_logged:
+    if error_kind(error).is_logged:
         log.warning("%s %s could not be answered: %s", request.method, request.url.path, error)
     return refusal(error)
 

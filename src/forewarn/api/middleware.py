@@ -28,7 +28,7 @@ OPEN_TO_ALL = frozenset({"/healthz", "/readyz"})
 # The stream's response does not end. Only a fleet's body may be large.
 STREAM = "/v1/stream"
 LARGE = ("PUT", "/v1/fleet")
-# The usual mistake if the console's own pages are refused.
+# A hint: the usual reason why requests of the console's own pages are refused.
 _BEHIND_A_PROXY = (
     "; if this service runs behind a proxy, set its URL in [operator] origins, and let the proxy pass on the "
     "Host header that browsers send"

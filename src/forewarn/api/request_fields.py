@@ -18,7 +18,7 @@ from forewarn.wire.texts import is_guid, read_time, shown
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)
 
-# The largest integer of a database column.
+# The largest integer that a database column can hold.
 LARGEST = 2**63 - 1
 LONGEST_LINE = 1000
 

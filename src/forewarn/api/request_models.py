@@ -1,6 +1,6 @@
 """Base classes of queries and bodies: each field declares its check, its default and its description once.
 
-In a schema, a class stands for the component that the OpenAPI document generates from it.
+In a schema, a class represents the component that the OpenAPI document generates from it.
 """
 
 import dataclasses

@@ -1,1 +1,1 @@
-"""The `forewarn` command: `main` puts the nouns together; what every command shares lies beside it."""
+"""The `forewarn` command: `main` assembles the commands, which share the other modules of this package."""

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and the paths of what they name."""
+"""Options and arguments that several commands share, and the API paths of the things that they name."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ class Duration(click.ParamType[float]):
 
 
 class RecordKind(click.ParamType[str]):
-    """A kind of record; a mistyped one is answered with the nearest three, as there are more than sixty."""
+    """A kind of record. There are more than sixty, so an error suggests the three most similar ones."""
 
     name = "kind"
 
@@ -117,7 +117,7 @@ def put_in_fleet(
 
 
 def delete_from_fleet(session: Session, what: str, name: str, kind: type[ApiAnswer], **params: Any) -> None:
-    """Remove a thing from the fleet, and say so."""
+    """Remove a thing from the fleet, and print that."""
     reply: Reply[Any] = session.client.call("DELETE", path_of(what, name), kind, params=params)
     session.print_reply(
         reply, lambda gone: terminal.echo(f"{what.capitalize()} {gone.name} removed from the fleet.")
@@ -129,7 +129,7 @@ def name_argument(metavar: str) -> click.Argument:
     return argument("name", metavar, f"The name of the {metavar.lower()}.")
 
 
-def id_argument(metavar: str, about: str = "The id, or how it begins.") -> click.Argument:
+def id_argument(metavar: str, about: str = "The id, or a prefix.") -> click.Argument:
     """Declare the argument that is the id of one thing."""
     return argument("id_", metavar, about, required=not metavar.startswith("["))
 
@@ -140,7 +140,7 @@ ORDER = id_argument("ORDER")
 
 
 def service_mode(*, evacuate: bool, in_place: bool, returning: bool | None) -> dict[str, Any]:
-    """Return what becomes of the machines while their host is serviced, as the API takes it."""
+    """Return the fields of the API that say how a host service treats the machines."""
     if evacuate and in_place:
         raise WrongUsage("--evacuate, --in-place", "choose one of them")
     if returning and in_place:
@@ -197,23 +197,23 @@ id_of: Callable[[ApiAnswer], str] = attrgetter("id")
 
 
 def full_id(client: OperatorClient, kind: type[ApiAnswer], typed: str) -> str:
-    """Return the whole id of a thing, given how it begins."""
+    """Return the whole id of a thing, given a prefix of it."""
     return typed.upper() if is_guid(typed) else id_of(find_by_prefix(client, kind, typed))
 
 
 def path_by_id(client: OperatorClient, kind: type[ApiAnswer], typed: str) -> str:
-    """Return the path of a thing, given how its id begins."""
+    """Return the path of a thing, given a prefix of its id."""
     return f"/v1/{kind.NOUN}s/{full_id(client, kind, typed)}"
 
 
 def find_by_prefix(client: OperatorClient, kind: type[A], typed: str) -> A:
-    """Find the one listed thing whose id begins so."""
+    """Find the only listed thing whose id begins with a prefix."""
     noun = kind.NOUN
     if len(typed) < SHORTEST_ID:
         raise RequestRefused(f"{noun} {typed}: type at least {SHORTEST_ID} characters of the id")
     found: list[A] = []
     if _PART_OF_ID.fullmatch(typed):
-        # There may be many past events: ask only for those that can be meant.
+        # There may be many past events: request only those with this prefix.
         filters = {"all": True, "begins": typed} if noun == "event" else {}
         listed = client.all(kind, **filters).value.items
         found = [each for each in listed if id_of(each).startswith(typed.upper())]

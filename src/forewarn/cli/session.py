@@ -1,4 +1,4 @@
-"""The options of every command, the client that they lead to, and the exit codes.
+"""The options of every command, the client that they configure, and the exit codes.
 
 The options are accepted before the noun, after it, and after the verb. The last one counts.
 """
@@ -66,7 +66,7 @@ def _everywhere(*, hidden: bool = False) -> tuple[click.Option, ...]:
 
 JSON = _shared("--json", "Print JSON, for programs.", is_flag=True)
 EVERYWHERE = _everywhere()
-# Commands that call no server accept these all the same, to explain what to use instead.
+# Commands that call no server accept these too, to explain what to use instead.
 WITHIN_MACHINE = _everywhere(hidden=True)
 
 
@@ -254,7 +254,7 @@ _OTHER_FLAGS = {"mode": "--evacuate, --in-place", "expiry": "--expires", "from":
 
 
 def in_flags(message: str, params: Iterable[click.Parameter]) -> str:
-    """Name the flag of a command instead of the API's field that a refusal begins with."""
+    """Replace the API field at the beginning of an error by the command's flag."""
     flags = {**_OTHER_FLAGS, **{f"{param.name}": shown_name(param) for param in params}}
     field = _FIELD.match(message)
     if field is None or field[1] not in flags:

@@ -175,7 +175,7 @@ class OperatorClient:
         headers: Mapping[str, str] | None = None,
         key: str | None = None,
     ) -> Json:
-        """Send a request, with retries; a call with a key of the caller's own is up to the caller."""
+        """Send a request and retry it. If the caller gave a key, only the caller retries."""
         sent_headers = {**(headers or {})}
         tries = RetryState()
         if key is None:

@@ -1,1 +1,1 @@
-"""The web console: the page in `web/`, and what serves it. All that it shows is asked of the operator API."""
+"""The web console: the static files in `web/` and the ASGI app that serves them. Its data comes from the operator API."""

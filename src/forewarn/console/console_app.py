@@ -1,4 +1,4 @@
-"""The console as an ASGI app: files alone, for anybody; what they show is asked of the operator API."""
+"""The console as an ASGI app. It serves public static files; their data comes from the operator API."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 METHODS = ("GET", "HEAD")
 
-# An asset's path has the hash of its content, so it never changes. The page itself is asked for each time.
-FOR_EVER = "public, max-age=31536000, immutable"
-ASK_AGAIN = "no-cache"
-NEVER_KEPT = "no-store"
+# Asset paths contain a hash of all files, so their content never changes. Browsers revalidate the index each time.
+IMMUTABLE = "public, max-age=31536000, immutable"
+REVALIDATE = "no-cache"
+NOT_STORED = "no-store"
 
-_FROM_ITSELF = ("script-src", "style-src", "img-src", "connect-src", "font-src", "manifest-src")
+_SAME_ORIGIN = ("script-src", "style-src", "img-src", "connect-src", "font-src", "manifest-src")
 POLICY = "; ".join(
     (
         "default-src 'none'",
-        *(f"{kind} 'self'" for kind in _FROM_ITSELF),
+        *(f"{kind} 'self'" for kind in _SAME_ORIGIN),
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
@@ -34,34 +34,34 @@ POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
-# What the API answers has the page's origin: none of it may be run as a script.
-AS_THEY_ARE: Mapping[str, str] = {"X-Content-Type-Options": "nosniff"}
+# API answers have the same origin as the console, so browsers must never run them as scripts.
+NO_SNIFFING: Mapping[str, str] = {"X-Content-Type-Options": "nosniff"}
 SECURITY_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Referrer-Policy": "same-origin",
-    **AS_THEY_ARE,
+    **NO_SNIFFING,
 }
 
 
 def packaged_files() -> "WebFiles":
-    """Read the files that come with forewarn."""
-    from forewarn.console import web_files  # loaded when the page is asked for
+    """Read the installed files."""
+    from forewarn.console import web_files  # loaded on the first request
 
     return web_files.packaged()
 
 
 class ConsoleApp:
-    """Answers with the page at every address of a view, and with the files it links to."""
+    """Serves the index at the address of every view, and the assets that it links to."""
 
     def __init__(self, files: Callable[[], "WebFiles"] = packaged_files) -> None:
-        """Take what reads the files; they are read when the first of them is asked for."""
+        """Set the function that reads the files. It is called on the first request."""
         self._files = cache(files)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request for a file."""
+        """Serve a file."""
         await self._answer(scope)(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
 
     def _answer(self, scope: Scope) -> Response:
@@ -71,24 +71,24 @@ class ConsoleApp:
         if path in WITHOUT_SLASH:
             query = scope["query_string"].decode("ascii", "ignore")
             return RedirectResponse(
-                f"{HOME}?{query}" if query else HOME, headers={"Cache-Control": ASK_AGAIN}
+                f"{HOME}?{query}" if query else HOME, headers={"Cache-Control": REVALIDATE}
             )
         headers = Headers(scope=scope)
         if not path.startswith(ASSETS):
-            return _sent(self._files().index, headers, keep=ASK_AGAIN)
+            return _sent(self._files().index, headers, keep=REVALIDATE)
         asset = self._files().assets.get(path)
-        return _not_found(path) if asset is None else _sent(asset, headers, keep=FOR_EVER)
+        return _not_found(path) if asset is None else _sent(asset, headers, keep=IMMUTABLE)
 
 
 class WithSecurityHeaders:
-    """Says with each answer what a browser may do with it."""
+    """Adds security headers to all responses of an app."""
 
     def __init__(self, app: ASGIApp, headers: Mapping[str, str]) -> None:
         self._app = app
         self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Add the headers to whatever is answered, refusals too."""
+        """Add the headers to the response, including errors."""
 
         async def secured(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -110,7 +110,7 @@ def _sent(file: "WebFile", headers: Headers, *, keep: str) -> Response:
 
 
 def _knows(if_none_match: str, etag: str) -> bool:
-    """Compare weakly, as RFC 9110 says of this header."""
+    """Compare weakly, as RFC 9110 requires for If-None-Match."""
     tags = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
     return "*" in tags or etag.removeprefix("W/") in tags
 
@@ -125,13 +125,13 @@ def _takes_gzip(accept_encoding: str) -> bool:
 
 
 def _not_found(path: str) -> Response:
-    message = f"there is no file at {path}; after an update of the server, load the page again"
-    return _error(404, "NotFound", message, {"Cache-Control": NEVER_KEPT})
+    message = f"{path} does not exist; if the server was updated, reload the console"
+    return _error(404, "NotFound", message, {"Cache-Control": NOT_STORED})
 
 
 def _not_allowed(method: str, path: str) -> Response:
     allowed = ", ".join(METHODS)
-    message = f"{method} is not possible at {path}, only {allowed}"
+    message = f"{path} does not support {method}; use {allowed}"
     return _error(405, "MethodNotAllowed", message, {"Allow": allowed})
 
 

@@ -1,11 +1,11 @@
-"""Which paths of the operator address are the console's."""
+"""The paths of the console on the operator address."""
 
 HOME = "/console/"
 ASSETS = f"{HOME}assets/"
-# What people type; it leads to the console.
+# These paths redirect to the console.
 WITHOUT_SLASH = ("/", "/console")
 
 
 def is_console(path: str) -> bool:
-    """Tell whether a path is the console's; all others are the operator API's."""
+    """Return whether a path belongs to the console. All other paths belong to the operator API."""
     return path in WITHOUT_SLASH or path.startswith(HOME)

@@ -1,8 +1,8 @@
-"""The files of the page: read once, under one hash, and compressed when they are first asked for.
+"""The static files of the console: read once, and compressed on the first request.
 
-The hash of all files stands in the path of each, so no browser mixes two versions of the page. In a clone,
-modules import each other by relative paths as they lie in the repository. A wheel contains one bundled module
-(`packaging/console_bundle.py`); both are read the same way.
+Each path contains a hash of all files, so a browser never mixes two versions of the console. A clone serves the
+modules of the repository. A wheel contains one bundled module (`packaging/console_bundle.py`). Both are read the
+same way.
 """
 
 import gzip
@@ -19,10 +19,10 @@ from types import MappingProxyType
 from forewarn.console.console_paths import ASSETS
 
 INDEX = "index.html"
-# All styles together: one request instead of one for each view.
+# All styles joined: one request instead of one per view.
 STYLE = "app.css"
 
-# What the page is made of; other files, such as declarations of types, are there for those who write it.
+# Files of other types, such as type declarations, are not served.
 MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
     {
         ".css": "text/css; charset=utf-8",
@@ -37,14 +37,14 @@ MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
 _COMPRESSED_ALREADY = frozenset({".png", ".woff2"})
 _HASH_DIGITS = 16
 
-# Later rules win: what is shared comes before what is made of it.
+# Later rules win, so shared styles come before the styles of views.
 _FIRST_STYLES = ("style/tokens.css", "style/base.css")
 _STYLE_FOLDERS = ("style", "elements", "views")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebFile:
-    """A file as it is sent."""
+    """A file with its media type."""
 
     content: bytes
     media_type: str
@@ -52,30 +52,30 @@ class WebFile:
 
     @cached_property
     def etag(self) -> str:
-        """Tag the content; weakly, since it is sent compressed or not."""
+        """Return a weak tag, because the content is sent with or without compression."""
         return f'W/"{_digest([self.content])}"'
 
     @cached_property
     def compressed(self) -> bytes:
-        """Return the content as gzip packs it best."""
+        """Return the content, compressed with gzip."""
         return gzip.compress(self.content, 9, mtime=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebFiles:
-    """The whole page: its first document, and everything that this links to by path."""
+    """The index and the assets by path."""
 
     index: WebFile
     assets: Mapping[str, WebFile]
 
 
 def packaged() -> WebFiles:
-    """Read the files that come with forewarn."""
+    """Read the installed files."""
     return read(resources.files("forewarn.console") / "web")
 
 
 def read(folder: Traversable) -> WebFiles:
-    """Read the files of a folder, and fill their prefix and links in the first document."""
+    """Read the files of a folder, and fill in the prefix and the links of the index."""
     contents = served(folder)
     template = contents.pop(INDEX).decode()
     hashed = _digest(part for path, content in contents.items() for part in (path.encode(), content))

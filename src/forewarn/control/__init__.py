@@ -1,1 +1,1 @@
-"""The use cases: load, let core decide, save, act. Owns the ports that the outside world implements."""
+"""The use cases: load, let core decide, save, act. Defines the interfaces of drivers and others."""

@@ -7,9 +7,9 @@ from typing import Protocol, TypeAlias
 from forewarn.core.basic_types import EventId, GroupName, MachineId, OrderId
 from forewarn.core.model.slice import Sent
 
-# Returns when these machines polled last, as far as that was unsaved when the function was made.
+# Returns when these machines last polled, from the polls that were unsaved when the function was made.
 LastPolls: TypeAlias = Callable[[Sequence[MachineId]], Mapping[MachineId, datetime]]
-# Returns when each machine first received an event, as far as that was unsaved when the function was made.
+# Returns when each machine first received an event, from the notices that were unsaved at that time.
 UntakenNotices: TypeAlias = Callable[[EventId], Mapping[MachineId, datetime]]
 
 

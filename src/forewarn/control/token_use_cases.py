@@ -88,7 +88,7 @@ def _warnings(snapshot: Snapshot, revoked: Token) -> Iterator[str]:
     every, _ = snapshot.webhooks.page(project=None, after=None, limit=MOST_WEBHOOKS)
     for webhook in every:
         if webhook.by == revoked.name:
-            yield f"{named(webhook)} was added with it and goes on: remove it if it is no longer needed"
+            yield f"{named(webhook)} was added with it and stays active: remove it if it is no longer needed"
 
 
 def _keyring(snapshot: Snapshot) -> Keyring:

@@ -168,7 +168,7 @@ class UnsavedHolds(UseCase):
     def _save(self, tx: Transaction, unsaved: UnsavedHold) -> RefusedHold | None:
         """Save a hold once, even if an earlier commit of it is uncertain.
 
-        Its outcome is saved beside it, under the id of the hold as idempotency key. That the hold is absent
+        Its outcome is saved beside it, under the id of the hold as idempotency key. An absent hold
         proves nothing, because the same transaction may have released it.
         """
         hold = unsaved.hold

@@ -149,7 +149,7 @@ def check(caller: Caller, right: Right) -> None:
     if may(caller, right):
         return
     if right is Right.SURVEY:
-        raise Refused(f"{describe(caller)} sees project {caller.project} alone, not the whole fleet")
+        raise Refused(f"{describe(caller)} sees only project {caller.project}, not the whole fleet")
     needed = "an operator's token" if right is Right.RUN else "a user's or an operator's token"
     raise Refused(f"{describe(caller)} may not do this: it needs {needed}")
 

@@ -128,7 +128,7 @@ class EventType(StrEnum):
     SPOT_REBALANCE_RECOMMENDATION = "SpotRebalanceRecommendation"
 
 
-# Types that only recommend: they start nothing, nothing waits for them, and no rule counts them.
+# Types that only recommend: they start nothing, nothing waits for them, and the rules ignore them.
 HINTS = frozenset({EventType.SPOT_REBALANCE_RECOMMENDATION})
 
 

@@ -27,7 +27,7 @@ class ActionFacts:
     work: Work | None = None  # None: no work on machines, or the order names it
     source: Source = Source.PLATFORM
     description: str = ""  # as in Azure's responses: some clients tell causes apart by it
-    can_wait: bool = False  # not announced while another update domain of the group is listed
+    can_wait: bool = False  # not armed while another update domain of the group is armed
     only_if_enabled: bool = False  # announced only to guests that listen
     spot_only: bool = False
     leaves: bool = False  # the machine is gone afterwards, so its other events are withdrawn

@@ -59,8 +59,7 @@ class Unavailable(ForewarnError):
 
 # The advice to a caller if the server does not know whether the transaction was committed.
 RETRY_ADVICE = (
-    "it may still happen: repeat it with the same Idempotency-Key, "
-    "or look whether it has happened before you repeat it"
+    "it may still happen: repeat it with the same Idempotency-Key, or first check whether it has happened"
 )
 
 

@@ -84,7 +84,7 @@ class Policy:
                 raise Invalid(f"{name.replace('_', '-')}: expected a time greater than zero")
 
     def notice(self, type_: EventType, *asked: timedelta | None) -> timedelta:
-        """Return the longest notice that was asked for, but at least the minimum of the type."""
+        """Return the longest requested notice, but at least the minimum of the type."""
         least: timedelta = getattr(self, _LEAST_NOTICE[type_])
         return max((least, *(each for each in asked if each is not None)))
 

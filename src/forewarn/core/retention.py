@@ -9,7 +9,7 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.webhook_rules import Webhook, must_deliver
 
-# How often old records are looked for, so the history mentions their deletion at most once a day.
+# How often to look for old records, so the history mentions their deletion at most once a day.
 EVERY = timedelta(days=1)
 # An operator who was away overnight still wants to read the last day.
 SHORTEST = timedelta(days=1)
@@ -21,7 +21,7 @@ class Pruning:
 
     up_to: int = 0  # the highest deleted number; below it, only needed records are left
     unreported: int = 0  # how many were deleted since the history last said so
-    next_at: datetime | None = None  # when old records are looked for again; None: at once
+    next_at: datetime | None = None  # when to look for old records again; None: at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ class Scope:
     """A caller's view of the fleet."""
 
     caller: ProjectName | None  # the caller's project; None: an operator, who sees everything
-    asked: ProjectName | None = None  # the one project that the caller asked for
+    asked: ProjectName | None = None  # the only project that the caller requested
 
     @property
     def project(self) -> ProjectName | None:

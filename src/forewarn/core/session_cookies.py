@@ -1,4 +1,4 @@
-"""Browser sessions: a cookie that stands for a token.
+"""Browser sessions: a cookie that represents a token.
 
 A session has the rights of its token, and ends with it. The life of a session is in real time, as browsers
 count it for cookies. The life of a token is in service time.

@@ -56,7 +56,7 @@ class CallOptions:
 
     def __post_init__(self) -> None:
         if self.timeout <= timedelta():
-            raise ValueError("expected more than no time")
+            raise ValueError("expected a time greater than zero")
         if self.at_once < 1:
             raise ValueError("expected at least 1")
 

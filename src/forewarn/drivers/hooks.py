@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 WAIT_SECONDS = 1.0
 # The next check comes after a tenth of the time that the hook has run, within these bounds, in seconds.
 SOONEST, LATEST = 1.0, 30.0
-# Outcomes that are remembered, because an answer that was not saved is asked for again.
+# How many outcomes to remember: the server calls again for an answer that it could not save.
 REMEMBERED = 1000
 
 

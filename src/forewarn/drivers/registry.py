@@ -228,9 +228,9 @@ def _declared(
     kinds: Mapping[str, EntryPoint], tables: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[_Declared]:
     """Yield every kind under its own name, then the drivers of the settings with a name of their own."""
-    declared = dict(kinds)
-    declared |= {name: _kind_of(name, table, kinds) for name, table in tables.items()}
-    for name, kind in declared.items():
+    kind_by_name = {name: kinds[name] for name in kinds}
+    kind_by_name |= {name: _kind_of(name, table, kinds) for name, table in tables.items()}
+    for name, kind in kind_by_name.items():
         table = tables.get(name, {})
         isolated = table.get("isolated")
         if isolated is not None and not isinstance(isolated, bool):

@@ -19,7 +19,7 @@ def make(setup: DriverSetup) -> "SimulatedDriver":
 
 
 class SimulatedDriver:
-    """Steps take as long as the published medians."""
+    """A driver whose steps take as long as the published medians."""
 
     trusted_text = True
     limits = None  # it answers at once

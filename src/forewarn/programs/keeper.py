@@ -3,8 +3,8 @@
 The agent starts this file as a script. It imports nothing of forewarn, to start fast. It reads an order from
 stdin, which the agent sends after it has written the keeper's process to the journal. Without an order it
 ends and runs nothing. If the output grows large, it keeps only the last line. At the end it writes the exit
-code to a file, for this agent or the next one, and exits with the same code, which the running agent can read
-even if the disk is full.
+code to a file, for this agent or the next one. It also exits with that code, so that the running agent can
+read it even if the disk is full.
 
 Programs without a keeper use the functions of this module, too.
 """

@@ -51,7 +51,7 @@ PIPE = 64 * 1024
 # Waits until the server closes the first descriptor or dies, then reads both pipes to their end.
 DRAIN = "read nothing < /dev/fd/$1; cat /dev/fd/$2 & cat /dev/fd/$3; wait"
 
-# Waits at most so many seconds for the end of a program; returns whether it has ended.
+# Waits at most this many seconds for the end of a program; returns whether it has ended.
 Wait: TypeAlias = Callable[[float], bool]
 
 
@@ -82,7 +82,7 @@ class WatchedProgram:
             self._ended.set()
 
     def wait(self, seconds: float) -> Outcome | None:
-        """Return its outcome; None if it still runs after so many seconds."""
+        """Return its outcome; None if it still runs after this many seconds."""
         return self._outcome if self._ended.wait(seconds) else None
 
     def end(self) -> Outcome | None:
@@ -249,7 +249,7 @@ class _Pipes:
     # Reading
 
     def wait(self, seconds: float) -> bool:
-        """Read until the program ends, at most so many seconds; return whether it has ended."""
+        """Read until the program ends, at most this many seconds; return whether it has ended."""
         until = monotonic() + seconds
         while not (ended := has_ended(self._pid)) and (left := until - monotonic()) > 0:
             ready = self._waiting.poll((left if self._has_pidfd else min(left, LOOK_OFTEN)) * 1000)

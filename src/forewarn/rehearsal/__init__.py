@@ -1,1 +1,1 @@
-"""Scenarios that guests rehearse in a private service, and the faults of the metadata plane they meet."""
+"""Rehearsals: play scenarios with faults to guests, in a private service or on a running server."""

@@ -1,6 +1,6 @@
 """Runs an agent, kills it half-way as a crash would, and starts it again.
 
-It is started in the place of the agent.
+It is started instead of the agent.
 
 Half-way is when the journal says that the program of a handler runs, or a moment after any handler has begun.
 """

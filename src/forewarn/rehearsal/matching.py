@@ -69,7 +69,7 @@ async def _check_rights(api: OperatorApi, scenario: Scenario) -> None:
             try:
                 await api.all(TokenAnswer)  # only operators may list tokens
             except Conflict:
-                raise Conflict(f"{scenario.name} orders {order}, which takes an operator's token") from None
+                raise Conflict(f"{scenario.name} orders {order}, which needs an operator's token") from None
             return
 
 
@@ -136,5 +136,5 @@ async def _check_hosts(api: OperatorApi, hosts: Collection[str]) -> None:
         if others:
             raise Conflict(
                 f"host {host} also carries machines of {', '.join(others)}, and an order on a host affects "
-                "all its machines: use a host with machines of projects for rehearsals only"
+                "all its machines: use a host that carries only machines of projects for rehearsals"
             )

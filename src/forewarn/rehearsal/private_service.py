@@ -64,7 +64,7 @@ async def private_service(
             await parts.guest.stop()
             await asyncio.to_thread(parts.reads.stop)
             await asyncio.to_thread(parts.lanes.stop)
-            # Not on this loop, which the last publication of the worker needs.
+            # Not on this loop: the worker needs it for its last publication.
             await asyncio.to_thread(parts.worker.stop)
     finally:
         opened.close()

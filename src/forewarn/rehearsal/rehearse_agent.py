@@ -295,6 +295,6 @@ def _in_words(entry: TakenUp | Begun | Ended | Approved | Restarted | Left | Ove
         case Restarted():
             return "the machine has restarted"
         case Left():
-            return f"over: {entry.why}"
+            return f"the event has left the document: {entry.why}"
         case Over():
             return "recovered"

@@ -39,8 +39,8 @@ class GuestClient(EndpointClient):
         """Find the endpoint of this machine.
 
         It is named by FOREWARN_ENDPOINT or SCHEDULEDEVENTSIP, or it is 169.254.169.254 if that answers, or it
-        is in the DHCP lease. Without any, the search is repeated with growing pauses for `persistence`
-        seconds, and then raises `NoEndpoint`, which lists the places.
+        is in the DHCP lease. Without any, this method repeats the search with growing pauses for
+        `persistence` seconds, and then raises `NoEndpoint`, which lists the places.
         """
         usual = (around or surroundings()).default_url
         connect = partial(cls, persistence=persistence, timeout=timeout, pause=pause, monotonic=monotonic)

@@ -1,1 +1,1 @@
-"""The store behind control's ports: SQLAlchemy Core, one implementation for SQLite and PostgreSQL."""
+"""The store, with SQLAlchemy Core: one implementation for SQLite and PostgreSQL."""

@@ -343,7 +343,7 @@ rollouts = Table(
 OPEN_ROLLOUT: ColumnElement[bool] = rollouts.c.ended_at.is_(None)
 index_where("rollouts_open", rollouts.c.due_at, rollouts.c.number, only=OPEN_ROLLOUT)
 
-# Holds: while one is in force, no work in its reach is announced or started.
+# Holds: while one is in force, no work in its scope is announced or started.
 holds = Table(
     "holds",
     metadata,

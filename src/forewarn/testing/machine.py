@@ -84,7 +84,7 @@ class Machine:
         delay: timedelta | None = None,
         notice: timedelta | None = None,
     ) -> PutFault:
-        """Inject a fault into the answers to its guest, for at most so many requests (`calls`)."""
+        """Inject a fault into the answers to its guest, for at most `calls` requests."""
         fault = fault_of(name, (self.name,), calls=calls, delay=delay, notice=notice)
         return PutFault(self._service, fault)
 

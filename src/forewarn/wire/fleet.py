@@ -140,7 +140,7 @@ MACHINE: Fields = {
     "name": fields.name.about("Name, unique in its project. Case does not matter."),
     "group": fields.optional(fields.name).about("Group of the machine. Default: none, it is standalone."),
     "project": fields.name.about("Project of the machine. Default: that of its group, or `default`."),
-    "host": fields.optional(fields.name).about("Host that carries the machine, or carries it first."),
+    "host": fields.optional(fields.name).about("Host of the machine (in a fleet file: the first)."),
     "update_domain": fields.domain.about("Update domain, from 0. Maintenance disturbs one at a time."),
     "fault_domain": fields.domain.about("Fault domain, from 0. Guests see it in instance metadata."),
     "vm_id": fields.optional(fields.guid).about(

@@ -1,4 +1,4 @@
-"""Callers who go on asking through an outage, and remember what they were answered."""
+"""Callers that send requests through an outage, and record the answers."""
 
 import itertools
 import threading
@@ -12,18 +12,18 @@ import httpx
 from forewarn.clock import monotonic
 from tests.helpers.programs.process import Guest, Program, operator_client
 
-# The promise, in real seconds; polls and probes are far faster, and tests are more patient with them.
+# The promised limit, in real seconds. Polls and probes are far faster, but the tests allow more.
 LONGEST = 6.0
-# How late a busy computer may answer; the bench measures the promise itself.
+# Tolerance for a busy computer. The bench measures the promise itself.
 LATE = 2.0
 MACHINES = 900
-# A caller who was refused does not ask again at once.
+# Pause after a refusal, in seconds.
 PAUSE = 0.1
 SHORT_PAUSE = 0.02
 
 
 def write_fleet(folder: Path) -> Path:
-    """Write a fleet with a machine for each order that will be asked for."""
+    """Write a fleet with one machine for each future order."""
     machines = "".join(
         f'[[machines]]\nname = "{name_of(number)}"\nhost = "host-{number % 9}"\n'
         f'address = "{address_of(number)}"\n'
@@ -36,18 +36,16 @@ def write_fleet(folder: Path) -> Path:
 
 
 def name_of(number: int) -> str:
-    """Name a machine."""
     return f"m-{number:03}"
 
 
 def address_of(number: int) -> str:
-    """Give a machine's address."""
     return f"127.0.{2 + number // 200}.{1 + number % 200}"
 
 
 @dataclass(kw_only=True)
-class Asked:
-    """An order that was asked for, and what came of it."""
+class OrderRequest:
+    """An order request and its result."""
 
     machine: str
     key: str | None
@@ -63,7 +61,7 @@ class Asked:
         return {} if self.key is None else {"Idempotency-Key": self.key}
 
     def note(self, answer: httpx.Response, *, took: float) -> None:
-        """Take down an answer."""
+        """Record an answer."""
         self.status, self.took, self.retry_after = answer.status_code, took, answer.headers.get("retry-after")
         body = answer.json()
         if answer.is_success:
@@ -74,17 +72,17 @@ class Asked:
 
 @dataclass
 class Load:
-    """Some callers at once: every second one gives its orders keys."""
+    """Concurrent callers. Every second one sends idempotency keys."""
 
     program: Program
     callers: int = 4
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[OrderRequest] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count())
     _ending: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """Ask as long as the block lasts."""
+        """Send requests until the block ends."""
         threads = [
             threading.Thread(target=self._ask, kwargs={"keyed": caller % 2 == 0})
             for caller in range(self.callers)
@@ -99,16 +97,16 @@ class Load:
                 thread.join()
             self._ending.clear()
 
-    def answered(self, status: int) -> Sequence[Asked]:
-        """Return what was answered so."""
+    def answered(self, status: int) -> Sequence[OrderRequest]:
+        """Return the requests that got this status."""
         return [each for each in list(self.asked) if each.status == status]
 
     def _ask(self, *, keyed: bool) -> None:
         with operator_client(self.program.operators) as client:
             while not self._ending.is_set():
                 number = next(self._numbers)
-                assert number < MACHINES, "more was asked for than there are machines"
-                asked = Asked(machine=name_of(number), key=f"order-{number}" if keyed else None)
+                assert number < MACHINES, "the fleet has too few machines for the requests"
+                asked = OrderRequest(machine=name_of(number), key=f"order-{number}" if keyed else None)
                 began = monotonic()
                 answer = client.post(f"/v1/machines/{asked.machine}/restart", headers=asked.headers)
                 asked.note(answer, took=monotonic() - began)
@@ -117,7 +115,7 @@ class Load:
 
 
 def check_books(load: Load, program: Program) -> None:
-    """Hold what is there against what was answered: nothing is lost, nothing is there twice."""
+    """Compare the orders in the store with the answers: none is lost, and none exists twice."""
     placed: dict[str, int] = {}
     for record in program.history():
         if record["kind"] == "order-placed":
@@ -140,17 +138,17 @@ def check_books(load: Load, program: Program) -> None:
             again = program.call("POST", f"/v1/machines/{asked.machine}/restart", headers=asked.headers)
             assert again.status_code == 202, (asked, again.text)
             assert asked.order in (None, again.json()["order"]["id"]), asked
-            # What had happened is found by its key, and what had not is done now.
+            # A retry with the key finds an order that exists, and places one that does not.
             assert ("idempotency-replayed" in again.headers) == (times == 1), asked
 
 
 def check_in_time(load: Load) -> None:
-    """Hold how long callers waited against the promise."""
+    """Check that no caller waited longer than promised."""
     slowest = max(load.asked, key=lambda asked: asked.took)
     assert slowest.took < LONGEST + LATE, slowest
 
 
 def check_polls(guest: Guest, before: bytes) -> None:
-    """Let a guest ask, who must not notice anything."""
+    """Poll as a guest, which must see no effect of the outage."""
     answer = guest.poll()
     assert (answer.status_code, answer.content) == (200, before)

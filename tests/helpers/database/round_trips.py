@@ -1,4 +1,4 @@
-"""Counting how often a store waits for its PostgreSQL, by what goes over the wire."""
+"""Count the round trips between a store and its PostgreSQL in the wire protocol."""
 
 import tempfile
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ import psycopg
 from forewarn.store.store import Store
 from tests.helpers.database.statements import listening
 
-# The server says so once all that it was sent so far is answered.
+# The server sends this message when it has answered everything it received.
 _ANSWERED = "\tReadyForQuery\t"
 
 
 class RoundTrips:
-    """How many there were, once they are counted."""
+    """The number of round trips, set at the end of the block."""
 
     count = 0
 
 
 @contextmanager
 def counted_trips(store: Store) -> Iterator[RoundTrips]:
-    """Count the round trips of transactions that are begun and ended within the block, and may write."""
+    """Count the round trips of the write transactions in the block."""
     trips, writing = RoundTrips(), store.engines.writing
     with tempfile.TemporaryFile("w+") as file:
 

@@ -1,7 +1,7 @@
-"""Counting what a store asks its database: statements, and the transactions they are in.
+"""Count the statements and transactions that a store sends to its database.
 
-Counts are exact and the same on every computer, so that a test may hold them against a number. `BEGIN` and
-`COMMIT` are counted as transactions, `SAVEPOINT` and `RELEASE` as statements.
+The counts are exact and the same on every computer, so a test may compare them with a number. `BEGIN` and
+`COMMIT` count as transactions, `SAVEPOINT` and `RELEASE` as statements.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,50 +17,47 @@ _OF_TRANSACTIONS = ("BEGIN", "COMMIT")
 
 
 class Statements:
-    """What was asked of a database."""
+    """The statements and transactions of a store."""
 
     def __init__(self, engines: Engines) -> None:
         self._reading = None if engines.reading is engines.writing else engines.reading
         self.clear()
 
     def clear(self) -> None:
-        """Count anew."""
+        """Reset the counts."""
         self.texts: list[str] = []
-        self.reads = 0  # transactions that could only read
-        self.writes = 0  # transactions that could write, whatever they did
-        self.undone = 0  # of both
+        self.reads = 0  # read-only transactions
+        self.writes = 0  # write transactions, whatever they did
+        self.undone = 0  # rollbacks of both kinds
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def listed(self) -> str:
-        """List the statements, a line for each, for a test that fails or a person that looks."""
+        """List the statements, one per line, for a failing test or a reader."""
         lines = (f"{n:3} {' '.join(text.split())[:150]}" for n, text in enumerate(self.texts, 1))
         return "\n".join([f"{len(self)} statements, {self.reads} reads, {self.writes} writes", *lines])
 
     def executed(self, _: Connection, __: Any, text: str, *___: Any) -> None:
-        """Count a statement."""
         if not text.startswith(_OF_TRANSACTIONS):
             self.texts.append(text)
 
     def begun(self, connection: Connection) -> None:
-        """Count a transaction."""
         if connection.engine is self._reading:
             self.reads += 1
         else:
             self.writes += 1
 
     def rolled_back(self, _: Connection) -> None:
-        """Count a transaction that was undone."""
         self.undone += 1
 
 
 @contextmanager
 def counted(store: Store) -> Iterator[Statements]:
-    """Count what a store asks, on any thread, as long as the block lasts."""
+    """Count what a store sends, on any thread, until the block ends."""
     engines = store.engines
     seen = Statements(engines)
-    # PostgreSQL's reading engine is the writing one with options: it tells the same listeners.
+    # PostgreSQL's read engine is the write engine with options; both call the same listeners.
     listened = {engines.writing.pool: engines.writing, engines.reading.pool: engines.reading}
     if len(listened) == 1:
         listened = {engines.writing.pool: engines.writing}
@@ -72,7 +69,7 @@ def counted(store: Store) -> Iterator[Statements]:
 
 @contextmanager
 def listening(hooks: Sequence[tuple[Engine, str, Callable[..., None]]]) -> Iterator[None]:
-    """Have functions told of what engines do, as long as the block lasts."""
+    """Register listeners on engines until the block ends."""
     for hook in hooks:
         event.listen(*hook)
     try:

@@ -1,4 +1,4 @@
-"""Stores that cost a test little: migrated once, without fsync, and with each statement compiled once."""
+"""Fast stores for tests: migrated once, without fsync, with each statement compiled once."""
 
 import sqlite3
 import tempfile
@@ -15,12 +15,15 @@ from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.engines import create_engines
 from forewarn.store.opening.schema import migrate
 
-# What a power cut would take is of no interest, but to the tests that ask for the fixture `with_fsync`.
+# Only tests with the fixture `with_fsync` need data to survive a power cut.
 fsync = False
 
 
 def sqlite_url(folder: Path) -> str:
-    """Give the URL of a store in a folder; one that is not there yet is made, up to date and empty."""
+    """Return the URL of a store in a folder.
+
+    If it does not exist, create it empty and with all migrations.
+    """
     file = folder / "forewarn.db"
     make_sqlite(file)
     return f"sqlite:///{file}"
@@ -30,7 +33,7 @@ _prepared: dict[str, bytes] = {}
 
 
 def prepared_sqlite(folder: Path, name: str, prepare: Callable[[str], None]) -> str:
-    """Give the URL of a copy of a store that is prepared once: by what is done to the store at a URL."""
+    """Return the URL of a copy of a store. `prepare` fills the original once, given its URL."""
     if name not in _prepared:
         with tempfile.TemporaryDirectory() as apart:
             prepare(sqlite_url(Path(apart)))
@@ -41,7 +44,7 @@ def prepared_sqlite(folder: Path, name: str, prepare: Callable[[str], None]) -> 
 
 
 def make_sqlite(file: Path) -> None:
-    """Make an SQLite database with the tables of a store and nothing in them, if the file is not there."""
+    """Create an SQLite database with empty tables, if the file does not exist."""
     if not file.exists():
         file.write_bytes(_migrated_sqlite())
 
@@ -55,7 +58,7 @@ def _migrated_sqlite() -> bytes:
 
 
 def make_tables(url: str) -> None:
-    """Migrate an empty database; what opens it finds a store that has no lineage yet, as in a new one."""
+    """Migrate an empty database. Like a new store, it has no lineage until it is opened."""
     database = parse_database(url)
     engines = create_engines(database)
     with engines.writing.begin() as connection:
@@ -64,9 +67,9 @@ def make_tables(url: str) -> None:
 
 
 class _Compiled(dict[Any, Any]):
-    """Compiled statements by what they say and the kind of database, so that all engines share them.
+    """Compiled statements by text and kind of database, shared by all engines.
 
-    An engine keeps its own; most tests would compile each statement anew for the few times it is run.
+    Normally each engine has its own cache, and most tests would compile every statement for a few uses.
     """
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -80,7 +83,7 @@ _compiled = _Compiled()
 
 
 def quicken() -> None:
-    """Have all stores of this process spare what tests do not need."""
+    """Make all stores of this process skip work that tests do not need."""
     event.listen(Engine, "engine_connect", _share)
     event.listen(Pool, "checkout", _spare)
 
@@ -90,7 +93,7 @@ def _share(connection: Connection) -> None:
 
 
 def _spare(connection: DBAPIConnection, entry: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:
-    # Not when it connects: the store has its say after those who listen to all pools.
+    # Not on connect: the store sets its pragmas after the listeners of all pools.
     if not fsync and "quick" not in entry.info and isinstance(connection, sqlite3.Connection):
         entry.info["quick"] = True
         connection.cursor().execute("PRAGMA synchronous = OFF")

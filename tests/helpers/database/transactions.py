@@ -1,4 +1,4 @@
-"""Use cases called one by one, each in a transaction of its own."""
+"""Run use cases one by one, each in its own transaction."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from forewarn.store.store import Store
 
 @contextmanager
 def writing(to: Store | Transaction) -> Iterator[Transaction]:
-    """Open a transaction that is committed when the block ends, or go on in one that is open."""
+    """Open a transaction and commit it when the block ends, or continue the open one."""
     if isinstance(to, Transaction):
         yield to
     else:
@@ -23,7 +23,7 @@ def writing(to: Store | Transaction) -> Iterator[Transaction]:
 
 @contextmanager
 def holding(store: Store) -> Iterator[None]:
-    """Hold the lock of writers while the block lasts."""
+    """Hold the write lock until the block ends."""
     with writing(store) as tx:
         tx.records.newest()
         yield
@@ -31,13 +31,13 @@ def holding(store: Store) -> Iterator[None]:
 
 @contextmanager
 def writing_as(to: Store | Transaction, scope: Scope) -> Iterator[Transaction | ScopedTransaction]:
-    """Open the same transaction as a scope sees it."""
+    """Open the transaction with the view of a scope."""
     with writing(to) as tx:
         yield tx.scoped(scope)
 
 
 class InTransactions:
-    """Use cases as their caller has them: what takes a transaction is given one, and commits it."""
+    """Use cases for direct calls: a method that takes a transaction gets one, which is then committed."""
 
     def __init__(self, use_cases: Any, transact: Transact, scope: Scope = EVERYTHING) -> None:
         self._use_cases = use_cases

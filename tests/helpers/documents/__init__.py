@@ -1,1 +1,1 @@
-"""Documents that are generated."""
+"""Generated documents."""

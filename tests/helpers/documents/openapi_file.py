@@ -1,4 +1,4 @@
-"""The OpenAPI document as a file, from which `make check` makes the types of the console's page."""
+"""The OpenAPI document as a file. `make check` generates the console's types from it."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from forewarn.api.openapi import document
 
 
 def write(path: Path) -> None:
-    """Write the document, unless the file has it."""
+    """Write the document, unless the file is current."""
     text = json.dumps(document(ENDPOINTS), ensure_ascii=False, indent=1)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")

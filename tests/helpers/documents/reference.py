@@ -1,6 +1,7 @@
 """The generated parts of docs/reference. `make reference` writes them; a test compares them with the code.
 
-A whole file is generated, or the region of a page between `<!-- generated: NAME -->` and `<!-- end -->`.
+Either a whole file is generated, or the region of a page between `<!-- generated: NAME -->` and `<!-- end
+-->`.
 """
 
 import json
@@ -23,14 +24,14 @@ from tests.helpers.documents.setting_tables import setting_rows
 
 REFERENCE = ROOT / "docs/reference"
 REGION = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
-SHARED = ("Idempotency-Key", "after", "limit", "If-Match", "If-None-Match")  # explained once on the page
+SHARED = ("Idempotency-Key", "after", "limit", "If-Match", "If-None-Match")  # the page explains these once
 
 Schema = Mapping[str, Any]
 
 
 @cache
 def generated() -> dict[Path, str]:
-    """Return the text of each file that is generated, in whole or in part."""
+    """Return the text of each generated file, whole or with generated regions."""
     schema = json.dumps(file_schema(), indent=2, ensure_ascii=False)
     openapi = document(ENDPOINTS)
     regions = {
@@ -52,7 +53,7 @@ def generated() -> dict[Path, str]:
 
 
 def table(*heading: str, rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]]) -> str:
-    """Write a table of Markdown."""
+    """Write a Markdown table."""
     cells = [[each.replace("|", r"\|") for each in row] for row in rows]
     lines = [heading, ("---",) * len(heading), *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -85,7 +86,7 @@ def _keys(schema: Schema, prefix: str = "") -> Iterator[tuple[str, ...]]:
 
 
 def calls(openapi: Schema) -> str:
-    """Write a section for each call, by tag: what it does, its parameters, its body and its answer."""
+    """Write a section for each call, by tag: its effect, parameters, body and answer."""
     by_tag: dict[str, list[str]] = {}
     for path, operations in openapi["paths"].items():
         for method, call in operations.items():

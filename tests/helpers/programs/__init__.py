@@ -1,1 +1,1 @@
-"""Real programs, guests and servers around them."""
+"""Real programs, and the guests and servers they need."""

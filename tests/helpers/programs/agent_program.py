@@ -1,4 +1,4 @@
-"""A real `forewarn agent`: a process of its own, beside a real service on a clock that the test turns."""
+"""A real `forewarn agent` in its own process, beside a real service with a manual clock."""
 
 import json
 import re
@@ -52,7 +52,7 @@ NAMED = '[agent]\nendpoint = "{url}"\nmachine = "m"\njournal = "{journal}"\n'
 
 
 class AgentProgram:
-    """An agent that can be stopped, killed and started again, on a journal of its own."""
+    """An agent with its own journal that a test can stop, kill and start again."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class AgentProgram:
         name: str = "agent",
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Take the config, in which {folder} is filled in."""
+        """Take the config, and replace {folder} in it."""
         self.folder = folder
         self.config = folder / f"{name}.toml"
         self.journal = folder / f"{name}.journal"
@@ -89,7 +89,7 @@ class AgentProgram:
         self.out.wait_for("watching")
 
     def spawn(self) -> None:
-        """Start it, and do not wait."""
+        """Start it without waiting until it is ready."""
         command = [FOREWARN, "agent", "run", "--config", str(self.config), *self._flags]
         self.process = started(command, self.folder, self._environment)
         assert self.process.stdout is not None
@@ -147,7 +147,7 @@ def json_lines(lines: Sequence[str]) -> list[dict[str, Any]]:
 
 @contextmanager
 def serving(tmp_path: Path) -> Iterator[Program]:
-    """Serve the sample fleet, each machine on a port of its own."""
+    """Serve the sample fleet, with a port for each machine."""
     folder = tmp_path / "service"
     folder.mkdir()
     with Program(folder, "--fleet", sample_fleet(folder, ports=True)) as program:
@@ -156,7 +156,7 @@ def serving(tmp_path: Path) -> Iterator[Program]:
 
 
 def _enable(service: Program) -> None:
-    """Poll for every machine: an agent says that it watches before its first poll, and events need one."""
+    """Poll for every machine. An agent reports ready before its first poll, and events need a poll."""
     ports = re.findall(r"^port = (\d+)$", Path(service.flags[-1]).read_text(), re.MULTILINE)
     for port in ports:
         guest = Guest(f"http://127.0.0.1:{port}")

@@ -1,4 +1,4 @@
-"""An agent whose endpoint and handlers are the test's: documents come and handlers answer as it wants."""
+"""An agent with an endpoint and handlers that the test controls."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -25,7 +25,7 @@ VM_ID = "3c9f0f4a-0000-4000-8000-000000000001"
 
 
 def event(id_: str = "A", **more: Any) -> Event:
-    """An event of this machine alone, in fifteen minutes."""
+    """Return an event of this machine alone, 15 minutes ahead."""
     told = {
         "type": EventType.REBOOT,
         "status": EventStatus.SCHEDULED,
@@ -41,7 +41,7 @@ def started(id_: str = "A", **more: Any) -> Event:
 
 
 class Endpoint:
-    """Shows the documents it is given."""
+    """Serves the documents that a test sets."""
 
     def __init__(self) -> None:
         self.approved: list[str] = []
@@ -76,7 +76,7 @@ class Endpoint:
 
 
 class Doing:
-    """A handler that answers what the test wants, and remembers what it was asked."""
+    """A handler that returns what the test chooses, and records its calls."""
 
     def __init__(self, answer: Callable[[Task], Outcome] = lambda task: Ready()) -> None:
         self.answer = answer
@@ -110,11 +110,11 @@ class Doing:
 
 
 class AgentHarness:
-    """An agent at work, in this loop."""
+    """A running agent in the event loop of the test."""
 
     def __init__(self, folder: Path, *handlers: Handler, **settings: Any) -> None:
         self.folder = folder
-        # What is missing is over at once, in tests that are not about that.
+        # Tests of other subjects treat a missing event as over immediately.
         self.config = Config(agent=AgentSettings(**{"settle": 0.0, **settings}), handlers=handlers)
         self.endpoint = Endpoint()
         self.machine = MACHINE
@@ -123,14 +123,14 @@ class AgentHarness:
         self.up_seconds: float | None = None
         self.boot: str | None = "boot-1"
         self.said: list[str] = []
-        self.warned: list[str] = []  # of that, what is not as it should be
+        self.warned: list[str] = []  # the problems among these messages
         self.entries: list[Entry] = []
         self.at_a_line: Callable[[], None] = lambda: None  # called before and after each line of the journal
         self._incarnation = 0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start as a new process would, on the same journal."""
+        """Start with the same journal, like a new process."""
         self.journal = Journal(self.folder / "agent.journal", vm_id=VM_ID, warn=self.said.append)
         self.context = AgentContext(
             config=self.config,
@@ -148,7 +148,7 @@ class AgentHarness:
         self._task = asyncio.create_task(self.watcher.run())
 
     async def stop(self) -> None:
-        """End it; nothing is written any more."""
+        """Stop it. It writes nothing more."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -160,14 +160,14 @@ class AgentHarness:
         incarnation: int | None = None,
         unreadable: Sequence[UnreadableEvent] = (),
     ) -> None:
-        """Show a document, and let the agent do what it does about it."""
+        """Show a document, and let the agent handle it."""
         self._incarnation = self._incarnation + 1 if incarnation is None else incarnation
         self.endpoint.show(*events, incarnation=self._incarnation, unreadable=unreadable)
         await settled()
 
 
 class _RecordedJournal:
-    """A journal, and all that was ever written to it."""
+    """A journal that keeps everything ever written to it."""
 
     def __init__(self, journal: Journal, entries: list[Entry], at_a_line: Callable[[], None]) -> None:
         self._journal = journal
@@ -186,7 +186,7 @@ class _RecordedJournal:
 
 
 class _CapturedLog(AgentLog):
-    """Hears what is said."""
+    """Records log messages."""
 
     def __init__(self, said: list[str], warned: list[str]) -> None:
         super().__init__()
@@ -205,6 +205,6 @@ class _CapturedLog(AgentLog):
 
 
 async def settled() -> None:
-    """Let everything run that can run now. Far more turns than anything here takes."""
+    """Let every task run that can run now. The number of turns far exceeds what any test needs."""
     for _ in range(60):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Certificates that name 127.0.0.1 and that nobody has signed, made by openssl."""
+"""Self-signed certificates for 127.0.0.1, made by openssl."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ from forewarn.server.threads.operator_server import Tls
 
 
 def made(folder: Path) -> Tls:
-    """Make a certificate and its key in a folder, in place of those there are."""
+    """Create a certificate and its key in a folder, and replace existing ones."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl, which makes certificates, is not installed")
     tls = Tls(certificate=str(folder / "cert.pem"), key=str(folder / "key.pem"))

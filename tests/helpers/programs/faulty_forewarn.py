@@ -1,7 +1,7 @@
-"""`forewarn`, whose background tasks fail as often as a test wants; run as a program of its own.
+"""`forewarn` with background tasks that fail as often as a test wants, run in its own process.
 
-The folder FAULTS has a file for each task that is to fail, with how often. With `sound` in it those that run
-are sound.
+The folder FAULTS has a file for each task that must fail, with the number of failures. A file `sound` in it
+makes running tasks count as sound.
 """
 
 import functools
@@ -34,7 +34,7 @@ def fault(name: str) -> Path:
 
 
 class Pace:
-    """Starts tasks again at once. They are sound when the test says so, whatever the time."""
+    """Restarts tasks immediately. The test decides when they count as sound."""
 
     first = longest = 0.01
 
@@ -44,7 +44,7 @@ class Pace:
 
 
 def fail_if_wanted(task: str) -> None:
-    with _counting:  # several threads of one task fail at once
+    with _counting:  # several threads of one task may fail at once
         try:
             left = int(fault(task).read_text())
         except (OSError, ValueError):

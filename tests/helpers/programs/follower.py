@@ -1,4 +1,4 @@
-"""A reader of the stream, which knows server-sent events from their standard and nothing else."""
+"""A reader of the stream that implements only the standard of server-sent events."""
 
 import json
 import socket
@@ -14,7 +14,7 @@ from tests.helpers.programs.process import PATIENCE, operator_client, until
 
 
 class Follower:
-    """Follows the stream on a thread of its own, from where it left off each time."""
+    """Follows the stream on its own thread, and resumes after the last record."""
 
     def __init__(
         self, url: str, query: str = "", *, token: str | None = None, cookie: str | None = None
@@ -22,7 +22,7 @@ class Follower:
         self.records: list[dict[str, Any]] = []
         self.kinds: list[str] = []
         self.last: str | None = None
-        self.whole = False  # whether the stream was ended as HTTP ends an answer
+        self.whole = False  # whether the stream ended with a complete HTTP response
         self._url = url
         self._path = f"/v1/stream{query}"
         self._token = token
@@ -35,25 +35,25 @@ class Follower:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.leave()
+        self.disconnect()
 
     @property
     def numbers(self) -> list[int]:
         return [record["number"] for record in self.records]
 
-    def leave(self) -> None:
-        """Go away, as a reader whose connection breaks."""
-        with suppress(OSError):  # the server may have gone first
+    def disconnect(self) -> None:
+        """Disconnect, like a reader whose connection breaks."""
+        with suppress(OSError):  # the server may have closed it first
             self._answer.extensions["network_stream"].get_extra_info("socket").shutdown(socket.SHUT_RDWR)
         self.wait_for_the_end()
 
     def wait_for_the_end(self) -> None:
-        """Wait until there is nothing more to read."""
+        """Wait for the end of the stream."""
         self._thread.join(PATIENCE)
         self._client.close()
 
-    def come_back(self, url: str | None = None) -> None:
-        """Resume, as a browser would."""
+    def resume(self, url: str | None = None) -> None:
+        """Resume, like a browser."""
         self._url = url or self._url
         self._follow()
 
@@ -89,7 +89,7 @@ class Follower:
 
 
 def blocks(lines: Iterable[str]) -> Iterator[dict[str, str]]:
-    """Cut lines into blocks; a line that begins with a colon is a comment."""
+    """Split lines into blocks. A line that begins with a colon is a comment."""
     block: dict[str, str] = {}
     for line in lines:
         if not line:

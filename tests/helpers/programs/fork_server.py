@@ -1,7 +1,7 @@
-"""A process that has loaded forewarn and becomes one of its programs as often as it is asked to.
+"""A process that has loaded forewarn and forks into its programs on request.
 
-Each program is a process of its own, with its own arguments, environment, folder and files, which can be
-signalled, killed and waited for; only what Python does before `main` is done once. `forked.py` asks.
+Each program is a separate process with its own arguments, environment, folder and files. It can be signalled,
+killed and waited for. Only Python's work before `main` is shared. `forked.py` sends the requests.
 """
 
 import atexit
@@ -20,7 +20,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn, TextIO
 
-# Loaded by the programs themselves, once they need them.
+# The programs load these when they need them.
 LATER = (
     "encodings.idna",
     "httpcore",
@@ -38,9 +38,9 @@ LARGEST = 1 << 20
 
 
 class _End:
-    """The last that a program does: ends it before Python takes apart what was loaded, which takes longest.
+    """The last exit handler of a program: it exits before Python tears down its modules, which takes longest.
 
-    It does nothing where Python has more to say: of an error, or of a Ctrl-C.
+    It does nothing if Python still has to report an error or a Ctrl-C.
     """
 
     code: int | None = None
@@ -53,15 +53,16 @@ class _End:
 
 
 _end = _End()
-atexit.register(_end)  # before anything is loaded that does so too: the first is called last
+atexit.register(_end)  # registered before anything else is loaded, because handlers run in reverse order
 
 
 def serve(listening: int) -> Callable[[], object]:
-    """Fork when asked; returns in each new process what is to be run in it, and at the end nothing to do.
+    """Fork on request, and return the function that each new process must run.
 
-    The end is the end of stdin. What the caller calls runs at the bottom of the stack, as programs do.
+    At the end of stdin, return a function that does nothing. The caller runs it at the bottom of the stack,
+    as programs do.
     """
-    gc.disable()  # each program turns it on
+    gc.disable()  # each program enables it
     _load()
     server = _Server(socket.socket(fileno=listening))
     while (program := server.next()) is None:
@@ -74,7 +75,7 @@ def _load() -> None:
         if not module.name.startswith(NOT_LOADED) and not module.name.endswith("__main__"):
             try:
                 import_module(module.name)
-            except ModuleNotFoundError as error:  # of a library that is not installed, as libvirt
+            except ModuleNotFoundError as error:  # an optional library, such as libvirt, may be missing
                 if (error.name or "").startswith("forewarn"):
                     raise
     for name in LATER:
@@ -82,22 +83,22 @@ def _load() -> None:
     import_module("tests.helpers.database.stores").quicken()
     import_module("tests.helpers.programs.warming").warm_up()
     gc.collect()
-    gc.freeze()  # what is never looked at is never copied
+    gc.freeze()  # the collector must not touch these objects, or the kernel would copy their pages
 
 
 class _Server:
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
-        self._asking: dict[int, socket.socket] = {}  # by the process that was asked for
+        self._asking: dict[int, socket.socket] = {}  # by the process that sent the request
         self._woken, waking = os.pipe()
         os.set_blocking(waking, False)
         signal.set_wakeup_fd(waking)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # A terminal's Ctrl-C is for those who ask; then stdin ends.
+        # Ctrl-C at a terminal is for the clients. They then close stdin.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def next(self) -> Callable[[], object] | None:
-        """Do what there is to do; returns what is to be run in this process, if that is another now."""
+        """Handle requests. Return the function to run once this process is a new program."""
         ready, _, _ = select.select([self._listener, self._woken, 0], [], [])
         if self._woken in ready:
             os.read(self._woken, LARGEST)
@@ -107,12 +108,12 @@ class _Server:
         return _nothing if 0 in ready else None
 
     def _report(self) -> None:
-        """Report how processes have ended."""
+        """Report the exit codes of ended processes."""
         while self._asking:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
-            with self._asking.pop(pid) as asking, suppress(OSError):  # nobody waits for it any more
+            with self._asking.pop(pid) as asking, suppress(OSError):  # the client is gone
                 asking.sendall(f"ended {os.waitstatus_to_exitcode(status)}\n".encode())
 
     def _fork(self) -> Callable[[], object] | None:
@@ -127,7 +128,7 @@ class _Server:
         _look_new(asked, files)
         asking.sendall(f"begun {os.getpid()}\n".encode())
         for each in (self._listener, asking, *self._asking.values()):
-            each.detach()  # closed here: nobody shall close the number again when it is another file's
+            each.detach()  # Python must not close the number again when another file has it
         os.closerange(FILES, os.sysconf("SC_OPEN_MAX"))
         return _run
 
@@ -137,7 +138,7 @@ def _nothing() -> None:
 
 
 def _request(asking: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Receive a line of JSON, and with its first part three files."""
+    """Receive a line of JSON, and three files with its first part."""
     line, files, _, _ = socket.recv_fds(asking, LARGEST, FILES)
     while not line.endswith(b"\n"):
         line += asking.recv(LARGEST)
@@ -145,7 +146,7 @@ def _request(asking: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def _look_new(asked: dict[str, Any], files: list[int]) -> None:
-    """Make this process look as if it had just been started."""
+    """Make this process look newly started."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -166,7 +167,7 @@ def _look_new(asked: dict[str, Any], files: list[int]) -> None:
 
 
 def _stream(own: TextIO, number: int) -> TextIO:
-    """Open one of the standard streams as Python does at its start."""
+    """Open a standard stream as Python does at startup."""
     to_read = number == 0
     return open(
         number,
@@ -189,7 +190,7 @@ def _run() -> None:
 
 
 def _become(_path: str, words: list[str]) -> NoReturn:
-    """Go on as `python -P -m MODULE ARGUMENT…`, which is all that programs here become."""
+    """Continue as `python -P -m MODULE ARGUMENT…`, the only form of command that programs have here."""
     _python, _safe_path, _module, name, *arguments = words
     sys.argv = [name, *arguments]
     runpy.run_module(name, run_name="__main__", alter_sys=True)

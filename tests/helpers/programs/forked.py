@@ -1,4 +1,4 @@
-"""Programs that a process has become which had loaded forewarn before (`fork_server.py`)."""
+"""Programs forked from a process that has already loaded forewarn (`fork_server.py`)."""
 
 import atexit
 import json
@@ -20,7 +20,7 @@ from typing import IO
 from tests import ROOT
 from tests.helpers.database import stores
 
-# The program is called at the bottom of the stack, as by a script: so Python ends it as it ends any other.
+# Calls the program at the bottom of the stack, like a script, so Python exits normally.
 SERVE = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
@@ -28,14 +28,14 @@ from tests.helpers.programs.fork_server import serve
 sys.path.pop(0)
 serve(int(sys.argv[1]))()
 """
-# What Python and the libraries look at when they are loaded: the beginnings of names.
+# Prefixes of environment variables that Python and its libraries read while they load.
 AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TYPER_", "_TYPER", "FORCE_COLOR", "PY_COLORS", "TERMINAL_WIDTH")
-# Where the process that forks is asked, for the processes of a test run.
+# The address of the fork server, for all processes of a test run.
 SHARED = "FOREWARN_TEST_FORKS"
 
 
 class Forked:
-    """A running program, to be used as `subprocess.Popen` is; it reads nothing and writes text."""
+    """A running program with the interface of `subprocess.Popen`. It reads no input and writes text."""
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         self.args = list(command)
@@ -59,7 +59,7 @@ class Forked:
         self.pid = self._reported("begun")
 
     def poll(self) -> int | None:
-        """Return the exit code, once there is one."""
+        """Return the exit code, or None while it runs."""
         return self._exit_code(within=0)
 
     def wait(self, timeout: float | None = None) -> int:
@@ -70,7 +70,7 @@ class Forked:
         return code
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Read everything that it says, and wait for the end."""
+        """Read the whole output, and wait for the end."""
         said: dict[IO[str], str] = {}
 
         def read(stream: IO[str]) -> None:
@@ -86,17 +86,17 @@ class Forked:
         return said[self.stdout], said[self.stderr]
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, if it has not ended."""
+        """Send a signal, unless it has ended."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Send SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
     def _exit_code(self, *, within: float | None) -> int | None:
@@ -110,7 +110,7 @@ class Forked:
         line = b""
         while not line.endswith(b"\n"):
             part = os.read(self._answer, 1)
-            assert part, f"the process that forks is gone: {self.args}"
+            assert part, f"the fork server is gone: {self.args}"
             line += part
         reported, number = line.decode().split()
         assert reported == what, f"{self.args} {reported}: {number}"
@@ -118,17 +118,17 @@ class Forked:
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:
-    """Return whether a program that is not started anew can have this environment."""
+    """Return whether a forked program can have this environment."""
     return _at_start(environment) == _at_start(plain_environment())
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment of the tests, without settings of forewarn."""
+    """Return the environment of the tests without settings of forewarn."""
     return {name: value for name, value in os.environ.items() if not name.startswith("FOREWARN_")}
 
 
 def shell_command(path: str) -> str:
-    """Write a command for scripts that does what the `forewarn` command at a path does."""
+    """Return a shell command that is equivalent to the `forewarn` executable at a path."""
     client = Path(__file__).with_name("forked_command.py")
     return shlex.join([sys.executable, "-I", "-S", str(client), _address()[1:].decode(), path])
 
@@ -138,7 +138,7 @@ def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _ask(line: bytes, files: Sequence[int]) -> int:
-    """Ask for a process; returns the file that its id, and later its exit code, will be read from."""
+    """Request a process. Return the file with its id, and later its exit code."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.connect(_address())
         sent = socket.send_fds(asking, [line], files)
@@ -147,20 +147,20 @@ def _ask(line: bytes, files: Sequence[int]) -> int:
 
 
 def share() -> None:
-    """Let the processes that this one starts ask the same process to fork; it is loading already."""
+    """Share the fork server of this process with its children. It is already loading."""
     os.environ[SHARED] = _address()[1:].decode()
 
 
 @cache
 def _address() -> bytes:
-    """Return where the process that forks is asked; it is started, unless another process shares its own."""
+    """Return the address of the fork server. Start it, unless another process shares one."""
     shared = os.environ.get(SHARED)
     return _started() if shared is None else b"\0" + shared.encode()
 
 
 def _started() -> bytes:
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind("")  # the system gives it a name that no other has
+        listener.bind("")  # the system chooses a unique name
         listener.listen()
         number = listener.fileno()
         server = subprocess.Popen(

@@ -1,6 +1,7 @@
-"""The `forewarn` command for scripts: asks the process that forks for a program, and ends as that does.
+"""The `forewarn` command for scripts: it requests a program from the fork server, and exits with its code.
 
-Started as `python -I -S forked_command.py ADDRESS COMMAND ARGUMENT…`: without Python's libraries, at once.
+Run as `python -I -S forked_command.py ADDRESS COMMAND ARGUMENT…`. It loads no libraries, so it starts at
+once.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Both guest clients behind one face, so that one suite tests them; and time that passes when they pause."""
+"""Both guest clients with one interface for one suite of tests, and a clock that their pauses advance."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Time:
-    """A monotonic clock that moves by the pauses alone."""
+    """A monotonic clock that only pauses advance."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -33,7 +33,7 @@ class Time:
 
 
 class Client(Protocol):
-    """What both clients can do, waited for."""
+    """The blocking interface that both clients have here."""
 
     url: str
 
@@ -48,8 +48,8 @@ class Client(Protocol):
     def seconds_left(self, event: Event) -> float | None: ...
 
 
-class Awaited:
-    """The client with an event loop, as one without."""
+class BlockingAsyncClient:
+    """The asyncio client with a blocking interface."""
 
     def __init__(self, client: AsyncGuestClient, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self._client = client
@@ -92,13 +92,13 @@ def awaited(url: str, *, time: Time | None = None, **more: Any) -> Iterator[Clie
 
         client = runner.run(make())
         try:
-            yield Awaited(client, runner.run)
+            yield BlockingAsyncClient(client, runner.run)
         finally:
             runner.run(client.aclose())
 
 
 def discovered(kind: str, around: Surroundings, *, time: Time | None = None) -> str:
-    """Return the URL that a client finds."""
+    """Return the URL that a client discovers."""
     time = time or Time()
     if kind == "blocking":
         with GuestClient.discover(around=around, pause=time.pause, monotonic=time) as client:

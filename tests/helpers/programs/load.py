@@ -1,4 +1,7 @@
-"""Operators, guests and a clock at work on a server until it is killed, and what it has to stand by then."""
+"""Operators, guests and a clock load a server until it is killed.
+
+The ledger lists what it promised by then.
+"""
 
 import random
 import subprocess
@@ -28,7 +31,7 @@ ORDERS = [
 
 
 class GuestLedger:
-    """What the service has answered with 200 or 202, and so has to stand by."""
+    """Everything that the service answered with 200 or 202, and therefore must keep."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +43,7 @@ class GuestLedger:
         self.held: set[str] = set()
         self.released: set[str] = set()
         self.tags: dict[str, str] = {}
-        # What was asked for and may have been done, though the answer never came.
+        # Requests without an answer, which may have taken effect.
         self.releasing: set[str] = set()
         self.tagging: dict[str, str] = {}
         self.records: dict[int, dict[str, Any]] = {}
@@ -51,7 +54,7 @@ class GuestLedger:
         self.faults: list[str] = []
 
     def take(self, answer: httpx.Response, keep: Callable[[Any], None]) -> None:
-        """Remember an answer that is a promise; a refusal is none, but only some refusals are expected."""
+        """Record an answer that is a promise. A refusal is none, and must be an expected one."""
         with self._lock:
             if answer.status_code in (200, 201, 202):
                 keep(answer.json() if answer.content else None)
@@ -61,7 +64,7 @@ class GuestLedger:
                 self.faults.append(f"{answer.request.url}: {answer.status_code} {answer.text}")
 
     def grow(self, by: int) -> None:
-        """Wait until so many more answers have come."""
+        """Wait for this many more answers."""
         with self._lock:
             target = self.answers + by
             assert self._more.wait_for(lambda: self.answers >= target or self.faults, timeout=PATIENCE)
@@ -100,7 +103,7 @@ def moment(text: str) -> float:
 
 
 class Load:
-    """People, guests and a clock, all at work on one server until it is gone."""
+    """Operators, guests and a clock that load one server until it is gone."""
 
     def __init__(self, program: Program, ledger: GuestLedger, dice: random.Random) -> None:
         self._program = program
@@ -134,7 +137,7 @@ class Load:
                 while not self._ledger.faults:
                     job(api, dice)
         except httpx.TransportError:
-            return  # it is gone
+            return  # the server is gone
 
     def _order(self, api: httpx.Client, dice: random.Random) -> None:
         if dice.random() < 0.8:
@@ -159,7 +162,10 @@ class Load:
             self._ledger.take(answer, lambda said: self._ledger.cancelled.add(said["event"]["order"]))
 
     def _change_fleet(self, api: httpx.Client, dice: random.Random) -> None:
-        """Set and lift holds, and tag machines: no other job does, so this one knows the last of each."""
+        """Set and release holds, and tag machines.
+
+        No other job does this, so this one knows the last values.
+        """
         ledger, chance = self._ledger, dice.random()
         if chance < 0.5:
             name, turn = f"web-{dice.randrange(6)}", f"{dice.randrange(2**32)}"
@@ -200,7 +206,7 @@ class Load:
 
 
 def check(program: Program, ledger: GuestLedger) -> None:
-    """Hold what there is against what was answered."""
+    """Compare the state of the server with its answers."""
     assert ledger.faults == []
     assert moment(program.get("/v1/clock")["now"]) >= moment(ledger.now)
     check_orders(program, ledger)
@@ -225,7 +231,7 @@ def check_orders(program: Program, ledger: GuestLedger) -> None:
 
 
 def check_fleet(program: Program, ledger: GuestLedger) -> None:
-    """Compare holds and tags; what was not answered may have been done or not."""
+    """Compare holds and tags. An unanswered request may have taken effect or not."""
     holds = {hold["id"] for hold in program.get("/v1/holds")["holds"]}
     assert ledger.held - ledger.releasing <= holds
     assert holds.isdisjoint(ledger.released)
@@ -257,7 +263,7 @@ def kill_at_start(program: Program, dice: random.Random) -> None:
 
 
 def finish(program: Program, ledger: GuestLedger) -> None:
-    """Give everything its time: then every order is over, none has failed, and no event is left."""
+    """Advance until every order is over. None may have failed, and no event may remain."""
     for hold in program.get("/v1/holds")["holds"]:
         ledger.releasing.add(hold["id"])
         program.post(f"/v1/holds/{hold['id']}/release")

@@ -1,4 +1,4 @@
-"""Commits that the database does not answer: it may have saved everything, or nothing."""
+"""Commits without an answer from the database: it saved everything or nothing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ _commit = Batch.commit
 
 @contextmanager
 def lost_commit(*, saved: bool, after: int = 0) -> Iterator[None]:
-    """Leave the next commit that saves something without answer, or the one after so many others."""
+    """Lose the answer of the next commit that saves something, or of a later one."""
     left = after
 
     def commit(batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""A mail server that keeps what it is sent, for tests to read."""
+"""A mail server that keeps received messages for the test."""
 
 import socket
 import threading
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class MailServer:
-    """Takes mail, by the rules of SMTP."""
+    """Receives mail over SMTP."""
 
     def __init__(self) -> None:
         self.mails: list[str] = []
@@ -48,7 +48,7 @@ class MailServer:
                     self.mails.append("".join(each.decode() for each in iter(stream.readline, b".\r\n")))
                     say("250 taken")
                 case b"RCPT" if self.refuses:
-                    say("550 nobody of that name")
+                    say("550 unknown recipient")
                 case _:
                     say("250 fine")
 

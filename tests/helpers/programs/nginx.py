@@ -1,4 +1,4 @@
-"""A real nginx, in a folder of its own."""
+"""A real nginx in its own folder."""
 
 import subprocess
 from pathlib import Path
@@ -31,10 +31,9 @@ class Nginx:
         self.command = ["nginx", "-e", str(folder / "error.log"), "-c", str(config)]
 
     def start(self) -> None:
-        """Start it; returns when it answers."""
+        """Start it, and wait until it answers."""
         subprocess.run(self.command, check=True, capture_output=True)
 
     def stop(self) -> None:
-        """End it."""
         subprocess.run([*self.command, "-s", "stop"], check=False, capture_output=True)
         until(lambda: not self.pid_file.exists(), what="nginx to end")

@@ -1,4 +1,4 @@
-"""A process that may have no more threads: starting one fails, as it does at the limit of a container."""
+"""A process at its thread limit: starting a thread fails, as in a container."""
 
 import threading
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pytest
 
 @contextmanager
 def no_thread() -> Iterator[None]:
-    """Let no thread start, with the error of Python."""
+    """Make every start of a thread fail with Python's error."""
 
     def refused(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

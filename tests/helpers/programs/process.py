@@ -1,4 +1,4 @@
-"""A real `forewarn serve`: a process of its own, in a folder of its own, on ports of its own."""
+"""A real `forewarn serve` in its own process, with its own folder and ports."""
 
 import os
 import re
@@ -31,34 +31,34 @@ SAMPLE = ROOT / "examples" / "fleet.toml"
 EVENTS = "/metadata/scheduledevents"
 NEWEST = "2020-07-01"
 
-# Far longer than anything takes on a machine that has better things to do.
+# A timeout far beyond what any wait takes, even on a busy machine.
 PATIENCE = 60.0
-# How often a condition is looked at that nothing announces.
+# Polling interval for conditions without a notification.
 LOOK_EVERY = 0.05
-# Below the range from which the system takes ports for outgoing connections.
+# Below the range from which the system chooses ports for outgoing connections.
 PORTS = range(20000, 32000)
 
-# Python's start, the loading of modules and the making of a store are most of what a program costs, and done
-# once for all tests but those that ask for the fixture `started_anew`.
+# Starting Python, loading modules and creating a store take most of a program's time. They are done once for
+# all tests, except tests with the fixture `unforked`.
 forking = True
 
 _handed_out: set[int] = set()
 
 
 def until(condition: Callable[[], T], *, what: str, within: float = PATIENCE) -> T:
-    """Wait until a condition holds, and return what it says; fail with `what` was waited for."""
+    """Wait until a condition holds, and return its value. On a timeout, fail with the text `what`."""
     deadline = monotonic() + within
     pause = threading.Event()
     while not (found := condition()):
         if monotonic() > deadline:
-            raise AssertionError(f"waited {within:g} s in vain for {what}")
+            raise AssertionError(f"timed out after {within:g} s, waiting for {what}")
         pause.wait(LOOK_EVERY)
     return found
 
 
 @contextmanager
 def on_a_thread(work: Callable[[], None], over: threading.Event) -> Iterator[None]:
-    """Run a function on another thread meanwhile. It must return once `over` is set."""
+    """Run a function on another thread during the block. It must return after `over` is set."""
     thread = threading.Thread(target=work)
     thread.start()
     try:
@@ -69,8 +69,8 @@ def on_a_thread(work: Callable[[], None], over: threading.Event) -> Iterator[Non
 
 
 def free_port() -> int:
-    """Find a port for a listener that must be known before it is opened."""
-    # So far apart that test processes with neighbouring ids do not come to the same ports.
+    """Find a free port for a listener whose port must be known in advance."""
+    # The step keeps test processes with neighbouring ids from choosing the same ports.
     start = os.getpid() * 7417
     for step in range(len(PORTS)):
         port = PORTS[(start + step) % len(PORTS)]
@@ -90,7 +90,10 @@ def _is_free(port: int) -> bool:
 
 
 def sample_fleet(folder: Path, *, ports: bool = False) -> Path:
-    """Write the sample fleet to a folder: machines are known by address or, if wanted, on free ports too."""
+    """Write the sample fleet to a folder.
+
+    Machines are identified by address, and on request also by free ports.
+    """
 
     def port(_: re.Match[str]) -> str:
         return f"port = {free_port()}" if ports else ""
@@ -101,7 +104,7 @@ def sample_fleet(folder: Path, *, ports: bool = False) -> Path:
 
 
 class Output:
-    """What a process says, line by line; read as it comes, so that the process never waits."""
+    """The output of a process, read as it arrives so that the process never blocks."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.lines: list[str] = []
@@ -115,7 +118,7 @@ class Output:
         return "\n".join(self.lines)
 
     def wait_for(self, text: str) -> str:
-        """Return what follows a text in the first line that has it; fail if the process ends before."""
+        """Return the text after a prefix in the first line that has it. Fail if the process ends first."""
         with self._news:
             self._news.wait_for(lambda: self.ended or self._after(text) is not None, timeout=PATIENCE)
             found = self._after(text)
@@ -123,7 +126,7 @@ class Output:
         return found
 
     def finish(self) -> None:
-        """Read to the end, which comes when the process is over."""
+        """Read until the process ends."""
         self._thread.join(PATIENCE)
 
     def _after(self, text: str) -> str | None:
@@ -141,25 +144,25 @@ class Output:
 
 
 class Guest:
-    """A guest, as its requests arrive: from its address, or at its machine's own port."""
+    """A guest that sends requests from its address or to its machine's own port."""
 
     def __init__(self, url: str, *, address: str | None = None) -> None:
         transport = httpx.HTTPTransport(local_address=address, verify=False)
         self.client = httpx.Client(base_url=url, transport=transport, timeout=PATIENCE)
 
     def poll(self, version: str = NEWEST, **headers: str) -> httpx.Response:
-        """Ask for the document."""
+        """Request the document."""
         wanted = {"Metadata": "true", **{name.replace("_", "-"): value for name, value in headers.items()}}
         return self.client.get(EVENTS, params={"api-version": version}, headers=wanted)
 
     def document(self) -> Any:
-        """Return the document, which there must be."""
+        """Return the document. The request must succeed."""
         answer = self.poll()
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def defer(self, event: str, *, seconds: int) -> None:
-        """Put an event off, which must be possible."""
+        """Defer an event. The request must succeed."""
         body = {"DeferRequests": [{"EventId": event, "Seconds": seconds}]}
         answer = self.client.post(
             f"{EVENTS}/defer", params={"api-version": NEWEST}, headers={"Metadata": "true"}, json=body
@@ -167,7 +170,7 @@ class Guest:
         assert answer.status_code == 200, answer.text
 
     def approve(self, *events: str) -> httpx.Response:
-        """Let events start."""
+        """Approve events."""
         body = {"StartRequests": [{"EventId": event} for event in events]}
         return self.client.post(
             EVENTS, params={"api-version": NEWEST}, headers={"Metadata": "true"}, json=body
@@ -175,12 +178,12 @@ class Guest:
 
 
 def operator_client(url: str) -> httpx.Client:
-    """Make a client of the operator API; without certificates, which take longer to load than a test."""
+    """Create a client of the operator API without certificates, which take longer to load than a test."""
     return httpx.Client(base_url=url, timeout=PATIENCE, trust_env=False, verify=False)
 
 
 class Held:
-    """A poll that is sent and not waited for."""
+    """A poll that is sent without waiting for the answer."""
 
     def __init__(self, url: str, *, address: str, **headers: str) -> None:
         place = urlsplit(url)
@@ -197,7 +200,7 @@ class Held:
         return bool(select.select([self._socket], [], [], 0)[0])
 
     def answer(self) -> str:
-        """Wait for the answer, and return all of it."""
+        """Wait for the answer, and return it whole."""
         with self._socket, self._socket.makefile("rb") as stream:
             return stream.read().decode()
 
@@ -206,7 +209,7 @@ class Held:
 
 
 class Program:
-    """A server that can be stopped, killed and started again."""
+    """A server that a test can stop, kill and start again."""
 
     def __init__(
         self,
@@ -218,7 +221,7 @@ class Program:
         environment: Mapping[str, str] | None = None,
         before: Sequence[str] = (),
     ) -> None:
-        """Take the flags of `serve`; `before` is what the command is started by."""
+        """Take the flags of `serve`. `before` is a command prefix."""
         named = [("--clock", clock), ("--operator", operator), *(("--guest", place) for place in listen)]
         given = [part for name, value in named if value is not None for part in (name, value)]
         self.flags = [*given, *map(str, flags)]
@@ -240,15 +243,15 @@ class Program:
     ) -> None:
         self.kill()
 
-    # Its life
+    # Start and stop
 
     def start(self) -> None:
-        """Start it; returns when it answers."""
+        """Start it, and wait until it answers."""
         self.spawn()
         self.wait()
 
     def spawn(self) -> None:
-        """Start it, and do not wait."""
+        """Start it without waiting."""
         if forking and "--database" not in self.flags:
             stores.make_sqlite(self._folder / "forewarn.db")
         command = [*self._before, FOREWARN, "serve", *self.flags]
@@ -258,7 +261,7 @@ class Program:
         self.out, self.err = Output(self.process.stdout), Output(self.process.stderr)
 
     def wait(self) -> None:
-        """Wait until it answers: it says its addresses when it does."""
+        """Wait until it answers, which it announces by printing its addresses."""
         try:
             self.operators = self.out.wait_for("  operators  ")
         except AssertionError as error:
@@ -267,15 +270,15 @@ class Program:
         self._api = self._client(operator_client(self.operators))
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Send SIGKILL."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """End it as an operator would; returns its exit code."""
+        """Send SIGTERM, and return the exit code."""
         return self._end(signal.SIGTERM)
 
     def restart(self) -> None:
-        """Kill it and start it again."""
+        """Kill it, and start it again."""
         self.kill()
         self.start()
 
@@ -293,34 +296,34 @@ class Program:
             self._clients.pop().close()
         return code
 
-    # What operators and guests do
+    # Requests of operators and guests
 
     @property
     def has_token(self) -> bool:
         return "Authorization" in self._api.headers
 
     def operator(self, secret: str) -> None:
-        """Ask the operator API with a token from now on, until the next start."""
+        """Use a token for the operator API until the next start."""
         self._api.headers["Authorization"] = f"Bearer {secret}"
 
     def call(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """Ask the operator API."""
+        """Call the operator API."""
         return self._api.request(method, path, **more)
 
     def get(self, path: str, **more: Any) -> Any:
-        """Return what the operator API shows."""
+        """Return a JSON answer of the operator API."""
         answer = self.call("GET", path, **more)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def post(self, path: str, **more: Any) -> Any:
-        """Have something done, which must be possible."""
+        """Send a POST that must succeed."""
         answer = self.call("POST", path, **more)
         assert answer.status_code in (200, 201, 202), answer.text
         return answer.json()
 
     def advance(self, seconds: float) -> None:
-        """Turn the manual clock."""
+        """Advance the manual clock."""
         self.post("/v1/clock/advance", json={"seconds": seconds})
 
     def history(self) -> list[dict[str, Any]]:
@@ -328,7 +331,7 @@ class Program:
         return list(reversed(self.all("history", "records")))
 
     def all(self, what: str, key: str | None = None) -> list[dict[str, Any]]:
-        """Return a whole list of the operator API, page by page."""
+        """Return a whole list of the operator API, read page by page."""
         page = self.get(f"/v1/{what}", params={"limit": 1000})
         found: list[dict[str, Any]] = page[key or what]
         while page["next"] is not None:
@@ -337,11 +340,11 @@ class Program:
         return found
 
     def guest(self, address: str, *, url: str | None = None) -> Guest:
-        """Be the guest that asks from an address."""
+        """Return a guest with this source address."""
         return self._guest(Guest(url or self.guests[0], address=address))
 
     def at_port(self, port: int) -> Guest:
-        """Be the guest that asks at a machine's own port."""
+        """Return a guest at a machine's own port."""
         return self._guest(Guest(f"http://127.0.0.1:{port}"))
 
     def _guest(self, guest: Guest) -> Guest:
@@ -354,7 +357,7 @@ class Program:
 
 
 def started(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> Process:
-    """Start a command that knows nothing of the settings in the tests' own environment."""
+    """Start a command without the settings in the environment of the tests."""
     given = forked.plain_environment() | dict(environment or {})
     if command[0] == FOREWARN and forking and forked.can_fork(given):
         return Forked(command, folder, given)
@@ -370,7 +373,7 @@ def started(command: Sequence[str], folder: Path, environment: Mapping[str, str]
 
 
 def shell_function() -> str:
-    """Write a `forewarn` command for scripts."""
+    """Write a `forewarn` shell function for scripts."""
     return f'forewarn() {{ {forked.shell_command(FOREWARN)} "$@"; }}'
 
 
@@ -381,7 +384,7 @@ def run(
     before: Sequence[str] = (),
     within: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a `forewarn` command that ends by itself."""
+    """Run a `forewarn` command to its end."""
     command = [*before, FOREWARN, *map(str, arguments)]
     with ending(started(command, folder, environment)) as process:
         out, err = process.communicate(timeout=within)
@@ -390,7 +393,7 @@ def run(
 
 @contextmanager
 def ending(process: Process) -> Iterator[Process]:
-    """Leave no process behind, whatever happens."""
+    """Kill the process when the block ends."""
     try:
         yield process
     finally:
@@ -401,7 +404,7 @@ def ending(process: Process) -> Iterator[Process]:
 
 @contextmanager
 def running(command: Sequence[str], folder: Path) -> Iterator[Process]:
-    """Run a program for as long as the test needs it; what it says is read, so that it never waits."""
+    """Run a program during the block. Its output is read, so it never blocks."""
     with ending(started(command, folder)) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -1,11 +1,11 @@
-"""The ends of processes that are nobody's children here."""
+"""Wait for processes that are not children of the tests."""
 
 import os
 import select
 
 
 def await_end(pid: int) -> None:
-    """Wait for the end of a process that is nobody's child here."""
+    """Wait for the end of a process that is not a child."""
     try:
         watched = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: a real HTTP server that behaves as badly as the test wants."""
+"""A webhook receiver: a real HTTP server that misbehaves as the test chooses."""
 
 import base64
 import hashlib
@@ -15,22 +15,22 @@ from tests.helpers.programs.process import PATIENCE
 
 
 class Receiver:
-    """What arrived, and how to answer what comes."""
+    """The received calls, and how to answer new ones."""
 
     def __init__(self) -> None:
-        self.answer: Callable[[int], int] = lambda count: 204  # by how many have come
+        self.answer: Callable[[int], int] = lambda count: 204  # by the number of calls received so far
         self.calls: list[tuple[dict[str, str], bytes]] = []
         self.taken: list[dict[str, Any]] = []
         self.released = threading.Event()
         self.released.set()
-        self.waiting = 0  # calls that have come and are not answered
+        self.waiting = 0  # calls without an answer so far
         self.most_waiting = 0
         self.url = ""
         self._lock = threading.Lock()
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of the records that were taken, each once, as they came."""
+        """Return the numbers of the accepted records, each once, in the order of arrival."""
         records = (event["data"]["number"] for event in self.taken if "number" in event["data"])
         return list(dict.fromkeys(records))
 
@@ -49,7 +49,7 @@ class Receiver:
 
 
 def is_signed(headers: dict[str, str], body: bytes, secret: str) -> bool:
-    """Verify a call as https://github.com/standard-webhooks/standard-webhooks tells receivers to."""
+    """Verify a call as https://github.com/standard-webhooks/standard-webhooks specifies."""
     content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
     digest = hmac.new(base64.b64decode(secret.split("_")[1]), content, hashlib.sha256).digest()
     return headers["webhook-signature"] == "v1," + base64.b64encode(digest).decode()
@@ -76,7 +76,7 @@ def receiving(tls: ssl.SSLContext | None = None) -> Iterator[Receiver]:
             pass
 
         def handle(self) -> None:
-            with suppress(ConnectionError, ssl.SSLError):  # the sender may have lost its patience
+            with suppress(ConnectionError, ssl.SSLError):  # the sender may have timed out
                 super().handle()
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

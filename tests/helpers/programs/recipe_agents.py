@@ -1,4 +1,4 @@
-"""Agents that run a recipe of `examples/`, as it stands there but for the places where things are."""
+"""Agents that run a recipe of `examples/` unchanged, except for its paths."""
 
 import re
 import shutil
@@ -10,14 +10,14 @@ from tests.helpers.programs.agent_program import AgentProgram, port_of
 from tests.helpers.programs.process import Program, run
 
 EXAMPLES = ROOT / "examples"
-# Two events from their notice to their end, sixty times as fast as they are; far longer than that takes.
+# Two events from notice to end, at sixty times normal speed, with a wide margin.
 REHEARSAL_SECONDS = 240.0
 
 
 def installed(name: str, folder: Path, **places: str) -> str:
-    """Put a recipe's programs into a folder, and return its config for that.
+    """Copy a recipe's programs into a folder, and return its config with replaced paths.
 
-    Places are named by what the config says there: what is not in it cannot be put elsewhere.
+    Only paths that appear in the config can be replaced.
     """
     for program in recipe.programs(name):
         shutil.copy(EXAMPLES / name / program, folder / program)
@@ -25,7 +25,7 @@ def installed(name: str, folder: Path, **places: str) -> str:
 
 
 def moved(text: str, places: dict[str, str]) -> str:
-    """Put other places into a text."""
+    """Replace paths in a text."""
     for old, new in places.items():
         assert old == recipe.HOME or old in text, f"{old} is not in\n{text}"
         text = text.replace(old, new)
@@ -40,7 +40,7 @@ def agent_with(
     folder: Path,
     places: dict[str, str] | None = None,
 ) -> AgentProgram:
-    """Make an agent of a machine that runs a recipe."""
+    """Create an agent of a machine that runs a recipe."""
     own = (
         *("--endpoint", f"http://127.0.0.1:{port_of(service, machine)}"),
         *("--journal", str(folder / f"{machine}.journal")),
@@ -49,7 +49,7 @@ def agent_with(
 
 
 def rehearsed(name: str, folder: Path, places: dict[str, str] | None = None) -> str:
-    """Rehearse a recipe by the command of its README, and return what it says; it must be as it should be."""
+    """Rehearse a recipe with the command of its README. It must succeed; return the output."""
     (folder / recipe.CONFIG).write_text(installed(name, folder, **(places or {})))
     (command,) = re.findall(r"^forewarn (agent rehearse .*)", readme(name), re.MULTILINE)
     ran = run(folder, *command.split(), within=REHEARSAL_SECONDS)
@@ -59,5 +59,5 @@ def rehearsed(name: str, folder: Path, places: dict[str, str] | None = None) -> 
 
 
 def readme(name: str) -> str:
-    """Return what people read about a recipe."""
+    """Return the README of a recipe."""
     return (EXAMPLES / name / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""What each program would do first, done once for all that are forked: above all, statements are compiled."""
+"""First-time work that is done once for all forked programs: mainly compiling statements."""
 
 import tempfile
 from pathlib import Path
@@ -7,7 +7,7 @@ from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service
 from tests.helpers.service.served import Api, app_of, sample
 
-# One of each kind: what is read and shown of the others is much the same.
+# One of each kind; reading and showing the others is similar.
 READ = (
     *("/openapi.json", "/v1/clock", "/v1/events", "/v1/fleet", "/v1/groups", "/v1/history", "/v1/hosts"),
     *("/v1/machines", "/v1/machines/web-0", "/v1/orders", "/v1/rollouts", "/v1/tokens", "/v1/webhooks"),
@@ -15,7 +15,7 @@ READ = (
 
 
 def warm_up() -> None:
-    """Have an order run its course in a store that is thrown away, and look at everything."""
+    """Run an order to its end in a temporary store, and read every list."""
     with tempfile.TemporaryDirectory() as folder:
         service = Service(sqlite_url(Path(folder)))
         api = Api(app_of(service))

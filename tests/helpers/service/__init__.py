@@ -1,1 +1,1 @@
-"""A service without its programs, and drivers for tests."""
+"""The service without its endpoints, and drivers for tests."""

@@ -1,4 +1,4 @@
-"""Boards, compared by all that they would send."""
+"""Compare boards by everything they would send."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from forewarn.wire.azure import VERSIONS
 
 
 def read_whole(store: Store, *, lineage: str) -> Board:
-    """Make a board of all that a store has."""
+    """Create a board with everything in a store."""
     board = Board(lineage=lineage)
     with store.read() as snapshot:
         board.apply(snapshot.feed.since(0))
@@ -16,7 +16,7 @@ def read_whole(store: Store, *, lineage: str) -> Board:
 
 
 def sent_by(board: Board) -> dict[str, Any]:
-    """Return what a board would send: the bytes for each group and version, and who is reached where."""
+    """Return the bytes that a board would send for each group and version, and how it identifies machines."""
     groups = {
         name: (
             board.etag(group),

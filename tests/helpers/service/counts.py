@@ -1,4 +1,4 @@
-"""How often something is tried: a few times in `make test`, many times in `make test-long`."""
+"""Numbers of attempts: few in `make test`, many in `make test-long`."""
 
 import os
 import random
@@ -8,14 +8,14 @@ LONG = bool(os.environ.get("FOREWARN_TEST_LONG"))
 
 
 def tries(few: int, *, long: int) -> int:
-    """Choose how many random examples, histories or kills there are in this run."""
+    """Choose the number of random examples, histories or kills in this run."""
     return long if LONG else few
 
 
 def seeds(few: int, *, long: int) -> Sequence[int]:
-    """Choose the seeds of random histories: always the same few, or many others in each long run.
+    """Choose the seeds of random histories: a few fixed ones, or many random ones in each long run.
 
-    What fails in `make test` has failed before it was sent in, then; FOREWARN_TEST_SEED repeats a long run.
+    A failure in `make test` is therefore reproducible. FOREWARN_TEST_SEED repeats a long run.
     """
     if not LONG:
         return range(few)

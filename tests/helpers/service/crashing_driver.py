@@ -1,4 +1,4 @@
-"""A driver whose process crashes when a test wants it to, and that notes what it was asked and has begun."""
+"""A driver whose process crashes on request, and that records its calls and the begun steps."""
 
 import ctypes
 import logging
@@ -37,7 +37,7 @@ CRASHES = {
 
 
 def _send(sent: bytes) -> None:
-    """Write to the socket, as C code may that has lost its way."""
+    """Write garbage to the socket, as faulty C code might."""
     numbers = map(int, os.listdir("/proc/self/fd"))
     os.write(next(each for each in numbers if _file(each).startswith("socket:")), sent)
     threading.Event().wait()
@@ -48,8 +48,8 @@ CHILD = "forewarn.drivers.isolation.child"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashingOptions(CallOptions):
-    folder: str = ""  # where a test asks for crashes, and reads what happened
-    unmakeable: bool = False  # in its own process
+    folder: str = ""  # the folder in which tests request crashes and read what happened
+    unmakeable: bool = False  # whether the driver runs in its own process
 
 
 def make(setup: DriverSetup) -> "CrashingDriver":
@@ -60,7 +60,7 @@ def make(setup: DriverSetup) -> "CrashingDriver":
 
 
 class InServer:
-    """The same driver, which does not say that it loads C code."""
+    """The same driver without the declaration that it loads C code."""
 
     def __init__(self, driver: "CrashingDriver") -> None:
         self.limits, self.inventory = driver.limits, driver.inventory
@@ -77,18 +77,18 @@ def is_isolated() -> bool:
 
 
 def crash_in(folder: Path, where: str, how: str = "segfault") -> None:
-    """Have the process crash once, when it comes to a place."""
+    """Make the process crash once, when it reaches a place."""
     (folder / f"crash-{where}").write_text(how)
 
 
 def calls(folder: Path) -> list[str]:
-    """Return what the driver was asked, in order."""
+    """Return the calls of the driver, in order."""
     noted = folder / "calls"
     return noted.read_text().split() if noted.exists() else []
 
 
 def begun(folder: Path) -> list[str]:
-    """Return what the driver has begun, each time that it has."""
+    """Return the steps that the driver has begun, once per begin."""
     noted = folder / "begun"
     return noted.read_text().split() if noted.exists() else []
 
@@ -130,7 +130,7 @@ class CrashingDriver:
             case "broken":
                 raise ValueError("its cable is torn")
             case "refused":
-                raise Conflict("it is somebody else's")
+                raise Conflict("another program manages it")
             case "hangs" | "hangs-in-c":
                 self._note("hanging", "yes")
                 self._hang(in_c=host.name == "hangs-in-c")
@@ -145,11 +145,11 @@ class CrashingDriver:
 
     def _hang(self, *, in_c: bool) -> None:
         if in_c:
-            ctypes.PyDLL(None).sleep(1000)  # holds up every thread of Python's
+            ctypes.PyDLL(None).sleep(1000)  # blocks every Python thread
         threading.Event().wait()
 
     def inventory(self, hosts: Sequence[Host]) -> FoundFleet:
-        """Tell of the process itself."""
+        """Describe the process itself."""
         self._come_to("inventory")
         files = tuple(_file(number) for number in sorted(map(int, os.listdir("/proc/self/fd"))))
         about = {"pid": f"{os.getpid()}", "session": f"{os.getsid(0)}"}
@@ -171,5 +171,5 @@ class CrashingDriver:
 def _file(number: int) -> str:
     try:
         return os.readlink(f"/proc/self/fd/{number}")
-    except FileNotFoundError:  # the one that the folder itself was read by
+    except FileNotFoundError:  # the file descriptor through which the folder was listed
         return ""

@@ -1,4 +1,4 @@
-"""Calls of drivers as tests make them."""
+"""Calls of drivers in tests."""
 
 from datetime import UTC, datetime
 from typing import Any

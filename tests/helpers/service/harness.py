@@ -1,4 +1,4 @@
-"""The service without its faces: use cases, engine and store on a clock that the test turns."""
+"""The service without its endpoints: use cases, engine and store with a manual clock."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ SIMULATION = FleetDefaults(driver=SIMULATED)
 
 
 class Ids:
-    """Ids in a row, so that every run is the same."""
+    """Consecutive ids, so every run is the same."""
 
     def __init__(self, after: int = 0) -> None:
         self._last = after
@@ -78,7 +78,7 @@ class Ids:
 
 
 class Secrets:
-    """Secrets in a row: nobody has to guess them here."""
+    """Consecutive secrets; these tests need no randomness."""
 
     def __init__(self, after: int = 0) -> None:
         self._last = after
@@ -89,7 +89,7 @@ class Secrets:
 
 
 class Polls:
-    """What guests have done, by the test's word."""
+    """Polls and notices of guests, as set by the test."""
 
     def __init__(self) -> None:
         self.groups: dict[GroupName, datetime] = {}
@@ -120,7 +120,7 @@ class Polls:
 
 
 class WatchedDriver:
-    """The simulated driver, which can be told to fail, and remembers what it was asked to begin."""
+    """The simulated driver with failures on request. It records the steps it begins."""
 
     trusted_text = True
     limits = None
@@ -153,11 +153,11 @@ class WatchedDriver:
 
 
 class WaitingCalls:
-    """Calls of drivers that take their time; each is made when the test says so."""
+    """Driver calls that wait until the test makes them."""
 
     def __init__(self) -> None:
         self.waiting: list[DriverCall] = []
-        self.withdrawn: list[AttemptId] = []  # whose `begin` need not be made, if it has not been
+        self.withdrawn: list[AttemptId] = []  # calls whose `begin` may still be withdrawn
 
     def submit(self, call: DriverCall) -> None:
         self.waiting.append(call)
@@ -167,8 +167,8 @@ class WaitingCalls:
         self.withdrawn.append(attempt)
 
 
-class LastSeen:
-    """What was in a store when it was looked at last; read again only when something was saved since."""
+class CachedSlice:
+    """A cached slice of a store, read again only after a change."""
 
     def __init__(self, url: str) -> None:
         self._file = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None
@@ -190,7 +190,7 @@ class LastSeen:
             self._watching = None
 
     def _load_version(self) -> int | None:
-        """Return a number that is another once something was saved, if the database has one."""
+        """Return a number that changes with each commit, if the database has one."""
         if self._file is None:
             return None
         if self._watching is None:
@@ -200,7 +200,7 @@ class LastSeen:
 
 
 class Service:
-    """A service on a database, turned by hand."""
+    """A service on a database that a test runs step by step."""
 
     def __init__(
         self,
@@ -219,16 +219,16 @@ class Service:
         self.secrets = secrets or Secrets()
         self.polls = Polls()
         self.driver = WatchedDriver()
-        self.more_drivers: dict[str, Driver] = {}  # by their names; taken over at a start
+        self.more_drivers: dict[str, Driver] = {}  # by name; kept across restarts
         self.clock = ManualClock(start)
-        self.real = 0.0  # the world's own seconds, turned by hand too
+        self.real = 0.0  # real time in seconds; the test advances it too
         self.begun = start
         self.open()
 
     def open(self) -> None:
-        """Start as a server would on what the database holds."""
+        """Start on the contents of the database, like a server."""
         self.store: Store = open_store(self.url, new_id=self.ids)
-        self._seen = LastSeen(self.url)
+        self._seen = CachedSlice(self.url)
         with self.store.read() as snapshot:
             reached = snapshot.time.reached()
         if reached is not None:
@@ -289,19 +289,19 @@ class Service:
         self.webhooks, self.rehearsals = everything.webhooks, everything.rehearsals
 
     def real_now(self) -> datetime:
-        """Return the world's own time."""
+        """Return the real time."""
         return self.begun + timedelta(seconds=self.real)
 
     def keep_history(self, keep: timedelta | None) -> None:
-        """Keep records for so long from now on; None: for ever."""
+        """Keep records for this long from now on; None: permanently."""
         self.engine.pruning.keep = keep
 
     def _each(self, use_cases: Any) -> Any:
-        """Call use cases one by one, each in a transaction of its own."""
+        """Call use cases one by one, each in its own transaction."""
         return InTransactions(use_cases, self.transact)
 
     def within(self, project: ProjectName | None) -> "CallerInTransactions":
-        """What the people of a project may ask for; None: operators."""
+        """Return the use cases for users of a project; None: for operators."""
         return CallerInTransactions(self, Scope(caller=project))
 
     def close(self) -> None:
@@ -309,28 +309,28 @@ class Service:
         self._seen.close()
 
     def restart(self) -> None:
-        """Stop as a killed process would, and start again on the same file."""
+        """Stop like a killed process, and start again on the same file."""
         self.close()
         self.polls.take()
         self.polls.take_notices()
         self.open()
         self.tick()
 
-    # What people and guests do
+    # Requests of operators and guests
 
     def apply(self, spec: FleetSpec) -> tuple[str, ...]:
         changes: tuple[str, ...] = self.fleet.declarations.apply_fleet(spec, by="test")
         return changes
 
     def poll(self, name: str) -> None:
-        """Poll as a guest of this machine's group would."""
+        """Poll as a guest of this machine's group."""
         machine = self.machine(name)
         self.fleet.guests.enable(machine.group)
         self.polls.groups[machine.group] = self.clock.now()
         self.polls.machines[machine.id] = self.clock.now()
 
     def fetch(self, *names: str) -> None:
-        """Poll as guests of these machines would, and be sent all their events."""
+        """Poll as guests of these machines, and receive all their events."""
         for name in names:
             self.poll(name)
             for event in self.events(name):
@@ -363,7 +363,7 @@ class Service:
         return found
 
     def look_at(self, rollout: Rollout) -> None:
-        """Look at a rollout as the engine does, whether or not it is due."""
+        """Look at a rollout like the engine, whether or not it is due."""
         now = self.clock.now()
         self.transact(lambda tx: self.engine.rollouts.look(tx, rollout.id, now))
 
@@ -374,7 +374,7 @@ class Service:
         self.tick()
 
     def defer(self, name: str, *, seconds: int) -> None:
-        """Ask as a guest for more time before each event that it sees."""
+        """Defer each visible event as a guest."""
         self.fleet.guests.defer(self.machine(name).id, {event.id: seconds for event in self.events(name)})
         self.tick()
 
@@ -393,7 +393,7 @@ class Service:
         self.tick()
 
     def work_on(self, order: OrderId) -> None:
-        """Carry an order as far as it can go, whether or not it is due."""
+        """Advance an order as far as possible, whether or not it is due."""
         assert self.order_work.work_on([order], self.clock.now()) == []
 
     def tick(self) -> None:
@@ -401,17 +401,17 @@ class Service:
             pass
 
     def advance(self, **span: float) -> None:
-        """Let time pass; nobody turned the clock, so no record says so."""
+        """Advance time without a record of a clock change."""
         now = self.clock.now()
         self.engine.run_until(now + timedelta(**span), now, reach=self.clock.set)
 
-    # What there is
+    # The current state
 
     def machine(self, name: str) -> Machine:
         return self.views.machine(name).machine
 
     def events(self, name: str) -> list[Event]:
-        """What a guest of this machine sees."""
+        """Return the events that a guest of this machine sees."""
         group = self.machine(name).group
         return sorted(
             (event for event in self.everything().events.values() if event.group == group),
@@ -429,12 +429,12 @@ class Service:
         return self._seen.slice_of(self.store)
 
     def history(self, **wanted: object) -> list[Record]:
-        """All records, oldest first."""
+        """Return all records, oldest first."""
         return list(reversed(self.views.history(HistoryFilter(limit=100_000, **wanted))))  # type: ignore[arg-type]
 
 
 class CallerInTransactions:
-    """What a caller may ask for, each in a transaction of its own."""
+    """The use cases of a caller, each in its own transaction."""
 
     def __init__(self, service: Service, scope: Scope) -> None:
         reads = service.use_cases.reads(scope)
@@ -446,7 +446,7 @@ class CallerInTransactions:
 
 
 class FleetInTransactions:
-    """What operators may ask for, each in a transaction of its own."""
+    """The use cases of operators, each in its own transaction."""
 
     def __init__(self, service: Service) -> None:
         use_cases = service.use_cases

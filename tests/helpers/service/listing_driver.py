@@ -1,4 +1,4 @@
-"""A driver that lists the machines which a test makes and destroys."""
+"""A driver that lists the machines a test creates and removes."""
 
 import threading
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ IDS = [f"aaaaaaaa-0000-4000-8000-{n:012}" for n in range(10)]
 
 
 class Hypervisor:
-    """A driver whose machines a test makes and destroys."""
+    """A driver whose machines a test creates and removes."""
 
     limits: DriverLimits | None = None
     lists_by_host = True
 
     def __init__(self) -> None:
         self.domains: dict[str, dict[str, str]] = {}  # names by id, by host
-        self.off: set[str] = set()  # ids of machines that do not run
+        self.off: set[str] = set()  # ids of machines that are off
         self.silent: dict[str, Exception] = {}
         self.hangs = threading.Event()
         self.asked: list[str | None] = []

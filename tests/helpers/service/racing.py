@@ -9,12 +9,12 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE = 60.0
-# Python lets another thread run after so many seconds: far sooner than usual, so that steps interleave.
+# Python's thread switch interval in seconds, far shorter than usual so that steps interleave.
 SWITCH_EVERY = 1e-6
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Make each call in a thread of its own, once all threads are there; return the results in order."""
+    """Make each call in its own thread, once all threads have started. Return the results in order."""
     line = threading.Barrier(len(calls), timeout=PATIENCE)
 
     def made(call: Callable[[], T]) -> T:

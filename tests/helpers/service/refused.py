@@ -1,4 +1,4 @@
-"""Refusals as operators read them: without the marks by which projects are kept from reading names."""
+"""Errors as operators read them: without the marks around names that projects must not see."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from forewarn.core.redaction import unmarked
 
 @contextmanager
 def refused(kind: type[ForewarnError], *, match: str) -> Iterator[None]:
-    """Expect an error whose text has something in it."""
+    """Expect an error whose text contains these words."""
     with pytest.raises(kind) as caught:
         yield
     said = unmarked(str(caught.value))

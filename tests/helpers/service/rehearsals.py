@@ -1,4 +1,4 @@
-"""Rehearsals that are in progress: real endpoints whose faults are on."""
+"""Running rehearsals: real endpoints with active faults."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.helpers.programs.process import FOREWARN, PATIENCE, Output, ending, started
 
-# Faults that are on all the time, each for a machine of its own.
+# Permanent faults, each for its own machine.
 KINDS = {
     "slow": 'delay = "1m", calls = 1',
     "hang": 'for = "30s"',
@@ -18,7 +18,7 @@ KINDS = {
     "text": "",
 }
 HEAD = '[scenario]\nname = "faults"\nclock = "x60"\nlimit = "10h"\n'
-# A minute in each second.
+# One minute per second.
 SPEED = 60
 
 
@@ -29,13 +29,13 @@ def all_at_once() -> str:
         parts.append(
             f'[[fleet.machines]]\nname = "m-{kind}"\nhost = "h"\n[[steps]]\nfault = {{ {settings} }}'
         )
-    # Nothing else keeps a scenario going whose faults have no end.
+    # Faults without an end do not keep a scenario running.
     return "\n".join([*parts, '[[steps]]\nat = "9h"\ncancel = true'])
 
 
 @contextmanager
 def rehearsing(folder: Path, scenario: str) -> Iterator[dict[str, str]]:
-    """Run a scenario, and give the endpoints of its machines; it is ended before its time."""
+    """Run a scenario, and yield the endpoints of its machines. End it early."""
     (folder / "faults.toml").write_text(scenario)
     command = [FOREWARN, "rehearse", "faults.toml", "--client-url-file", "urls.json"]
     with ending(started(command, folder)) as process:
@@ -51,7 +51,7 @@ def rehearsing(folder: Path, scenario: str) -> Iterator[dict[str, str]]:
 
 
 def one_machine(order: str, fault: str) -> str:
-    """Write a scenario for one machine, for which everything begins with its first poll."""
+    """Write a scenario for one machine in which everything begins with its first poll."""
     fleet = '[fleet.hosts.h]\n[[fleet.machines]]\nname = "m"\nhost = "h"\npriority = "spot"\n'
     steps = f'[[steps]]\norder = {{ machine = "m", action = "{order}" }}\n[[steps]]\n{fault}\n'
     later = '[[steps]]\nat = "9h"\ncancel = true'

@@ -1,4 +1,4 @@
-"""An endpoint on a real socket that answers word for word what a test wants, however wrong."""
+"""An endpoint on a real socket that sends exactly the bytes the test chooses, however wrong."""
 
 import socket
 import threading
@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 @dataclass
 class Scripted:
-    """Answers, each used once but for the last, and the requests that came."""
+    """Answers, and the received requests. Each answer is used once, except the last."""
 
     answers: list[bytes]
     url: str = ""
@@ -29,7 +29,7 @@ def answer(status: int, body: bytes = b"", *headers: str) -> bytes:
 
 @contextmanager
 def scripted(*answers: bytes) -> Iterator[Scripted]:
-    """Listen on a free port; an empty answer hangs up."""
+    """Listen on a free port. An empty answer closes the connection."""
     script = Scripted(list(answers))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         script.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -47,7 +47,7 @@ def scripted(*answers: bytes) -> Iterator[Scripted]:
 
 @contextmanager
 def dripping() -> Iterator[str]:
-    """Listen on a free port, and answer with a header that comes by the byte, for five seconds."""
+    """Listen on a free port, and send a header byte by byte for five seconds."""
     over = threading.Event()
 
     def serve(listener: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""A driver that takes its time and answers what a test tells it to."""
+"""A driver that is slow and answers as a test chooses."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -21,12 +21,12 @@ from tests.helpers.service.harness import Service
 
 SCRIPTED = "scripted"
 
-# An answer, or an exception that is raised.
+# A result, or an exception to raise.
 Script: TypeAlias = Any
 
 
 class ScriptedDriver:
-    """Answers by script, each verb with its last answer from then on, and remembers what it was asked."""
+    """Answers by script and records its calls. Each verb repeats its last answer."""
 
     limits = DriverLimits(timeout=timedelta(minutes=1), at_once=4)
 
@@ -34,7 +34,7 @@ class ScriptedDriver:
         self.begins: list[Script] = [Running(None)]
         self.checks: list[Script] = [Done()]
         self.cancels: list[Script] = [Cancelled()]
-        self.refusing: dict[str, str | Unknown] = {}  # hosts that take no machine, and why
+        self.refusing: dict[str, str | Unknown] = {}  # hosts that refuse machines, with the reason
         self.refusing_live = ""  # why no machine can be moved live
         self.prechecked: list[tuple[str, Work, str]] = []  # machine, work, target
         self.asked: list[tuple[str, str, int]] = []  # verb, machine, attempt
@@ -68,13 +68,13 @@ class ScriptedDriver:
         return said
 
     def made(self, call: DriverCall, *, now: datetime | None = None) -> CallAnswer:
-        """Make a call, as a lane would."""
+        """Make a call, like a lane."""
         asked = replace(call, task=replace(call.task, now=now or call.task.now))
         return CallAnswer(call=call, answer=perform(self, asked))
 
 
 def make_calls(service: Service, driver: ScriptedDriver, *, seconds: float = 0) -> None:
-    """Let real time pass, and make the calls whose time has come."""
+    """Advance real time, and make the calls that are due."""
     service.real += seconds
     now = service.real_now()
     due = [call for call in service.calls.waiting if call.at is None or call.at <= now]

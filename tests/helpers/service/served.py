@@ -1,4 +1,4 @@
-"""The operator API over the service of the harness: called directly, or served on a free port."""
+"""The operator API over the service of the harness, called directly or served on a free port."""
 
 import asyncio
 import socket
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Health:
-    """Probes that say what the test wants."""
+    """Probes with results that the test sets."""
 
     unwell: str | None = None
 
@@ -46,15 +46,15 @@ class Health:
         return 0
 
 
-class Nobody:
-    """Pushes nothing to anybody."""
+class NoDeliveries:
+    """A sender that delivers nothing."""
 
     async def send_test(self, webhook: Webhook, /) -> str | None:
-        return "nobody pushes"
+        return "no sender"
 
 
 class Worker:
-    """Runs each use case at once, and then what it makes due; or fails as the test wants."""
+    """Runs each use case immediately, and then the work that it makes due. It can fail on request."""
 
     def __init__(self, service: Service, fault: Exception | None = None) -> None:
         self._service = service
@@ -67,7 +67,7 @@ class Worker:
         transact = self._service.transact
         answer = job.work(transact) if isinstance(job, Alone) else transact(job)
         self._service.tick()
-        # As the feed does, which publishes changes only: a follower that reads must not wake itself.
+        # Like the feed, which publishes only changes: a reading follower must not wake itself.
         newest = self._service.records.newest()
         if newest != self._published:
             self._published = newest
@@ -91,9 +91,9 @@ def app_of(
     jobs: list[str] | None = None,
     worker: Any = None,
 ) -> ASGIApp:
-    """Make the API; `turns` gets the name of each caller in whose turn something is done.
+    """Create the API. `turns` gets the name of each caller whose turn was used.
 
-    `jobs` gets it only for what the worker does.
+    `jobs` gets it only for jobs of the worker.
     """
     worker = worker or Worker(service, fault)
 
@@ -121,7 +121,7 @@ def app_of(
             run_for=run_for,
             read=worker.read,
             read_for=read_for,
-            pushing=Nobody(),
+            pushing=NoDeliveries(),
             inventories=DriverInventories(service.drivers),
             timekeeper=service.time,
             probes=health or Health(),
@@ -134,7 +134,7 @@ def app_of(
 
 
 class Api:
-    """A client of an app, in the same process."""
+    """A client of an app in the same process."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -171,7 +171,7 @@ def sample() -> FleetSpec:
 
 @contextmanager
 def serving(app: ASGIApp) -> Iterator[str]:
-    """Serve an app on a free loopback port; gives its URL."""
+    """Serve an app on a free loopback port, and yield its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -1,4 +1,4 @@
-"""The driver of docs/deploy/write-a-driver.md, which leaves each step as a file in a directory."""
+"""The driver of docs/deploy/write-a-driver.md, which writes each step to a file in a directory."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ PAGE = Path("docs/deploy/write-a-driver.md")
 
 
 def installed(site: Path, name: str = "forewarn-spool", version: str = "1.0") -> None:
-    """Put its package where Python finds it, as an installer would."""
+    """Install its package in a folder on Python's path."""
     page = PAGE.read_text(encoding="utf-8")
     code, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (declared,) = re.findall(r"^spool = \"(.*)\"$", page, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Two tenants on one fleet, and a token of every kind."""
+"""Two tenants in one fleet, and a token of every kind."""
 
 from forewarn.core.access import Grant, Role
 from forewarn.core.basic_types import GroupKind, GroupName, HostName, Priority, ProjectName
@@ -7,7 +7,7 @@ from forewarn.core.model.project import Project
 from tests.helpers.service.harness import SIMULATION, Service, machine
 
 A, B = ProjectName("a"), ProjectName("b")
-# The secrets of the harness come in a row.
+# The secrets of the harness are consecutive.
 OPERATOR, VIEWER, A_VIEWER, A_USER, B_USER = (f"fw_secret-{number}" for number in range(1, 6))
 GRANTS = (
     Grant(name="olga", role=Role.OPERATOR),
@@ -26,7 +26,7 @@ ROLES = {
 
 
 def two_projects() -> FleetSpec:
-    """Two tenants that share every host, each with a machine of its own and a spot one of the same name."""
+    """Two tenants that share every host. Each has its own machine, and a spot machine of the same name."""
     return fleet_of(A, B)
 
 
@@ -57,7 +57,7 @@ def fleet_of(*projects: ProjectName) -> FleetSpec:
 
 
 def let_in(service: Service) -> None:
-    """Make all tokens."""
+    """Create all tokens."""
     for wanted in GRANTS:
         service.tokens.create(wanted, by="test")
 

@@ -1,7 +1,7 @@
-"""A driver that keeps no promise of time and few of truth: slow, hanging, lying, dying, late; by a seed.
+"""A driver that is slow, hangs, crashes, answers late or answers falsely, according to a seed.
 
-The world is what has really become of attempts, and outlives the processes that ask for it. What the driver
-makes of that follows from its seed alone.
+The world holds the true state of attempts, and outlives the processes that read it. The driver's answers
+follow from its seed alone.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Unreachable(OSError):
 
 @dataclass
 class Attempt:
-    """What has really become of an attempt."""
+    """The true state of an attempt."""
 
     over_at: datetime
     fails: bool
@@ -44,18 +44,19 @@ class Attempt:
 
 @dataclass
 class World:
-    """What hypervisors have done, and all that was asked of them."""
+    """The work of hypervisors, and all calls made to them."""
 
     attempts: dict[AttemptId, Attempt] = field(default_factory=dict)
     begun: list[AttemptId] = field(default_factory=list)
-    denied: set[AttemptId] = field(default_factory=set)  # said not to have begun, since the last `begin`
-    # Whose `begin` has not returned to who called it: what is said of them meanwhile allows no other.
+    # Attempts answered with NotBegun since the last `begin`.
+    denied: set[AttemptId] = field(default_factory=set)
+    # Attempts whose `begin` has not returned to its caller. An answer about them allows no other attempt.
     unreturned: set[AttemptId] = field(default_factory=set)
-    faults: list[str] = field(default_factory=list)  # of whoever asks
+    faults: list[str] = field(default_factory=list)  # of the calling process
     calls: int = 0
 
     def begin(self, task: DriverTask) -> None:
-        """Take note of a `begin`: the first of its attempt, or one that the driver itself has asked for."""
+        """Record a `begin`: the first of its attempt, or one that the driver itself requested."""
         if task.id in self.begun and task.id not in self.denied:
             self.faults.append(f"{task.id} was begun twice")
         newer = [each for each in self.begun if each[:2] == task.id[:2] and each[2] > task.attempt]
@@ -66,7 +67,7 @@ class World:
 
 
 class UnrulyDriver:
-    """Asks the world, and answers as it likes."""
+    """Reads the world, and answers at random."""
 
     limits = DriverLimits(timeout=timedelta(seconds=30), at_once=2)
 
@@ -78,7 +79,7 @@ class UnrulyDriver:
         self.refusing: set[str] = set()  # machines that no host can take
 
     def begin(self, task: DriverTask) -> Begun:
-        """Begin, or die before or after that."""
+        """Begin, or crash before or after."""
         self.world.calls += 1
         self.world.begin(task)
         if self._falls_ill(0.08):
@@ -95,7 +96,7 @@ class UnrulyDriver:
         return self._running(task)
 
     def check(self, task: DriverTask) -> Checked:
-        """Say what has become of an attempt, or something else."""
+        """Return the state of an attempt, or something else."""
         self.world.calls += 1
         if self._falls_ill(0.08):
             raise Unreachable("now")
@@ -104,12 +105,12 @@ class UnrulyDriver:
         return self._denied(task, self._truth(task))
 
     def cancel(self, task: DriverTask) -> CancelAnswer:
-        """Call an attempt off if it is not over."""
+        """Cancel an attempt unless it is over."""
         self.world.calls += 1
         if self._falls_ill(0.1):
             raise Unreachable("now")
         if self._falls_ill(0.1):
-            return Unknown("nobody answers")
+            return Unknown("no answer")
         known = self.world.attempts.setdefault(task.id, Attempt(task.now, fails=True, called_off=True))
         if not known.called_off and (known.over_at <= task.now or self._falls_ill(0.4)):
             return TooLate()
@@ -117,7 +118,7 @@ class UnrulyDriver:
         return Cancelled()
 
     def precheck(self, task: DriverTask) -> str | Unknown | None:
-        """Refuse a host now and then."""
+        """Refuse a host sometimes."""
         if task.name in self.refusing:
             return "its disk is not seen there"
         return "it has no room" if self._falls_ill(0.1) else None
@@ -142,7 +143,7 @@ class UnrulyDriver:
 
     def _lie(self, task: DriverTask) -> Checked:
         elsewhere = Done(host=HostName(self.random.choice([*self.hosts, "nowhere"])))
-        said = [NotBegun(), self._running(task), elsewhere, Unknown("nobody answers"), Failed("a lie")]
+        said = [NotBegun(), self._running(task), elsewhere, Unknown("no answer"), Failed("a lie")]
         return self.random.choice(said)
 
     def _denied(self, task: DriverTask, answer: Checked) -> Checked:

@@ -1,4 +1,4 @@
-"""The server's worker without its thread: it does what it is given at once, and then what that makes due."""
+"""The server's worker without its thread: it runs each job at once, and then the work that becomes due."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 
 class WorkerByHand:
-    """Does jobs of a service, each alone or some together, and shows on its board what they have changed."""
+    """Runs jobs of a service, alone or together, and publishes their changes on its board."""
 
     def __init__(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-        # What is done by the world's time, however slow it is here, is left out.
+        # Work limited by real time is omitted, however slow this computer is.
         for name in ("PROVE_EVERY", "TICK_AT_LEAST_EVERY", "LONGEST_BATCH", "LONGEST_PIECE"):
             monkeypatch.setattr(threads_worker, name, inf)
         self.board = read_whole(service.store, lineage=service.url)
@@ -50,7 +50,7 @@ class WorkerByHand:
         return job()
 
     def do(self, *work: Callable[[Transaction], T] | Alone[T]) -> list["Future[T]"]:
-        """Do jobs that have waited together, and what they make due."""
+        """Run jobs that have waited together, and the work that they make due."""
         jobs: list[Job] = [Job(each, Future()) for each in work]
         left: Sequence[Job] = jobs
         while left:
@@ -60,7 +60,7 @@ class WorkerByHand:
         return [job.answer for job in jobs]
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Run due work."""
         self._worker.tick()
 
     def _note(self, saved: Saved) -> None:

@@ -163,7 +163,7 @@ def test_a_check_names_skipped_files(tmp_path: Path) -> None:
     assert f"all: {tmp_path}/hooks/forgot-chmod is skipped: it is not executable" in shown
 
 
-def test_the_error_of_a_missing_config_tells_what_to_do(tmp_path: Path) -> None:
+def test_the_error_of_a_missing_config_names_the_next_step(tmp_path: Path) -> None:
     ran = run(tmp_path, "agent", "run", "--config", "nowhere.toml")
     assert ran.returncode == 2
     assert "nowhere.toml cannot be read" in ran.stderr

@@ -15,7 +15,7 @@ from tests.helpers.service.scripted import answer, scripted
 AWAY = answer(503)
 
 
-def told(incarnation: int) -> bytes:
+def document(incarnation: int) -> bytes:
     return answer(200, b'{"DocumentIncarnation":%d,"Events":[]}' % incarnation)
 
 
@@ -26,7 +26,7 @@ async def first(documents: AsyncIterator[Document]) -> int:
 
 def test_the_agent_leaves_an_endpoint_that_refuses() -> None:
     async def main() -> None:
-        with scripted(told(1), answer(403)) as one, scripted(AWAY, told(2)) as other:
+        with scripted(document(1), answer(403)) as one, scripted(AWAY, document(2)) as other:
             known = CurrentEndpoint([one.url, other.url])
             with pytest.raises(EndpointRefused):
                 await first(known.watch())
@@ -43,7 +43,7 @@ def test_a_silent_discovered_endpoint_is_discovered_again(
     monkeypatch.setattr(current_endpoint, "SWITCH_SECONDS", 0.02)
 
     async def main() -> None:
-        with scripted(told(1), b"") as one, scripted(told(2)) as other:
+        with scripted(document(1), b"") as one, scripted(document(2)) as other:
             monkeypatch.setenv("FOREWARN_ENDPOINT", one.url)
             known = CurrentEndpoint([])
             documents = known.watch()
@@ -57,7 +57,7 @@ def test_a_silent_discovered_endpoint_is_discovered_again(
 
 def test_the_agent_keeps_its_only_endpoint() -> None:
     async def main() -> None:
-        with scripted(answer(403), told(3)) as only:
+        with scripted(answer(403), document(3)) as only:
             known = CurrentEndpoint([only.url])
             with pytest.raises(EndpointRefused):
                 await first(known.watch())

@@ -85,7 +85,7 @@ async def over(harness: AgentHarness) -> None:
     await harness.stop()
 
 
-def asked(
+def call_handler(
     handler: Handler,
     side: Side = Side.PREPARE,
     *,
@@ -198,13 +198,13 @@ def test_a_failure_has_the_last_line_of_the_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "last"), [("echo; echo this is why", "this is why"), ("echo", "a line that nobody reads")]
+    ("words", "last"), [("echo; echo this is why", "this is why"), ("echo", "an unread line")]
 )
 def test_long_output_is_shortened_to_its_beginning_and_last_line(
     tmp_path: Path, words: str, last: str
 ) -> None:
     async def main() -> None:
-        said = f"yes 'a line that nobody reads' | head -c 30000000; touch {tmp_path}/said; "
+        said = f"yes 'an unread line' | head -c 30000000; touch {tmp_path}/said; "
         wait = f"while ! test -e {tmp_path}/go; do sleep 0.02; done; "
         hook = script(tmp_path, said + wait + f"{words}; exit 1")
         harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
@@ -248,7 +248,7 @@ def test_exit_code_75_means_try_again(tmp_path: Path) -> None:
         harness.start()
         await harness.show(event())
         await awaited(lambda: "drain: prepare will try again: exit code 75" in harness.said)
-        await harness.show(event(description="news wakes whoever waits"))
+        await harness.show(event(description="a change ends the wait"))
         await awaited(lambda: harness.endpoint.approved)
         await over(harness)
 
@@ -505,7 +505,7 @@ def test_a_program_runs_only_after_its_journal_entry(tmp_path: Path) -> None:
     }
     keeper.stdin.write(json.dumps(order).encode())  # killed before the end of the line
     keeper.stdin.close()
-    assert keeper.wait(PATIENCE) != 0, "nobody may take it for a program that has done its work"
+    assert keeper.wait(PATIENCE) != 0, "the exit code must not mean success"
     assert not (tmp_path / "ran").exists()
 
 
@@ -569,10 +569,10 @@ def test_a_program_by_name_in_a_writable_folder_is_refused(tmp_path: Path) -> No
 def test_a_missing_program_is_named(tmp_path: Path) -> None:
     (one,) = handlers(toml(name="drain", kind="exec", prepare=["/no/such/hook"]))
     assert one.does.problems() == ["/no/such/hook does not exist"]
-    assert asked(one) == Never("/no/such/hook does not exist")
+    assert call_handler(one) == Never("/no/such/hook does not exist")
     path = script(tmp_path, "", mode=0o644)
     (two,) = handlers(toml(name="drain", kind="exec", prepare=[path]))
-    assert asked(two) == Never(f"{path} is not executable: `chmod +x {path}`")
+    assert call_handler(two) == Never(f"{path} is not executable: `chmod +x {path}`")
 
 
 @pytest.mark.parametrize(
@@ -697,7 +697,7 @@ def webhook(**fields: Any) -> Handler:
 
 def test_a_webhook_sends_the_event() -> None:
     with receiving() as receiver:
-        assert asked(webhook(url=receiver.url)) == Ready("127.0.0.1 answered 204")
+        assert call_handler(webhook(url=receiver.url)) == Ready("127.0.0.1 answered 204")
         (told,) = receiver.taken
         assert (told["machine"], told["side"], told["seconds_left"]) == ("web-0", "prepare", 900)
         assert told["event"]["EventId"] == "A"
@@ -712,7 +712,7 @@ def test_numbers_are_numbers_in_the_body_of_a_webhook(left: float | None, number
             "takes": "${duration}",
             "text": "no. ${attempt}",
         }
-        asked(webhook(url=receiver.url, body=texts), left=left)
+        call_handler(webhook(url=receiver.url, body=texts), left=left)
         assert receiver.taken == [{"left": number, "nth": 1, "takes": -1, "text": "no. 1"}]
 
 
@@ -724,8 +724,8 @@ def test_the_placeholders_of_a_webhook_are_filled_in() -> None:
             body={"text": '${type} of "${machine}"', "more": [1, "${side}"]},
             recover_body={"text": "over"},
         )
-        asked(one)
-        asked(one, Side.RECOVER)
+        call_handler(one)
+        call_handler(one, Side.RECOVER)
         (headers, body), (_, second) = receiver.calls
         assert headers["authorization"] == "Bearer hush-hush"
         assert json.loads(body) == {"text": 'Reboot of "web-0"', "more": [1, "prepare"]}
@@ -743,26 +743,26 @@ def test_the_placeholders_of_a_webhook_are_filled_in() -> None:
 def test_a_temporary_error_is_retried_and_a_refusal_is_not(status: int, outcome: Outcome) -> None:
     with receiving() as receiver:
         receiver.answer = lambda count: status
-        assert asked(webhook(url=receiver.url)) == outcome
+        assert call_handler(webhook(url=receiver.url)) == outcome
 
 
 def test_an_unreachable_server_is_retried_and_its_url_is_not_logged() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    said = asked(webhook(url=f"http://127.0.0.1:{port}/secret-path"))
+    said = call_handler(webhook(url=f"http://127.0.0.1:{port}/secret-path"))
     assert said == Again("127.0.0.1 cannot be reached (ConnectError)")
 
 
 def test_a_webhook_may_have_one_side() -> None:
     one = webhook(url="http://127.0.0.1:9/", sides=["prepare"])
-    assert asked(one, Side.RECOVER) == Ready()
+    assert call_handler(one, Side.RECOVER) == Ready()
     assert one.does.describe(Side.RECOVER) == ""
 
 
 def test_a_chat_gets_a_message() -> None:
     with receiving() as receiver:
         (chat,) = handlers(toml(name="chat", kind="notify", url=receiver.url, text="${type} soon"))
-        assert asked(chat) == Ready("127.0.0.1 answered 204")
+        assert call_handler(chat) == Ready("127.0.0.1 answered 204")
         assert receiver.taken == [{"text": "Reboot soon"}]
 
 
@@ -772,8 +772,8 @@ def test_a_chat_gets_a_message() -> None:
 def test_an_administrator_gets_mail() -> None:
     with mail_server() as server:
         (mail,) = handlers(toml(name="admin", kind="notify", to="admin@example.com", smtp=server.place))
-        assert asked(mail) == Ready("mail to admin@example.com")
-        assert asked(mail, Side.RECOVER) == Ready("mail to admin@example.com")
+        assert call_handler(mail) == Ready("mail to admin@example.com")
+        assert call_handler(mail, Side.RECOVER) == Ready("mail to admin@example.com")
         first, second = server.mails
         assert "Subject: web-0: Reboot is Scheduled" in first
         assert "at the earliest at 2026-01-05T12:15:00Z" in first.replace("=\r\n", "")
@@ -784,8 +784,10 @@ def test_a_refused_mail_is_a_failure_and_an_unreachable_server_is_retried() -> N
     with mail_server() as server:
         server.refuses = True
         (mail,) = handlers(toml(name="admin", kind="notify", to="admin@example.com", smtp=server.place))
-        assert asked(mail) == Never("mail server 127.0.0.1 does not deliver to admin@example.com")
-    assert asked(mail) == Again("mail server 127.0.0.1 cannot take the mail now (ConnectionRefusedError)")
+        assert call_handler(mail) == Never("mail server 127.0.0.1 does not deliver to admin@example.com")
+    assert call_handler(mail) == Again(
+        "mail server 127.0.0.1 cannot take the mail now (ConnectionRefusedError)"
+    )
 
 
 # Load balancers
@@ -857,7 +859,7 @@ def drain(path: str | list[str], *servers: str, **more: Any) -> Handler:
 def test_a_server_is_drained_until_its_sessions_have_ended(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         owed: list[str] = []
-        assert asked(drain(path, "web/${machine}"), owe=owed.append) == Ready("no session is left")
+        assert call_handler(drain(path, "web/${machine}"), owe=owed.append) == Ready("no session is left")
         assert lb.commands[:2] == ["show servers state", "set server web/web-0 state drain"]
         assert lb.commands[2:] == ["show stat"] * 3
         assert owed == [f"web/web-0 at {path}"]
@@ -866,7 +868,7 @@ def test_a_server_is_drained_until_its_sessions_have_ended(tmp_path: Path) -> No
 def test_draining_ends_when_no_time_is_left(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         lb.sessions = [4]
-        assert asked(drain(path, "web/${machine}"), left=3.0) == Ready(
+        assert call_handler(drain(path, "web/${machine}"), left=3.0) == Ready(
             "4 sessions have not ended, and there is no time left"
         )
 
@@ -875,7 +877,7 @@ def test_a_server_is_made_ready_again(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         lb.states["web-0"] = 8
         owed = [f"web/web-0 at {path}"]
-        assert asked(drain(path, "web/${machine}"), Side.RECOVER, owed=owed) == Ready()
+        assert call_handler(drain(path, "web/${machine}"), Side.RECOVER, owed=owed) == Ready()
         assert lb.states["web-0"] == 0
 
 
@@ -884,27 +886,27 @@ def test_a_server_that_a_person_has_drained_stays_drained(tmp_path: Path, state:
     with balancer(tmp_path) as (lb, path):
         lb.states["web-0"], lb.sessions = state, [0]
         one, owed = drain(path, "web/web-0", "web/web-1"), list[str]()
-        asked(one, owe=owed.append, left=0.0)
+        call_handler(one, owe=owed.append, left=0.0)
         assert lb.states == {"web-0": state, "web-1": 8}
-        asked(one, Side.RECOVER, owed=owed)
+        call_handler(one, Side.RECOVER, owed=owed)
         assert lb.states == {"web-0": state, "web-1": 0}
 
 
 def test_a_server_in_maintenance_since_the_event_stays_in_maintenance(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         lb.states["web-0"] = 1
-        assert asked(drain(path, "web/web-0"), Side.RECOVER, owed=[f"web/web-0 at {path}"]) == Ready()
+        assert call_handler(drain(path, "web/web-0"), Side.RECOVER, owed=[f"web/web-0 at {path}"]) == Ready()
         assert lb.states["web-0"] == 1
 
 
 def test_a_missing_server_is_a_failure(tmp_path: Path) -> None:
     with balancer(tmp_path) as (_, path):
-        assert asked(drain(path, "web/db")) == Never(f"HAProxy at {path}: No such server.")
+        assert call_handler(drain(path, "web/db")) == Never(f"HAProxy at {path}: No such server.")
 
 
 def test_an_unreachable_balancer_is_retried(tmp_path: Path) -> None:
     one = drain("/no/such.sock", "web/web-0")
-    assert asked(one) == Again("HAProxy at /no/such.sock does not answer: No such file or directory")
+    assert call_handler(one) == Again("HAProxy at /no/such.sock does not answer: No such file or directory")
     assert one.does.problems()
 
 
@@ -917,14 +919,14 @@ def test_an_unreachable_balancer_does_not_stop_the_others(
         both = drain(["/no/such.sock", path], "web/web-0")
         owed = [f"web/web-0 at {each}" for each in ("/no/such.sock", path)]
         away = Again("HAProxy at /no/such.sock does not answer: No such file or directory")
-        assert asked(both, side, owed=owed) == away
+        assert call_handler(both, side, owed=owed) == away
         assert lb.states["web-0"] == after
 
 
 def test_a_missing_server_does_not_stop_the_others(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         several = drain(["/no/such.sock", path], "web/db", "web/web-0")
-        assert asked(several) == Never(f"HAProxy at {path}: No such server.")
+        assert call_handler(several) == Never(f"HAProxy at {path}: No such server.")
         assert lb.commands[1:] == ["set server web/db state drain", "set server web/web-0 state drain"]
 
 
@@ -1000,7 +1002,7 @@ def test_a_process_that_started_after_its_pid_file_was_written_is_not_signalled(
         path = pid_file_of(tmp_path, pid, written=timedelta(hours=1))
         (one,) = handlers(toml(name="app", kind="process", pid_file=str(path)))
         owed: list[str] = []
-        match asked(one, owe=owed.append):
+        match call_handler(one, owe=owed.append):
             case Never(why):
                 assert why.startswith(
                     f"no process was signalled: process {pid} of {path} started 1 h after the file"
@@ -1018,13 +1020,13 @@ def test_a_check_finds_a_stale_pid_file(tmp_path: Path) -> None:
         assert "so it is another process: no process would be signalled" in remark
 
 
-def test_a_program_whose_pid_another_process_has_is_started(tmp_path: Path) -> None:
+def test_a_program_is_started_if_another_process_has_its_pid(tmp_path: Path) -> None:
     start = script(tmp_path, "true", name="start")
     with sleeping() as pid:
         path = pid_file_of(tmp_path, pid, written=timedelta(hours=1))
         (one,) = handlers(toml(name="app", kind="process", pid_file=str(path), start=[start]))
         with pytest.raises(AssertionError, match=f"it runs .*{start}"):
-            asked(one, Side.RECOVER, owed=[str(path)])
+            call_handler(one, Side.RECOVER, owed=[str(path)])
 
 
 def test_a_process_that_runs_another_program_is_not_signalled(tmp_path: Path) -> None:
@@ -1033,7 +1035,7 @@ def test_a_process_that_runs_another_program_is_not_signalled(tmp_path: Path) ->
         (one,) = handlers(toml(name="app", kind="process", pid_file=str(path), executable="/usr/sbin/nginx"))
         sleep = Path(os.readlink(f"/proc/{pid}/exe"))
         refusal = f"no process was signalled: process {pid} of {path} runs {sleep}, not /usr/sbin/nginx"
-        assert asked(one) == Never(refusal)
+        assert call_handler(one) == Never(refusal)
         assert system.process_started(pid) is not None
 
 
@@ -1042,7 +1044,7 @@ def test_a_process_that_runs_the_executable_is_stopped(tmp_path: Path) -> None:
         path = pid_file_of(tmp_path, pid, written=timedelta())
         program = shutil.which("sleep")
         (one,) = handlers(toml(name="app", kind="process", pid_file=str(path), executable=program))
-        assert asked(one) == Ready(f"process {pid} has ended")
+        assert call_handler(one) == Ready(f"process {pid} has ended")
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -1119,7 +1121,7 @@ def test_a_process_that_the_handler_has_stopped_is_started(tmp_path: Path) -> No
     start = script(tmp_path, "true", name="start")
     (one,) = handlers(toml(name="app", kind="process", pid_file=str(tmp_path / "none"), start=[start]))
     with pytest.raises(AssertionError, match=f"it runs .*{start}"):
-        asked(one, Side.RECOVER, owed=[str(tmp_path / "none")])
+        call_handler(one, Side.RECOVER, owed=[str(tmp_path / "none")])
 
 
 @pytest.mark.parametrize(
@@ -1146,7 +1148,7 @@ def test_a_unit_that_systemd_cannot_run_is_a_failure(
 ) -> None:
     put_systemd(tmp_path, monkeypatch, "inactive", load=load)
     (one,) = handlers(toml(name="app", kind="process", unit="ngnix.service"))
-    assert asked(one) == (Never(fault) if fault else Ready("it is not running"))
+    assert call_handler(one) == (Never(fault) if fault else Ready("it is not running"))
     assert list(one.does.problems()) == ([fault] if fault else [])
 
 
@@ -1164,7 +1166,7 @@ def test_a_running_unit_without_a_file_is_stopped(tmp_path: Path, monkeypatch: p
     put_systemd(tmp_path, monkeypatch, "active", load="not-found")
     (one,) = handlers(toml(name="app", kind="process", unit="nginx.service"))
     with pytest.raises(AssertionError, match=r"it runs .*stop"):
-        asked(one)
+        call_handler(one)
 
 
 # Plug-ins
@@ -1190,7 +1192,7 @@ def test_a_plug_in_is_found_by_its_entry_point(tmp_path: Path, monkeypatch: pyte
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     (siren,) = handlers(toml(name="loud", kind="siren", volume=120))
-    assert asked(siren) == Ready("120 dB")
+    assert call_handler(siren) == Ready("120 dB")
     with pytest.raises(Exception, match=r"line 1: .*the plug-in siren:Siren refuses the config: 'volume'"):
         handlers(toml(name="loud", kind="siren"))
 

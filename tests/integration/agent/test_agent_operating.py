@@ -158,7 +158,7 @@ def test_status_needs_no_secrets(tmp_path: Path) -> None:
     assert "The agent does not run: nothing is prepared." in ran.stdout
 
 
-@pytest.mark.usefixtures("started_anew")  # the command line identifies the agent
+@pytest.mark.usefixtures("unforked")  # the command line identifies the agent
 def test_the_doctor_checks_the_agent(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         url = f"http://127.0.0.1:{port_of(service, 'web-0')}"
@@ -211,7 +211,7 @@ def test_a_dry_run_logs_its_actions(service: Program, tmp_path: Path) -> None:
         assert lines_of(tmp_path / "ran") == []
 
 
-@pytest.mark.usefixtures("started_anew")  # the command line identifies the agent
+@pytest.mark.usefixtures("unforked")  # the command line identifies the agent
 def test_a_dry_run_leaves_the_machine_ready_and_shows_in_the_status(service: Program, tmp_path: Path) -> None:
     port = free_port()
     with agent_of(service, "web-0", tmp_path, "--dry-run", more=f'listen = "127.0.0.1:{port}"') as agent:
@@ -267,7 +267,7 @@ def test_a_second_agent_on_the_same_journal_is_refused(service: Program, tmp_pat
 def test_logs_may_be_json_and_contain_no_secrets(service: Program, tmp_path: Path) -> None:
     with receiving() as receiver:
         receiver.answer = lambda count: 503 if count == 1 else 204
-        secret = "tell-nobody-42"
+        secret = "a-secret-42"
         (tmp_path / "leak").write_text(f"#!/bin/sh\necho the token is {secret}\n")
         (tmp_path / "leak").chmod(0o755)
         more = f"""
@@ -357,16 +357,16 @@ environment = { KEY = "${env:TOKEN}${env:HOME}" }
             'prepare = ["{folder}/hook"]', 'prepare = ["sh", "-c", "env > {folder}/env"]'
         )
         + told,
-        environment={"TOKEN": "tell-nobody", "PLAIN": "tell-everybody"},
+        environment={"TOKEN": "a-secret", "PLAIN": "no-secret"},
     )
     with agent:
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(Approved)
     given = (tmp_path / "env").read_text()
-    assert "tell-nobody" not in given
-    assert "PLAIN=tell-everybody" in given
+    assert "a-secret" not in given
+    assert "PLAIN=no-secret" in given
     assert "\nHOME=" in f"\n{given}"
-    assert "KEY=tell-nobody/" in (tmp_path / "told").read_text()
+    assert "KEY=a-secret/" in (tmp_path / "told").read_text()
 
 
 def test_the_journal_of_a_copied_disk_is_moved_aside(service: Program, tmp_path: Path) -> None:

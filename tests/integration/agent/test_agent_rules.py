@@ -1,7 +1,7 @@
-"""What always holds for an agent, over random histories of documents, failures, restarts and torn journals.
+"""Rules of the agent, over random histories of documents, failures, restarts and torn journals.
 
-Every event that was taken up is come back from exactly once; nothing is approved before its handlers said
-that they are ready; what has ended by the journal is not run again; a handler does one thing at a time.
+Every handled event gets exactly one recovery. The agent approves only after its handlers are ready. Work that
+ended according to the journal does not run again. A handler does one thing at a time.
 """
 
 import asyncio
@@ -294,7 +294,7 @@ def _three() -> list[Handler]:
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["still listed", "gone"])
-def test_killed_at_any_line_nothing_is_lost_or_done_twice(tmp_path: Path, listed: bool) -> None:
+def test_an_agent_killed_at_any_line_loses_and_repeats_nothing(tmp_path: Path, listed: bool) -> None:
     (tmp_path / "whole").mkdir()
     whole = _whole_life(tmp_path / "whole")
     ends = [place + 1 for place, byte in enumerate(whole) if byte == ord("\n")]

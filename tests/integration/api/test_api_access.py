@@ -444,7 +444,7 @@ def test_while_no_token_exists_every_caller_is_an_operator(service: Service, api
 # Tokens
 
 
-def test_the_first_token_is_an_operators_and_then_every_request_needs_one(api: Api) -> None:
+def test_the_first_token_must_be_an_operators_and_then_every_request_needs_one(api: Api) -> None:
     user = {"name": "anna", "role": "user", "project": "a"}
     assert error_of(api("POST", "/v1/tokens", json=user)) == (409, "Conflict")
     made = api("POST", "/v1/tokens", json={"name": "olga", "role": "operator"})
@@ -720,7 +720,7 @@ def test_a_token_of_a_project_that_is_removed_is_refused_at_once(service: Servic
 
 
 @pytest.mark.usefixtures("tokens")
-def test_while_the_store_is_away_known_tokens_count(service: Service) -> None:
+def test_known_tokens_stay_valid_during_an_outage_of_the_store(service: Service) -> None:
     seconds, store = 0.0, Store()
     authenticator = Authenticator(
         service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
@@ -754,6 +754,8 @@ def test_the_expiry_of_a_grant_is_kept(service: Service) -> None:
 
 @pytest.mark.usefixtures("tokens")
 @pytest.mark.parametrize("terms", [{"emergency": "I cannot wait"}, {"driver": "external"}])
-def test_only_an_operator_breaks_a_promise_or_does_the_work_outside(api: Api, terms: dict[str, str]) -> None:
+def test_only_an_operator_may_break_a_promise_or_choose_an_external_driver(
+    api: Api, terms: dict[str, str]
+) -> None:
     answer = api("POST", "/v1/machines/a-0/restart", json=terms, headers=bearer(A_USER))
     assert error_of(answer) == (403, "Forbidden")

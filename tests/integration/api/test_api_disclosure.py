@@ -284,7 +284,7 @@ def pushed(world: World, webhook: Webhook) -> list[bytes]:
 
 
 @pytest.mark.parametrize("owner", [A, None])
-def test_a_webhook_is_sent_what_its_owner_may_read(world: World, owner: ProjectName | None) -> None:
+def test_a_webhook_receives_only_what_its_owner_may_read(world: World, owner: ProjectName | None) -> None:
     webhooks = world.service.within(owner).webhooks
     webhook = webhooks.add("https://hooks.example/", project=A, kinds=(), secret=None, by="anna")
     host_maintenance(world)
@@ -366,7 +366,7 @@ def test_an_unannounced_host_order_is_hidden_from_projects(world: World) -> None
     world.ask(A_USER, f"GET /v1/orders/{placed['order']['id']}", status=404)
 
 
-def test_own_people_and_guests_keep_their_names(world: World) -> None:
+def test_names_of_own_users_and_guests_stay_visible(world: World) -> None:
     event = world.ask(A_USER, "POST /v1/machines/a-0/restart", {"reason": "by me"})["event"]
     approved = world.ask(A_USER, f"POST /v1/events/{event['id']}/approve")["event"]
     assert [each["by"] for each in approved["approvals"]] == ["anna"]
@@ -377,7 +377,7 @@ def test_own_people_and_guests_keep_their_names(world: World) -> None:
     assert world.ask(A_VIEWER, f"GET /v1/events/{other}")["event"]["approvals"][0]["by"] == "a-1"
 
 
-def test_an_answer_does_not_tell_which_words_are_names_of_hosts(world: World) -> None:
+def test_an_answer_does_not_reveal_which_words_are_names_of_hosts(world: World) -> None:
     for word in (HOSTS[3], "nowhere"):
         placed = world.ask(A_USER, "POST /v1/machines/a-0/restart", {"reason": word})
         assert placed["order"]["reason"] == word

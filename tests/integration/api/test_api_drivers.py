@@ -50,7 +50,7 @@ def maintain(api: Api, host: str, **more: Any) -> dict[str, Any]:
     return dict(answer.json()["order"])
 
 
-def test_a_fleet_declares_drivers_and_shows_who_works_on_each_host(api: Api) -> None:
+def test_a_fleet_declares_drivers_and_shows_the_driver_of_each_host(api: Api) -> None:
     assert declare(api, default="simulated", host_2="external") == [
         "~ defaults: driver none to simulated",
         "~ host host-2: driver none to external",
@@ -132,7 +132,7 @@ def test_without_a_driver_an_order_waits_for_a_report_and_names_the_command(
     assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == "done"
 
 
-def test_a_tenants_order_takes_the_driver_of_its_host_and_no_other(service: Service, api: Api) -> None:
+def test_a_tenants_order_uses_the_driver_of_its_host(service: Service, api: Api) -> None:
     declare(api, host_1="simulated")
     let_in(service)
     for driver in ("external", "simulated"):
@@ -155,7 +155,7 @@ def test_a_tenants_order_takes_the_driver_of_its_host_and_no_other(service: Serv
         ({"host_1": "simulated", "host_2": "simulated"}, "external", "started"),
     ],
 )
-def test_a_start_takes_the_driver_of_the_host_where_the_machine_goes(
+def test_a_start_uses_the_driver_of_the_target_host(
     service: Service, api: Api, own: dict[str, str], driver: str, state: str
 ) -> None:
     declare(api, default="simulated")
@@ -169,7 +169,7 @@ def test_a_start_takes_the_driver_of_the_host_where_the_machine_goes(
     assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == state
 
 
-def test_events_say_whether_something_is_really_done_to_tenants_too(service: Service, api: Api) -> None:
+def test_tenants_see_which_events_are_simulated(service: Service, api: Api) -> None:
     declare(api, host_1="simulated")
     for host in ("host-1", "host-3"):
         maintain(api, host)
@@ -194,7 +194,7 @@ def test_work_that_waits_for_a_report_is_not_shown_as_done(api: Api) -> None:
     assert placed["reason"].endswith("no machine of it polls: started immediately")
 
 
-def test_a_rollout_takes_the_driver_of_each_host_unless_it_says_one(service: Service, api: Api) -> None:
+def test_a_rollout_uses_the_driver_of_each_host_unless_it_names_one(service: Service, api: Api) -> None:
     declare(api, default="simulated", host_2="external")
     body = {"hosts": ["host-1", "host-2"], "action": "freeze", "hosts_at_once": 2}
     plan = api("POST", "/v1/rollouts", json={**body, "dry_run": True}).json()["rollout"]
@@ -205,7 +205,7 @@ def test_a_rollout_takes_the_driver_of_each_host_unless_it_says_one(service: Ser
     orders = api("GET", "/v1/orders").json()["orders"]
     drivers = {order["host"]: order["driver"] for order in orders}
     assert drivers["host-1"] == "simulated"
-    # Begun work keeps its driver, whatever is declared later.
+    # Begun work keeps its driver after a new declaration.
     declare(api)
     shown = api("GET", f"/v1/rollouts/{begun['id']}").json()["rollout"]
     assert "host-1" in shown["simulated_hosts"]

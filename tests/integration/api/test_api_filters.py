@@ -120,9 +120,7 @@ def test_orders_and_events_are_listed_by_machine_and_host(service: Service, api:
         assert hidden[0].text == hidden[1].text
 
 
-def test_past_events_are_listed_by_their_time_with_the_notice_that_was_got(
-    service: Service, api: Api
-) -> None:
+def test_past_events_are_listed_by_time_with_the_delivered_notice(service: Service, api: Api) -> None:
     over = service.order("a-0", Action.RESTART)
     service.fetch("a-0")
     service.advance(hours=2)
@@ -228,7 +226,7 @@ def test_suggestions_never_name_resources_of_other_projects(
     assert (answer.status_code, answer.json()["error"]["message"]) == (404, message)
 
 
-def test_what_was_meant_is_looked_for_among_ones_own(api: Api) -> None:
+def test_suggestions_come_from_the_callers_own_project(api: Api) -> None:
     answer = api("GET", "/v1/history?machine=b-1", headers=bearer(A_USER))
     assert answer.json()["error"]["message"] == 'machine "b-1" does not exist; did you mean a-1?'
     hosts = [api("GET", f"/v1/machines?host={name}", headers=bearer(A_USER)) for name in ("host-9", "zzz")]
@@ -236,7 +234,7 @@ def test_what_was_meant_is_looked_for_among_ones_own(api: Api) -> None:
     assert [answer.status_code for answer in hosts] == [403, 403]
 
 
-def test_a_machine_that_is_gone_is_found_in_the_history(service: Service, api: Api) -> None:
+def test_a_removed_machine_is_found_in_the_history(service: Service, api: Api) -> None:
     service.fleet.declarations.delete_machine("a-0", project=None, by="test")
     kinds = found(api, "history?machine=a-0", "kind")
     assert kinds[0] == "machine-removed"
@@ -245,13 +243,13 @@ def test_a_machine_that_is_gone_is_found_in_the_history(service: Service, api: A
     assert found(api, "history?machine=spot&since=2030-01-01T00:00:00Z", "kind") == []
 
 
-def test_a_project_finds_the_records_of_a_hosts_order_that_are_its_own(service: Service, api: Api) -> None:
+def test_a_project_finds_its_own_records_of_a_host_order(service: Service, api: Api) -> None:
     order = service.host_order("host-1", Action.FAIL).order.id
     assert set(found(api, f"history?order={order}", "project", A_USER)) == {"a"}
     assert found(api, f"history?order={order}&since=2030-01-01T00:00:00Z", "kind", A_USER) == []
 
 
-def test_past_events_are_listed_on_demand_within_their_project_and_by_the_beginning_of_an_id(
+def test_past_events_are_listed_on_demand_within_their_project_and_by_a_prefix_of_an_id(
     service: Service, api: Api
 ) -> None:
     for name in ("a-0", "b-0"):
@@ -268,8 +266,8 @@ def test_past_events_are_listed_on_demand_within_their_project_and_by_the_beginn
     assert refused.status_code == 400
 
 
-def test_a_hold_that_is_being_saved_is_listed_once(service: Service, api: Api) -> None:
+def test_a_hold_is_listed_once_while_it_is_saved(service: Service, api: Api) -> None:
     unsaved = service.use_cases.unsaved_holds
     held = unsaved.put(TEST, id_=unsaved.new_id(), project=None, host=None)
-    service.fleet.hosts.keep(held)  # and it is still in memory
+    service.fleet.hosts.keep(held)  # it is still in memory
     assert found(api, "holds", "id") == [held.id]

@@ -33,7 +33,7 @@ def test_machines_are_listed_page_by_page(api: Api) -> None:
     assert second["next"] is None
 
 
-def test_a_machine_shows_whether_its_group_listens_and_when_it_was_seen(service: Service, api: Api) -> None:
+def test_a_machine_shows_whether_its_group_is_enabled_and_when_it_polled(service: Service, api: Api) -> None:
     before = api("GET", "/v1/machines/web-0").json()["machine"]
     assert (before["enabled"], before["last_seen"]) == (False, None)
     service.poll("web-3")
@@ -110,7 +110,7 @@ def test_a_new_machine_needs_a_host_and_a_valid_name(api: Api) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"host": "host-1"}, {"host": "host-1", "project": "default"}])
-def test_a_machine_without_a_fleet_is_refused_with_the_next_step(
+def test_a_first_machine_without_a_fleet_is_refused_with_the_next_step(
     tmp_path: Path, body: dict[str, str]
 ) -> None:
     service = Service(sqlite_url(tmp_path))
@@ -164,7 +164,7 @@ def test_putting_the_shown_fleet_changes_nothing(api: Api) -> None:
         assert (answer.status_code, answer.json()["changes"]) == (200, [])
 
 
-def test_a_dry_run_says_what_would_change_and_changes_nothing(api: Api) -> None:
+def test_a_dry_run_shows_changes_without_making_them(api: Api) -> None:
     wanted = api("GET", "/v1/fleet").json()["fleet"]
     wanted["hosts"]["host-4"] = {}
     wanted["machines"] = [machine for machine in wanted["machines"] if machine["name"] != "db"]

@@ -66,7 +66,7 @@ def test_an_unknown_resource_is_not_found(api: Api, method: str, path: str) -> N
     assert error_of(api(method, path)) == (404, "NotFound")
 
 
-def test_a_wrong_method_gets_a_list_of_the_allowed_ones(api: Api) -> None:
+def test_a_wrong_method_gets_the_allowed_methods(api: Api) -> None:
     answer = api("PATCH", "/v1/machines/web-0")
     assert error_of(answer) == (405, "MethodNotAllowed")
     assert answer.headers["Allow"] == "DELETE, GET, PUT"
@@ -256,7 +256,7 @@ def test_probes_answer_head_without_a_body(service: Service) -> None:
                 assert asked.headers["content-length"] == got.headers["content-length"]
 
 
-def test_metrics_count_what_there_is(api: Api) -> None:
+def test_metrics_count_the_present_resources(api: Api) -> None:
     text = api("GET", "/metrics").text
     assert 'forewarn_machines{state="running"} 8.0' in text
     assert 'forewarn_hosts{state="ok"} 3.0' in text
@@ -264,7 +264,7 @@ def test_metrics_count_what_there_is(api: Api) -> None:
     assert "process_resident_memory_bytes" in text
 
 
-def test_the_document_of_the_api_names_every_path_and_no_422(api: Api) -> None:
+def test_the_openapi_document_has_every_path_and_no_422(api: Api) -> None:
     document = api("GET", "/openapi.json").json()
     assert "422" not in json.dumps(document)
     assert "HTTPValidationError" not in json.dumps(document)

@@ -79,7 +79,7 @@ def test_a_key_of_another_request_is_refused(api: Api, path: str, body: Any) -> 
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ä".encode().decode("latin-1"), "k" * 256])
-def test_a_key_is_of_visible_characters_and_not_too_long(api: Api, key: str) -> None:
+def test_a_key_has_only_visible_characters_and_a_maximum_length(api: Api, key: str) -> None:
     sent = {"Idempotency-Key": key.encode("latin-1")}
     refused = api("POST", RESTART, headers=sent)
     message = "Idempotency-Key: expected one key of 1 to 255 visible ASCII characters"
@@ -128,7 +128,7 @@ def test_a_rolled_back_call_does_not_lose_the_notice_of_guests(service: Service,
         assert event in snapshot.work.notices([event])
 
 
-def test_a_key_is_its_callers(tmp_path: Path) -> None:
+def test_a_key_belongs_to_its_caller(tmp_path: Path) -> None:
     service = Service(sqlite_url(tmp_path))
     service.apply(two_projects())
     let_in(service)
@@ -143,7 +143,7 @@ def test_a_key_is_its_callers(tmp_path: Path) -> None:
     service.close()
 
 
-def test_answers_outlive_a_restart(service: Service) -> None:
+def test_saved_answers_survive_a_restart(service: Service) -> None:
     first = post(Api(app_of(service)), RESTART)
     service.restart()
     again = post(Api(app_of(service)), RESTART)
@@ -244,7 +244,7 @@ def test_a_repeated_call_shows_a_secret_again_without_storing_it(
     service.open()
 
 
-def test_a_dry_run_uses_no_key_up(api: Api) -> None:
+def test_a_dry_run_does_not_use_up_its_key(api: Api) -> None:
     plan = {"hosts": "all", "action": "freeze", "dry_run": True}
     first = post(api, "/v1/rollouts", plan)
     assert (first.status_code, post(api, "/v1/rollouts", plan).content) == (200, first.content)

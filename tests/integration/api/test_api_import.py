@@ -115,7 +115,7 @@ def test_applying_a_file_keeps_imported_machines(service: Service, api: Api) -> 
     assert hosts == {"host-1": "declared", "kvm01": "libvirt", "kvm02": "libvirt"}
 
 
-def test_a_machine_that_others_moved_counts_as_unannounced(api: Api, hypervisor: Hypervisor) -> None:
+def test_a_machine_moved_outside_forewarn_counts_as_unannounced(api: Api, hypervisor: Hypervisor) -> None:
     imported(api, hosts=HOSTS)
     hypervisor.domains["kvm02"] = {IDS[1]: hypervisor.domains["kvm01"].pop(IDS[1])}
     assert imported(api)["changes"] == ["~ machine web-1: moved from kvm01 to kvm02 outside forewarn"]
@@ -127,7 +127,7 @@ def test_a_machine_that_others_moved_counts_as_unannounced(api: Api, hypervisor:
     assert "forewarn_unannounced_impact_total 1.0" in api("GET", "/metrics").text
 
 
-def test_a_failed_order_is_retried_from_where_its_machine_was_found(
+def test_a_failed_order_is_retried_from_the_machines_new_host(
     service: Service, api: Api, hypervisor: Hypervisor
 ) -> None:
     imported(api, hosts=HOSTS)
@@ -164,7 +164,7 @@ def test_a_put_takes_a_machine_over_from_its_source(api: Api, hypervisor: Hyperv
     assert imported(api)["conflicts"] == []
 
 
-def test_a_put_during_an_import_stays(service: Service, api: Api, hypervisor: Hypervisor) -> None:
+def test_a_put_during_an_import_is_kept(service: Service, api: Api, hypervisor: Hypervisor) -> None:
     imported(api, hosts=HOSTS)
     before = service.fleet.declarations.import_base("libvirt", {})
     found = hypervisor.inventory(before.hosts[:1])
@@ -174,7 +174,7 @@ def test_a_put_during_an_import_stays(service: Service, api: Api, hypervisor: Hy
     assert [line.partition(":")[0] for line in checked.plan.conflicts] == ["machine web-0"]
 
 
-def test_a_put_that_changes_nothing_leaves_the_source(api: Api) -> None:
+def test_a_put_without_changes_keeps_the_source(api: Api) -> None:
     imported(api, hosts=HOSTS)
     api("PUT", "/v1/machines/web-0", json={"mac": "52:54:00:00:00:01"})
     assert api("GET", "/v1/machines/web-0").json()["machine"]["source"] == "libvirt"

@@ -56,7 +56,7 @@ async def guest_counters(service: Service) -> dict[str, float]:
     return GuestServer(board, nobody, clock=service.clock, settings=settings, new_id=service.ids).counters()
 
 
-def test_holds_are_counted_by_what_they_reach(service: Service, api: Api) -> None:
+def test_holds_are_counted_by_scope(service: Service, api: Api) -> None:
     for where in ({"host": "host-1"}, {"host": "host-2"}, {}):
         api("POST", "/v1/holds", json={"reason": "x", **where})
     values = measured(api)
@@ -64,7 +64,7 @@ def test_holds_are_counted_by_what_they_reach(service: Service, api: Api) -> Non
     assert reaches == {"fleet": 1, "project": 0, "host": 2}
 
 
-def test_rollouts_that_are_not_over_are_counted_by_state(service: Service, api: Api) -> None:
+def test_open_rollouts_are_counted_by_state(service: Service, api: Api) -> None:
     rollout = service.roll("host-1")
     assert measured(api)['forewarn_rollouts{state="running"}'] == 1
     api("POST", f"/v1/rollouts/{rollout.id}/pause")
@@ -86,7 +86,7 @@ def test_a_broken_promise_is_counted_for_each_machine(service: Service, api: Api
     assert measured(api)["forewarn_promise_broken_total"] == 3
 
 
-def test_the_oldest_start_that_is_overdue_has_an_age(service: Service, api: Api) -> None:
+def test_the_age_of_the_oldest_overdue_start_is_measured(service: Service, api: Api) -> None:
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     assert measured(api)["forewarn_oldest_overdue_start_seconds"] == 0
     api("POST", "/v1/holds", json={"reason": "x"})

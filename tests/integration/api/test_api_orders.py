@@ -34,7 +34,7 @@ def api(service: Service) -> Api:
     return Api(app_of(service))
 
 
-def test_a_restart_is_answered_with_its_order_and_its_event(service: Service, api: Api) -> None:
+def test_a_restart_returns_its_order_and_its_event(service: Service, api: Api) -> None:
     service.poll("web-0")
     answer = api("POST", "/v1/machines/web-0/restart", json={"reason": "new kernel"})
     assert answer.status_code == 202
@@ -49,14 +49,14 @@ def test_a_restart_is_answered_with_its_order_and_its_event(service: Service, ap
     assert answer.json()["reason"] is None
 
 
-def test_without_a_listening_guest_the_answer_tells_why_there_is_no_event(api: Api) -> None:
+def test_without_an_enabled_group_the_answer_has_the_reason_for_no_event(api: Api) -> None:
     answer = api("POST", "/v1/machines/web-0/restart").json()
     assert answer["event"] is None
     assert "not enabled" in answer["reason"]
     assert answer["order"]["state"] == "started"
 
 
-def test_a_start_says_that_it_makes_no_event(service: Service, api: Api) -> None:
+def test_a_start_explains_that_it_has_no_event(service: Service, api: Api) -> None:
     api("POST", "/v1/machines/spot-0/evict")
     service.advance(minutes=10)
     answer = api("POST", "/v1/machines/spot-0/start")
@@ -80,7 +80,7 @@ def test_a_machine_moves_live_to_a_named_host(service: Service, api: Api) -> Non
     assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == "done"
 
 
-def test_a_move_is_cold_and_free_to_choose_unless_it_says_more(service: Service, api: Api) -> None:
+def test_a_move_is_cold_and_has_no_fixed_target_by_default(service: Service, api: Api) -> None:
     answer = api("POST", "/v1/machines/web-0/move").json()
     assert (answer["order"]["work"], answer["order"]["to"]) == ("redeploy", None)
     assert answer["event"]["type"] == "Redeploy"
@@ -97,14 +97,14 @@ def test_a_move_is_cold_and_free_to_choose_unless_it_says_more(service: Service,
         ("host 2", 400, "to: "),
     ],
 )
-def test_a_move_to_a_host_that_does_not_take_it_is_refused(api: Api, to: str, status: int, said: str) -> None:
+def test_a_move_to_an_unsuitable_host_is_refused(api: Api, to: str, status: int, said: str) -> None:
     api("POST", "/v1/hosts/host-2/cordon")
     answer = api("POST", "/v1/machines/web-0/move?project=default", json={"to": to})
     assert answer.status_code == status
     assert answer.json()["error"]["message"].startswith(said)
 
 
-def test_a_machine_that_several_projects_could_have_is_found_by_project(api: Api) -> None:
+def test_a_machine_name_is_resolved_within_the_given_project(api: Api) -> None:
     assert api("POST", "/v1/machines/web-0/freeze?project=default").status_code == 202
     assert api("POST", "/v1/machines/web-0/freeze?project=other").status_code == 404
 
@@ -125,7 +125,7 @@ def test_a_reached_limit_has_a_retry_after(api: Api) -> None:
 
 
 @pytest.mark.parametrize("action", ["freeze", "reboot", "redeploy"])
-def test_host_maintenance_is_answered_with_its_order_and_events(api: Api, action: str) -> None:
+def test_host_maintenance_returns_its_order_and_events(api: Api, action: str) -> None:
     answer = api("POST", "/v1/hosts/host-1/maintenance", json={"action": action})
     assert answer.status_code == 202
     check_answer(OrderWithEventsAnswer, answer.json())
@@ -144,9 +144,7 @@ def test_every_host_order_is_accepted(api: Api, action: str) -> None:
     check_answer(OrderWithEventsAnswer, answer.json())
 
 
-def test_a_whole_host_that_carries_two_update_domains_of_a_group_is_refused(
-    service: Service, api: Api
-) -> None:
+def test_whole_is_refused_for_a_host_with_two_update_domains_of_a_group(service: Service, api: Api) -> None:
     service.put("web-1", host=HostName("host-1"))
     answer = api("POST", "/v1/hosts/host-1/maintenance", json={"action": "reboot", "whole": True})
     assert answer.status_code == 409
@@ -173,7 +171,7 @@ def test_together_needs_one_stage_with_full_notice_and_records_the_broken_promis
     ] * 2
 
 
-def test_a_rollout_does_hosts_together_for_a_reason(service: Service, api: Api) -> None:
+def test_a_rollout_may_disturb_update_domains_together_for_a_reason(service: Service, api: Api) -> None:
     service.put("web-1", host=HostName("host-1"))
     body = {"hosts": ["host-1"], "action": "reboot", "together": "boards are swapped"}
     rollout = api("POST", "/v1/rollouts", json=body).json()["rollout"]
@@ -182,9 +180,7 @@ def test_a_rollout_does_hosts_together_for_a_reason(service: Service, api: Api) 
     assert (order["together"], len(order["stages"])) == ("boards are swapped", 1)
 
 
-def test_work_on_a_host_is_shown_with_the_kinds_of_its_stages_and_its_own_steps(
-    service: Service, api: Api
-) -> None:
+def test_host_service_shows_the_kinds_of_its_stages_and_its_own_steps(service: Service, api: Api) -> None:
     service.put("web-0", mobility=Mobility.LIVE)
     body = {"mode": "evacuate", "returning": True, "host_work": "external", "heartbeat_seconds": 60}
     answer = api("POST", "/v1/hosts/host-1/service", json=body)
@@ -198,7 +194,7 @@ def test_work_on_a_host_is_shown_with_the_kinds_of_its_stages_and_its_own_steps(
     assert service.everything().hosts[HostName("host-1")].state == "cordoned"
 
 
-def test_work_on_a_host_needs_no_body(api: Api) -> None:
+def test_host_service_needs_no_body(api: Api) -> None:
     order = api("POST", "/v1/hosts/host-3/service").json()["order"]
     assert (order["mode"], order["host_steps"][0]["driver"]) == ("evacuate", "simulated")
 
@@ -261,7 +257,7 @@ def test_a_started_event_keeps_its_not_before(service: Service, api: Api) -> Non
     assert shown["started_at"] == event["not_before"]
 
 
-def test_approving_an_event_starts_it_and_says_who_did(api: Api) -> None:
+def test_approving_an_event_starts_it_and_records_the_approver(api: Api) -> None:
     event = api("POST", "/v1/machines/web-0/freeze").json()["event"]
     answer = api("POST", f"/v1/events/{event['id'].lower()}/approve")
     assert answer.status_code == 200
@@ -273,7 +269,7 @@ def test_approving_an_event_starts_it_and_says_who_did(api: Api) -> None:
     ]
 
 
-def test_cancelling_an_event_takes_it_off_the_list(api: Api) -> None:
+def test_a_cancelled_event_disappears_from_the_list(api: Api) -> None:
     event = api("POST", "/v1/machines/web-0/freeze").json()["event"]
     assert [each["id"] for each in api("GET", "/v1/events").json()["events"]] == [event["id"]]
     assert api("POST", f"/v1/events/{event['id']}/cancel").status_code == 200
@@ -335,7 +331,7 @@ def test_history_is_newest_first_and_filtered(service: Service, api: Api) -> Non
     assert {record["machine"] for record in late} == {"web-1"}
 
 
-def test_history_goes_on_where_a_page_ended(api: Api) -> None:
+def test_history_continues_where_a_page_ended(api: Api) -> None:
     whole = api("GET", "/v1/history?limit=1000").json()["records"]
     first = api("GET", "/v1/history?limit=3").json()
     second = api("GET", f"/v1/history?limit=1000&after={first['next']}").json()
@@ -343,7 +339,7 @@ def test_history_goes_on_where_a_page_ended(api: Api) -> None:
     assert second["next"] is None
 
 
-def test_a_history_filtered_by_nothing_is_all_of_it(api: Api) -> None:
+def test_empty_history_filters_have_no_effect(api: Api) -> None:
     everything = api("GET", "/v1/history").json()
     assert api("GET", "/v1/history?machine=&event=&order=&since=&limit=").json() == everything
 
@@ -376,7 +372,7 @@ def test_an_invalid_advance_is_refused(api: Api, seconds: object) -> None:
 REBALANCE = "/v1/machines/spot-0/recommend-rebalance"
 
 
-def test_a_recommendation_is_refused_while_no_preview_is_offered(api: Api) -> None:
+def test_a_recommendation_is_refused_unless_a_preview_version_is_offered(api: Api) -> None:
     answer = api("POST", REBALANCE)
     assert answer.status_code == 409
     assert "`[guest] preview = true`" in answer.json()["error"]["message"]

@@ -52,7 +52,7 @@ def shown(api: Api, path: str, secret: str) -> Any:
     return answer.json()
 
 
-def test_the_overview_is_what_the_calls_of_its_lists_show(api: Api) -> None:
+def test_the_overview_equals_the_lists_of_the_single_calls(api: Api) -> None:
     overview = shown(api, "overview", OPERATOR)
     check_answer(OverviewAnswer, overview)
     assert overview["clock"] == shown(api, "clock", OPERATOR)
@@ -62,7 +62,7 @@ def test_the_overview_is_what_the_calls_of_its_lists_show(api: Api) -> None:
     assert len(overview["events"]) == 2
 
 
-def test_a_tenant_is_shown_its_own_and_nothing_of_the_fleet(api: Api) -> None:
+def test_a_tenant_sees_its_own_resources_and_nothing_of_the_fleet(api: Api) -> None:
     overview = shown(api, "overview", A_USER)
     assert {name for name, value in overview.items() if value is None} == set(OF_THE_FLEET)
     assert overview["machines"] == shown(api, LISTS["machines"], A_USER)["machines"]

@@ -87,7 +87,7 @@ def disturb(url: str) -> None:
 
 
 @pytest.mark.parametrize("secret", [A_VIEWER, A_USER])
-def test_the_stream_has_what_the_history_has_for_a_project(service: Service, api: Api, secret: str) -> None:
+def test_the_stream_of_a_project_equals_its_history(service: Service, api: Api, secret: str) -> None:
     with served(service) as url, Follower(url, "?since=0", token=secret) as follower:
         disturb(url)
         follower.wait_for(service.records.newest())
@@ -96,13 +96,13 @@ def test_the_stream_has_what_the_history_has_for_a_project(service: Service, api
     assert not any("b-" in str(record) for record in follower.records)
 
 
-def test_nothing_of_a_project_is_missed_over_reconnects(service: Service, api: Api) -> None:
+def test_no_record_of_a_project_is_lost_over_reconnects(service: Service, api: Api) -> None:
     with served(service) as url, Follower(url, "?since=0", token=A_VIEWER) as follower:
         for _ in range(5):
             disturb(url)
-            follower.leave()
+            follower.disconnect()
             disturb(url)
-            follower.come_back()
+            follower.resume()
         follower.wait_for(service.records.newest())
         assert follower.records == history(api, A_VIEWER)
 
@@ -114,7 +114,7 @@ def test_an_operator_may_follow_one_project(service: Service, api: Api) -> None:
         assert follower.numbers == [each["number"] for each in history(api, A_VIEWER)]
 
 
-def test_a_machine_of_the_same_name_is_ones_own(service: Service, api: Api) -> None:
+def test_a_machine_name_means_the_callers_own_machine(service: Service, api: Api) -> None:
     with served(service) as url, Follower(url, "?since=0&machine=spot", token=A_USER) as follower:
         disturb(url)
         follower.wait_for(service.records.newest())
@@ -151,7 +151,7 @@ def entries(text: str) -> int:
     return text.count("BEGIN:VEVENT")
 
 
-def test_the_calendar_has_a_projects_events(api: Api) -> None:
+def test_the_calendar_has_the_events_of_a_project(api: Api) -> None:
     as_(api, OPERATOR, "POST", "/v1/hosts/host-1/maintenance", json={"action": "freeze"})
     mine = as_(api, A_VIEWER, "GET", "/v1/calendar.ics")
     assert entries(mine) == 1
@@ -175,7 +175,7 @@ def ids(api: Api, secret: str, query: str = "") -> list[str]:
     return [each["id"] for each in as_(api, secret, "GET", f"/v1/webhooks{query}")["webhooks"]]
 
 
-def test_a_projects_users_keep_webhooks_of_their_own(service: Service, api: Api) -> None:
+def test_users_of_a_project_manage_their_own_webhooks(service: Service, api: Api) -> None:
     mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
     assert (mine["project"], mine["owner"], mine["by"]) == ("a", "a", "anna")
     named = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL, "project": "a"})["webhook"]
@@ -190,7 +190,7 @@ def test_a_projects_users_keep_webhooks_of_their_own(service: Service, api: Api)
     assert ids(api, A_USER) == [mine["id"]]
 
 
-def test_a_webhook_of_another_project_cannot_be_had(api: Api) -> None:
+def test_a_webhook_of_another_project_is_unknown(api: Api) -> None:
     there, nowhere = (
         api("POST", "/v1/webhooks", json={"url": URL, "project": name}, headers=bearer(A_USER))
         for name in ("b", "z")
@@ -201,9 +201,7 @@ def test_a_webhook_of_another_project_cannot_be_had(api: Api) -> None:
     assert as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]["project"] == "a"
 
 
-def test_where_operators_have_a_projects_records_sent_is_not_in_its_history(
-    service: Service, api: Api
-) -> None:
+def test_records_about_webhooks_of_operators_are_hidden_from_the_project(service: Service, api: Api) -> None:
     theirs = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": INSIDE, "project": "a"})["webhook"]
     for _ in range(TRIES_BEFORE_REPORTING):
         service.deliveries.failed(theirs["id"], "no answer", number=theirs["delivered"], wait=60)
@@ -218,7 +216,7 @@ def test_where_operators_have_a_projects_records_sent_is_not_in_its_history(
     assert kinds == ["webhook-added", "webhook-failing", "webhook-recovered", "webhook-removed"]
 
 
-def test_a_webhook_is_behind_by_its_projects_records_alone(api: Api) -> None:
+def test_the_backlog_of_a_webhook_counts_only_records_of_its_project(api: Api) -> None:
     mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
     as_(api, OPERATOR, "POST", "/v1/machines/b-0/restart")
     as_(api, OPERATOR, "POST", "/v1/hosts/host-3/cordon")
@@ -228,7 +226,7 @@ def test_a_webhook_is_behind_by_its_projects_records_alone(api: Api) -> None:
     assert as_(api, A_USER, "GET", f"/v1/webhooks/{mine['id']}")["webhook"]["behind"] == len(since) > 0
 
 
-def test_one_project_cannot_use_up_all_webhooks(api: Api) -> None:
+def test_the_number_of_webhooks_of_one_project_is_limited(api: Api) -> None:
     for _ in range(MOST_OF_A_PROJECT):
         as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})
     refused = api("POST", "/v1/webhooks", json={"url": URL}, headers=bearer(A_USER))
@@ -240,7 +238,7 @@ def test_one_project_cannot_use_up_all_webhooks(api: Api) -> None:
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:8170/", "http://localhost/", "http://[::1]/", "http://169.254.169.254/"]
 )
-def test_an_address_inside_is_refused_at_once(api: Api, url: str) -> None:
+def test_an_internal_address_is_refused_at_once(api: Api, url: str) -> None:
     refused = api("POST", "/v1/webhooks", json={"url": url}, headers=bearer(A_USER))
     assert refused.status_code == 400
     assert "expected a public address" in refused.json()["error"]["message"]
@@ -254,7 +252,7 @@ def test_revoking_a_token_warns_about_its_webhooks(service: Service, api: Api) -
     mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
     revoked = as_(api, OPERATOR, "POST", "/v1/tokens/anna/revoke")
     (warning,) = revoked["warnings"]
-    assert warning.startswith(f"webhook {mine['id']} to hooks.example was added with it and goes on")
+    assert warning.startswith(f"webhook {mine['id']} to hooks.example was added with it and stays active")
     assert ids(api, OPERATOR) == [mine["id"]]
     assert as_(api, OPERATOR, "POST", "/v1/tokens/bert/revoke")["warnings"] == []
 
@@ -268,7 +266,7 @@ def test_revoking_the_last_operator_token_warns(service: Service, api: Api) -> N
     assert "--database" in warning
 
 
-def test_tokens_and_webhooks_go_with_their_project(service: Service, api: Api) -> None:
+def test_tokens_and_webhooks_are_removed_with_their_project(service: Service, api: Api) -> None:
     as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})
     theirs = as_(api, B_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
     kept = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": URL, "project": "b"})["webhook"]
@@ -288,7 +286,7 @@ def test_tokens_and_webhooks_go_with_their_project(service: Service, api: Api) -
     assert reasons == ["bert (user of b): its project is removed"]
 
 
-def test_the_default_project_is_never_gone(service: Service) -> None:
+def test_the_default_project_cannot_be_removed(service: Service) -> None:
     service.apply(fleet_of(A, DEFAULT_PROJECT))
     service.tokens.create(Grant(name="dora", role=Role.USER, project=DEFAULT_PROJECT), by="test")
     service.within(DEFAULT_PROJECT).webhooks.add(URL, project=None, kinds=(), secret=None, by="dora")

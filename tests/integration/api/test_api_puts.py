@@ -66,7 +66,7 @@ def test_a_group_is_put_and_put_again(api: Api) -> None:
     assert (policy["notice"], policy["gang"], policy["auto_approve"]) == (3600.0, True, True)
 
 
-def test_a_group_takes_its_machines_to_another_project(api: Api) -> None:
+def test_a_group_moves_to_another_project_with_its_machines(api: Api) -> None:
     assert put(api, "projects/shop", rehearsal=True)[0] == 201
     assert put(api, "groups/web", project="shop")[0] == 200
     machine = api("GET", "/v1/machines/web-0").json()["machine"]
@@ -196,7 +196,7 @@ def test_if_none_match_creates_a_new_resource(api: Api) -> None:
         ("machines/web-0", {"size": "large"}, {"host": "host-3"}),
     ],
 )
-def test_a_change_of_what_another_caller_has_changed_meanwhile_is_refused(
+def test_a_change_based_on_an_old_version_is_refused(
     api: Api, path: str, mine: dict[str, Any], theirs: dict[str, Any]
 ) -> None:
     tag = api("GET", f"/v1/{path}").headers["ETag"]
@@ -211,7 +211,7 @@ def test_a_change_of_what_another_caller_has_changed_meanwhile_is_refused(
     assert saved.headers["ETag"] == api("GET", f"/v1/{path}").headers["ETag"] != now
 
 
-def test_a_tag_is_that_of_the_declaration_alone(api: Api) -> None:
+def test_an_entity_tag_depends_only_on_the_declaration(api: Api) -> None:
     tags = [api("GET", f"/v1/{path}").headers["ETag"] for path in ("machines/web-0", "groups/web")]
     api("POST", "/v1/machines/web-0/restart")
     assert [api("GET", f"/v1/{path}").headers["ETag"] for path in ("machines/web-0", "groups/web")] == tags
@@ -232,7 +232,7 @@ def test_if_match_does_not_create_a_removed_resource(api: Api) -> None:
     [{"If-None-Match": '"a"'}, {"If-Match": "a"}, {"If-Match": '"a"', "If-None-Match": "*"}],
     ids=str,
 )
-def test_a_condition_that_cannot_be_read_is_refused(api: Api, headers: dict[str, str]) -> None:
+def test_a_malformed_condition_is_refused(api: Api, headers: dict[str, str]) -> None:
     refused = api("PUT", "/v1/groups/web", json={}, headers=headers)
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "Invalid")
     assert "If-" in refused.json()["error"]["message"]

@@ -63,7 +63,7 @@ def test_projects_are_listed_page_by_page_with_cursors_as_documented(service: Se
     assert api("GET", "/v1/projects?after=a.b").status_code == 400
 
 
-def test_a_project_is_shown_with_what_it_declares_and_what_it_does_not(api: Api) -> None:
+def test_a_project_shows_declared_values_and_defaults(api: Api) -> None:
     assert api("GET", "/v1/projects/shop").json()["project"] == {
         "name": "shop",
         "time_zone": "Europe/Berlin",
@@ -92,11 +92,11 @@ def test_projects_are_listed_page_by_page(api: Api) -> None:
     assert ([each["name"] for each in rest["projects"]], rest["next"]) == (["shop"], None)
 
 
-def test_a_host_shows_whose_machines_it_carries(api: Api) -> None:
+def test_a_host_lists_the_projects_of_its_machines(api: Api) -> None:
     assert api("GET", "/v1/hosts/shared").json()["host"]["projects"] == ["lab", "shop"]
 
 
-def test_an_order_of_a_rehearsal_is_known_for_one(service: Service, api: Api) -> None:
+def test_an_order_of_a_rehearsal_names_its_scenario(service: Service, api: Api) -> None:
     placed = api("POST", "/v1/machines/lab-0/freeze", json={**REHEARSAL, "reason": "exercise"}).json()
     assert placed["order"]["rehearsal"] == "mine"
     assert api("GET", f"/v1/orders/{placed['order']['id']}").json()["order"]["rehearsal"] == "mine"
@@ -122,7 +122,7 @@ def test_an_order_of_a_rehearsal_is_known_for_one(service: Service, api: Api) ->
         ("hosts/empty/cordon", 'host "empty" carries no machine of a project for rehearsals'),
     ],
 )
-def test_a_rehearsal_elsewhere_is_refused_and_changes_nothing(
+def test_a_rehearsal_outside_its_project_is_refused_and_changes_nothing(
     service: Service, api: Api, path: str, why: str
 ) -> None:
     before = service.history()
@@ -179,7 +179,7 @@ def test_a_rehearsal_is_shown_with_its_faults_and_guests(api: Api) -> None:
         ("projects/lab", {"machines": []}, 400, "machines"),
         ("projects/lab", {"id": "a b"}, 400, "id"),
         ("projects/lab", {"faults": [{"number": 1, "kind": "410"}]}, 400, "kind"),
-        ("projects/lab", {"faults": [{"number": 1, "kind": "429"}] * 2}, 400, "a number for each"),
+        ("projects/lab", {"faults": [{"number": 1, "kind": "429"}] * 2}, 400, "a unique number for each"),
         (
             "projects/lab",
             {"faults": [{"number": 1, "kind": "429", "machines": ["shop-0"]}]},
@@ -205,7 +205,7 @@ def test_an_invalid_rehearsal_is_refused_and_changes_nothing(
     assert api("GET", PATH).status_code == 404
 
 
-def test_a_rehearsal_without_further_requests_ends_by_itself(service: Service, api: Api) -> None:
+def test_a_rehearsal_without_further_requests_ends_automatically(service: Service, api: Api) -> None:
     api("PUT", PATH, json=PLAYED)
     service.real += 29
     assert api("PUT", PATH, json=PLAYED).status_code == 200
@@ -218,7 +218,7 @@ def test_a_rehearsal_without_further_requests_ends_by_itself(service: Service, a
     assert ends(service) == [("forewarn", "mine: operator has not renewed it for 30 s")]
 
 
-def test_a_rehearsal_that_a_person_ended_does_not_begin_again(service: Service, api: Api) -> None:
+def test_a_rehearsal_ended_by_a_person_does_not_begin_again(service: Service, api: Api) -> None:
     api("PUT", PATH, json=PLAYED)
     assert api("DELETE", f"{PATH}?id=other").status_code == 404
     assert api("DELETE", f"{PATH}?id={PLAYED['id']}").status_code == 200
@@ -234,7 +234,7 @@ def restarted(service: Service) -> Api:
     return Api(app_of(service))
 
 
-def test_a_restart_goes_on_with_a_rehearsal_and_spoils_nothing_until_it_is_asked_for_again(
+def test_a_restart_continues_a_rehearsal_without_faults_until_they_are_set_again(
     service: Service, api: Api
 ) -> None:
     shown = api("PUT", PATH, json=PLAYED).json()["rehearsal"]
@@ -291,7 +291,7 @@ def test_the_machines_of_a_rehearsal_stay_the_same(api: Api) -> None:
     assert api("PUT", PATH, json={**PLAYED, "machines": ["lab-0"]}).status_code == 409
 
 
-def test_other_faults_and_other_times_of_them_are_recorded_in_few_words(service: Service, api: Api) -> None:
+def test_changes_of_faults_are_recorded_in_short_form(service: Service, api: Api) -> None:
     many = [{"number": number, "kind": "503"} for number in range(100)]
     for faults in (many, many, many[:99], [{**many[0], "delay_seconds": 3600}], []):
         assert api("PUT", PATH, json={**PLAYED, "faults": faults}).status_code == 200
@@ -304,7 +304,7 @@ def test_other_faults_and_other_times_of_them_are_recorded_in_few_words(service:
     ]
 
 
-def test_faults_end_in_time_while_the_store_is_away_and_it_is_recorded_later(
+def test_faults_end_in_time_during_an_outage_of_the_store_and_the_end_is_recorded_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "LOCK_SECONDS", 0)
@@ -391,7 +391,7 @@ def test_a_removed_machine_does_not_prevent_the_end_of_a_rehearsal(service: Serv
     assert api("GET", f"/v1/orders/{order}").json()["order"]["state"] == "cancelled"
 
 
-def test_every_order_of_a_rehearsal_is_found_however_many_others_came_after_it(
+def test_every_order_of_a_rehearsal_is_found_among_many_later_ones(
     service: Service, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_rehearsals, "PAGE", 1)
@@ -420,7 +420,7 @@ def test_a_rehearsal_ends_when_its_project_stops_allowing_rehearsals(service: Se
     assert ends(service) == [("forewarn", "mine: the project is no longer for rehearsals")]
 
 
-def test_one_rehearsal_at_a_time_is_played_in_a_project(api: Api) -> None:
+def test_a_project_has_one_rehearsal_at_a_time(api: Api) -> None:
     api("PUT", PATH, json=PLAYED)
     other = {**PLAYED, "id": "702D9444-D2CD-49C7-8624-8643E7171297"}
     answer = api("PUT", PATH, json=other)

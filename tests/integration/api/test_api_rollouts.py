@@ -70,7 +70,9 @@ def test_a_rollout_over_many_hosts_is_answered_before_its_orders_are_placed(
 
 
 @pytest.mark.usefixtures("many_hosts")
-def test_a_rollout_over_many_hosts_is_refused_in_its_turn_and_answered_again_with_its_key(api: Api) -> None:
+def test_a_second_rollout_over_many_hosts_is_refused_and_a_repeated_key_gets_the_first_answer(
+    api: Api,
+) -> None:
     wanted, key = {"hosts": "all", "action": "freeze"}, {"Idempotency-Key": "once"}
     first = api("POST", "/v1/rollouts", json=wanted, headers=key)
     assert first.status_code == 202
@@ -83,7 +85,7 @@ def test_a_rollout_over_many_hosts_is_refused_in_its_turn_and_answered_again_wit
     assert (again.status_code, again.json()) == (202, first.json())
 
 
-def test_only_open_rollouts_are_listed_if_they_are_wanted(service: Service, api: Api) -> None:
+def test_the_list_can_be_limited_to_open_rollouts(service: Service, api: Api) -> None:
     over, going = begin(api), begin(api, overlap=True)
     api("POST", f"/v1/rollouts/{over['id']}/abort")
     assert [each["id"] for each in api("GET", "/v1/rollouts").json()["rollouts"]] == [going["id"], over["id"]]
@@ -91,7 +93,7 @@ def test_only_open_rollouts_are_listed_if_they_are_wanted(service: Service, api:
     assert api("GET", "/v1/rollouts?open=perhaps").status_code == 400
 
 
-def test_a_dry_run_answers_with_the_whole_plan_and_nothing_happens(api: Api) -> None:
+def test_a_dry_run_returns_the_whole_plan_without_effects(api: Api) -> None:
     answer = api("POST", "/v1/rollouts", json={"hosts": ["host-2"], "action": "reboot", "dry_run": True})
     assert answer.status_code == 200
     check_answer(RolloutAnswer, answer.json())
@@ -105,7 +107,7 @@ def test_a_dry_run_answers_with_the_whole_plan_and_nothing_happens(api: Api) -> 
     assert api("GET", "/v1/orders").json()["orders"] == []
 
 
-def test_rollouts_are_shown_one_by_one_and_in_pages(service: Service, api: Api) -> None:
+def test_rollouts_are_shown_singly_and_in_pages(service: Service, api: Api) -> None:
     first, second = begin(api, hosts=["host-1"]), begin(api, hosts=["host-2"])
     page = api("GET", "/v1/rollouts?limit=1").json()
     assert [each["id"] for each in page["rollouts"]] == [second["id"]]
@@ -168,7 +170,7 @@ def test_a_host_with_another_order_is_a_reason_and_no_error(service: Service, ap
     ]
 
 
-def test_hosts_that_a_hook_works_on_are_not_simulated(service: Service) -> None:
+def test_a_host_with_a_hook_is_not_simulated(service: Service) -> None:
     service.policy = Policy(hooks=frozenset({HostTask.WORK}))
     service.wire(service.store)
     plan = {"hosts": "all", "action": "service", "dry_run": True}
@@ -176,7 +178,7 @@ def test_hosts_that_a_hook_works_on_are_not_simulated(service: Service) -> None:
     assert (rollout["driver"], rollout["simulated_hosts"]) == ("hook", [])
 
 
-def test_hosts_themselves_are_worked_on(api: Api) -> None:
+def test_a_rollout_services_the_hosts_themselves(api: Api) -> None:
     rollout = begin(api, action="service", returning=True, host_work="external", heartbeat_seconds=60)
     asked = {key: rollout[key] for key in ("action", "mode", "returning", "host_work")}
     assert asked == {"action": "service", "mode": None, "returning": True, "host_work": "external"}
@@ -184,7 +186,7 @@ def test_hosts_themselves_are_worked_on(api: Api) -> None:
     assert (order["action"], order["mode"]) == ("service", "evacuate")
 
 
-def test_how_hosts_are_worked_on_is_asked_only_with_service(api: Api) -> None:
+def test_options_of_host_service_are_refused_for_other_work(api: Api) -> None:
     refused = api("POST", "/v1/rollouts", json={"hosts": "all", "action": "freeze", "mode": "in-place"})
     assert refused.status_code == 400
     assert refused.json()["error"]["message"] == 'mode: expected only beside action "service"'

@@ -170,7 +170,7 @@ class Api:
         request = self._client.request(sent.method, sent.url, headers=headers, content=sent.body)
         return self._runner.run(request)
 
-    def let_in_again(self) -> None:
+    def renew_if_revoked(self) -> None:
         """Start again if a request has revoked a token."""
         if self._fleet.service.sessions.loaded().keyring != self._tokens:
             self._renew()
@@ -182,13 +182,13 @@ class Api:
 
 
 def aim(case: Case, fleet: Fleet, chosen: Callable[[list[str]], str]) -> None:
-    """Let a request name an existing resource."""
+    """Make a request name an existing resource."""
     for name in case.path_parameters:
         case.path_parameters[name] = chosen(fleet.known[case.path.split("/")[2]])
 
 
-def without_end(case: Case) -> None:
-    """Let a stream begin where it is refused. In this process it would never end."""
+def refuse_the_stream(case: Case) -> None:
+    """Make a stream begin at an invalid record. In this process a valid one would never end."""
     case.headers.pop("last-event-id", None)
     case.query.pop("last_event_id", None)
     case.query["since"] = FAR
@@ -223,7 +223,7 @@ def check_privacy(
 @pytest.mark.parametrize(
     ("path", "method", "mode"), TRIED, ids=[f"{mode.value}-{method} {path}" for path, method, mode in TRIED]
 )
-def test_every_answer_is_one_that_the_document_names(
+def test_every_answer_matches_the_document(
     fleet: Fleet, document: Any, path: str, method: str, mode: GenerationMode
 ) -> None:
     runner, service = asyncio.Runner(), fleet.service
@@ -242,7 +242,7 @@ def test_every_answer_is_one_that_the_document_names(
         if data.draw(st.sampled_from([True, True, True, False])):
             aim(case, fleet, lambda known: data.draw(st.sampled_from(known)))
         if path == "/v1/stream":
-            without_end(case)
+            refuse_the_stream(case)
         sent = written(case)
         for caller in CALLERS:
             before = service.records.newest()
@@ -258,7 +258,7 @@ def test_every_answer_is_one_that_the_document_names(
             except BaseException as failure:
                 failure.add_note(said)
                 raise
-        api.let_in_again()
+        api.renew_if_revoked()
 
     with runner:
         send()

@@ -38,7 +38,7 @@ def api(service: Service) -> Api:
     return Api(app_of(service))
 
 
-def asked(api: Api, secret: str, **wanted: Any) -> list[dict[str, Any]]:
+def search_history(api: Api, secret: str, **wanted: Any) -> list[dict[str, Any]]:
     """Read all pages."""
     found: list[dict[str, Any]] = []
     after = None
@@ -86,20 +86,20 @@ def test_a_search_finds_records_that_show_the_text(
     monkeypatch.setattr(views, "BATCH", 10)
     monkeypatch.setattr(views, "PROJECT_BATCH", 10)
     monkeypatch.setattr(history_endpoints, "MOST_BATCHES", 2)
-    everything = asked(api, secret)
+    everything = search_history(api, secret)
     for text in WORDS:
-        assert asked(api, secret, text=text) == having(everything, text), text
+        assert search_history(api, secret, text=text) == having(everything, text), text
         by = [each for each in everything if (each["by"] or "").casefold() == text.casefold()]
-        assert asked(api, secret, by=text) == by, text
-    oldest_first = asked(api, secret, text="started", above=0, limit=1)
+        assert search_history(api, secret, by=text) == by, text
+    oldest_first = search_history(api, secret, text="started", above=0, limit=1)
     assert oldest_first == having(everything, "started")[::-1]
 
 
 def test_a_project_learns_of_no_operator_and_no_host_by_searching(api: Api) -> None:
-    assert having(asked(api, OPERATOR), "olga")
+    assert having(search_history(api, OPERATOR), "olga")
     for hidden in ("olga", "host-1", "host-2", "b-0", "bert", "Bert wants it"):
-        assert asked(api, A_USER, text=hidden) == asked(api, A_USER, by=hidden) == []
-    assert {each["by"] for each in asked(api, A_USER, by="operator")} == {"operator"}
+        assert search_history(api, A_USER, text=hidden) == search_history(api, A_USER, by=hidden) == []
+    assert {each["by"] for each in search_history(api, A_USER, by="operator")} == {"operator"}
     refused = [
         api("GET", f"/v1/history?host={name}", headers=bearer(A_USER)) for name in ("host-1", "nowhere")
     ]
@@ -109,15 +109,15 @@ def test_a_project_learns_of_no_operator_and_no_host_by_searching(api: Api) -> N
 
 
 def test_records_are_listed_by_host_group_and_time(api: Api) -> None:
-    everything = asked(api, OPERATOR)
+    everything = search_history(api, OPERATOR)
     for name, value in (("host", "host-2"), ("group", "a-web")):
-        found = asked(api, OPERATOR, **{name: value})
+        found = search_history(api, OPERATOR, **{name: value})
         assert found == [each for each in everything if each[name] == value]
         assert found
     noon = "2026-01-05T12:00:01Z"
-    assert asked(api, OPERATOR, until=noon) == [each for each in everything if each["at"] < noon]
-    assert asked(api, OPERATOR, until=noon, since="2026-01-05T12:00:01Z") == []
-    assert asked(api, OPERATOR, until="2030-01-01T00:00:00Z") == everything
+    assert search_history(api, OPERATOR, until=noon) == [each for each in everything if each["at"] < noon]
+    assert search_history(api, OPERATOR, until=noon, since="2026-01-05T12:00:01Z") == []
+    assert search_history(api, OPERATOR, until="2030-01-01T00:00:00Z") == everything
     for query in ("host=nowhere", "group=nothing"):
         assert api("GET", f"/v1/history?{query}", headers=bearer(OPERATOR)).status_code == 404
 
@@ -126,6 +126,6 @@ def test_a_search_is_limited_and_returns_a_cursor(api: Api, monkeypatch: pytest.
     monkeypatch.setattr(views, "BATCH", 3)
     monkeypatch.setattr(views, "PROJECT_BATCH", 3)
     monkeypatch.setattr(history_endpoints, "MOST_BATCHES", 2)
-    numbers = [each["number"] for each in asked(api, OPERATOR)]
+    numbers = [each["number"] for each in search_history(api, OPERATOR)]
     answer = api("GET", "/v1/history?text=nothing has this", headers=bearer(OPERATOR)).json()
     assert (answer["records"], answer["next"]) == ([], str(numbers[5]))

@@ -386,9 +386,7 @@ def test_a_change_with_a_cookie_alone_is_refused(
     assert browser("GET", "/v1/session").status_code == 200
 
 
-def test_a_change_of_the_sessions_own_page_is_done_in_its_callers_name(
-    service: Service, browser: Browser
-) -> None:
+def test_a_change_from_the_sessions_own_page_has_its_callers_name(service: Service, browser: Browser) -> None:
     browser.sign_in(OPERATOR)
     assert browser.change("POST", "/v1/hosts/host-1/cordon").status_code == 202
     assert service.history()[-1].by == "olga"

@@ -55,7 +55,7 @@ def test_every_address_of_a_view_answers_with_the_page(ask: Api, path: str) -> N
     assert answer.text == ask("GET", "/console/").text
 
 
-def test_everything_else_is_the_api(ask: Api) -> None:
+def test_all_other_paths_belong_to_the_api(ask: Api) -> None:
     assert len(ask("GET", "/v1/machines").json()["machines"]) == 8
     for path in ("/consoles", "/console.html", "//console/", "/assets/app.js", "/favicon.ico"):
         assert "openapi.json" in ask("GET", f"http://127.0.0.1:8170{path}").json()["error"]["message"]

@@ -22,7 +22,7 @@ from forewarn.store.batch import ScopedTransaction, Transaction
 from forewarn.store.snapshots import ScopedSnapshot, Snapshot, SnapshotPart
 from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service
-from tests.helpers.service.served import Health, Nobody, Worker
+from tests.helpers.service.served import Health, NoDeliveries, Worker
 from tests.helpers.service.tenants import A, B, two_projects
 
 WRITING = (ScopedTransaction, Transaction)
@@ -69,7 +69,7 @@ def services(service: Service, scope: Scope) -> Services:
             run_for=lambda _: Worker(service),
             read=Worker(service).read,
             read_for=lambda *_: Worker(service).read,
-            pushing=Nobody(),
+            pushing=NoDeliveries(),
             timekeeper=service.time,
             probes=Health(),
             inventories=DriverInventories(service.drivers),
@@ -182,7 +182,7 @@ def queries_of(made: object) -> set[str]:
     }
 
 
-def test_each_query_of_a_projects_snapshot_is_known_to_be_limited_to_it(service: Service) -> None:
+def test_each_query_of_a_projects_snapshot_is_limited_to_its_project(service: Service) -> None:
     read = NO_PROJECTS_OWN | OF_WHAT_WAS_FOUND | LOOKED_UP_TO_HIDE | FOUND_BY_PROJECT
     assert queries_of(make(service, ScopedSnapshot)) == read
     assert queries_of(make(service, ScopedTransaction)) == read | CHANGED_FOR_PROJECT

@@ -1,1 +1,1 @@
-"""The commands, against real servers, and the documents that print them."""
+"""The commands against real servers, and the documents that print them."""

@@ -1,4 +1,4 @@
-"""Following a server: by its stream, by asking where that is refused, and over trouble."""
+"""The command line follows a server: by the stream, by polling if that is refused, and across errors."""
 
 import json
 from collections.abc import Iterator
@@ -27,8 +27,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service.close()
 
 
-class Refusing:
-    """An app that answers for the stream as the test wants."""
+class StreamApp:
+    """An app that answers requests for the stream as the test chooses."""
 
     def __init__(self, app: ASGIApp, status: int) -> None:
         self._app = app
@@ -43,7 +43,7 @@ class Refusing:
         await send({"type": "http.response.body", "body": body})
 
 
-def came(changes: ChangeStream) -> list[Record]:
+def read_records(changes: ChangeStream) -> list[Record]:
     return list(changes.wait(0.5).records)
 
 
@@ -51,31 +51,31 @@ def opened(changes: ChangeStream) -> bool:
     return until(lambda: changes.wait(0.5).opened, what="the link")
 
 
-def test_records_come_as_they_happen(service: Service) -> None:
+def test_records_are_yielded_as_they_happen(service: Service) -> None:
     app = app_of(service)
     with serving(app) as url, ChangeStream(OperatorClient(url)) as changes:
         opened(changes)
         assert changes.link is LinkState.LIVE
         OperatorClient(url).post("/v1/machines/web-0/freeze", OrderOnMachineAnswer)
-        first, *_ = until(lambda: came(changes), what="records")
+        first, *_ = until(lambda: read_records(changes), what="records")
         assert first.value.kind == "order-placed"
         service.recent.close()
 
 
-def test_where_the_stream_is_refused_it_asks(service: Service) -> None:
-    with serving(Refusing(app_of(service), 403)) as url, ChangeStream(OperatorClient(url)) as changes:
+def test_a_refused_stream_is_replaced_by_polling(service: Service) -> None:
+    with serving(StreamApp(app_of(service), 403)) as url, ChangeStream(OperatorClient(url)) as changes:
         opened(changes)
         assert changes.link is LinkState.POLLING
         for _ in range(2):
             placed = service.order("web-0", Action.FREEZE).order
-            records = until(lambda: came(changes), what="records")
+            records = until(lambda: read_records(changes), what="records")
             assert {each.value.order for each in records} == {placed.id}
             service.orders.cancel_order(placed.id, by="test")
-            until(lambda: came(changes), what="the end of it")
+            until(lambda: read_records(changes), what="the end of it")
 
 
-def test_trouble_of_the_server_is_waited_out(service: Service) -> None:
-    refusing = Refusing(app_of(service), 503)
+def test_an_unavailable_server_is_retried(service: Service) -> None:
+    refusing = StreamApp(app_of(service), 503)
     with serving(refusing) as url, ChangeStream(OperatorClient(url)) as changes:
         until(lambda: changes.link is LinkState.LOST, what="the trouble")
         assert changes.trouble == "not for you"
@@ -85,19 +85,19 @@ def test_trouble_of_the_server_is_waited_out(service: Service) -> None:
         service.recent.close()
 
 
-def test_any_other_refusal_comes_through(service: Service) -> None:
+def test_any_other_refusal_is_raised(service: Service) -> None:
     def ask() -> bool:
         return not changes.wait(0.5)
 
     with (
-        serving(Refusing(app_of(service), 401)) as url,
+        serving(StreamApp(app_of(service), 401)) as url,
         ChangeStream(OperatorClient(url)) as changes,
         pytest.raises(RequestRefused, match="not for you"),
     ):
         until(ask, what="the refusal")
 
 
-def test_what_could_not_be_read_is_read_again(service: Service) -> None:
+def test_a_failed_read_is_repeated(service: Service) -> None:
     tries: list[bool] = []
 
     def load() -> None:
@@ -114,6 +114,6 @@ def test_what_could_not_be_read_is_read_again(service: Service) -> None:
         service.recent.close()
 
 
-def test_a_block_that_was_cut_off_is_none() -> None:
+def test_a_truncated_block_is_dropped() -> None:
     lines = ["id: 7", ": a comment", 'data: {"number":7}', "", "id: 8", "data: {"]
     assert list(parse_blocks(lines)) == [{"id": "7", "data": '{"number":7}'}]

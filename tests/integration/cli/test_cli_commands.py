@@ -1,4 +1,4 @@
-"""The command line against a server that really listens."""
+"""The command line against a listening server."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ from tests.helpers.service.served import app_of, sample, serving
 
 
 class ScatteredIds:
-    """Ids that differ in their first characters, and are the same in every run."""
+    """Ids that differ in their first characters and are the same in every run."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -61,7 +61,7 @@ def answer(*words: str) -> Any:
     return json.loads(run(*words, "--json").stdout)
 
 
-def test_lists_are_tables_that_a_pipe_gets_whole(server: str) -> None:
+def test_a_pipe_gets_whole_tables(server: str) -> None:
     lines = run("machine", "list").stdout.splitlines()
     assert lines[0].split()[:3] == ["MACHINE", "STATE", "HOST"]
     assert len(lines) == 2 + 8
@@ -79,7 +79,7 @@ def test_lists_are_tables_that_a_pipe_gets_whole(server: str) -> None:
     assert "No orders" in run("order", "list").stdout
 
 
-def test_json_is_accepted_before_the_noun_after_it_and_after_the_verb(server: str) -> None:
+def test_json_is_accepted_before_the_noun_between_and_after_the_verb(server: str) -> None:
     for words in (
         ["--json", "clock", "show"],
         ["clock", "--json", "show"],
@@ -88,13 +88,13 @@ def test_json_is_accepted_before_the_noun_after_it_and_after_the_verb(server: st
         assert json.loads(run(*words).stdout)["kind"] == "manual"
 
 
-def test_a_server_named_last_counts(server: str) -> None:
+def test_the_last_server_option_wins(server: str) -> None:
     run("--server", "http://127.0.0.1:1", "clock", "show", "--server", server)
     run("clock", "show", "--server", "http://127.0.0.1:1", code=3)
 
 
 @pytest.mark.usefixtures("server")
-def test_a_machine_is_moved_to_a_host_while_it_runs() -> None:
+def test_a_running_machine_moves_to_a_host() -> None:
     order = answer("machine", "move", "web-0", "--to", "host-2", "--live", "--reason", "noisy")["order"]
     assert (order["action"], order["work"], order["to"], order["reason"]) == (
         "move",
@@ -106,7 +106,7 @@ def test_a_machine_is_moved_to_a_host_while_it_runs() -> None:
     assert 'host "host-9" does not exist' in refused.output
 
 
-def test_a_restart_says_what_was_done_and_what_to_do_next(service: Service, server: str) -> None:
+def test_a_restart_prints_what_was_ordered_and_the_next_step(service: Service, server: str) -> None:
     service.poll("web-0")
     said = run("machine", "restart", "web-0", "--reason", "kernel").stdout
     event = service.events("web-0")[0]
@@ -115,7 +115,7 @@ def test_a_restart_says_what_was_done_and_what_to_do_next(service: Service, serv
     assert f"event approve {event.id}" in said
 
 
-def test_a_restart_without_an_event_says_why(server: str) -> None:
+def test_a_restart_without_an_event_prints_why(server: str) -> None:
     assert "No event: its group is not enabled" in run("machine", "restart", "web-0").stdout
 
 
@@ -128,14 +128,14 @@ def test_an_event_counts_down_in_service_time(service: Service, server: str) -> 
     assert "started 1 m 28 s ago" in run("event", "list").stdout
 
 
-def test_an_event_is_approved_by_the_beginning_of_its_id(service: Service, server: str) -> None:
+def test_an_event_is_approved_by_a_prefix_of_its_id(service: Service, server: str) -> None:
     event = answer("machine", "freeze", "web-0")["event"]
     assert "approved and has started" in run("event", "approve", event["id"][:6].lower()).stdout
     assert event["id"] in run("event", "show", event["id"][:8]).stdout
     assert service.events("web-0")[0].approved
 
 
-def test_an_id_that_could_be_none_or_several_is_refused(server: str) -> None:
+def test_an_unknown_or_ambiguous_id_is_refused(server: str) -> None:
     assert "no event begins with 0000" in run("event", "approve", "0000", code=1).stderr
     assert "at least 4 characters" in run("event", "approve", "0", code=1).stderr
 
@@ -150,20 +150,20 @@ def test_an_order_is_listed_shown_and_cancelled(server: str) -> None:
     assert answer("order", "list", "--state", "cancelled")["orders"][0]["id"] == order["id"]
 
 
-def test_an_event_that_has_not_started_has_not_been_fetched_yet_rather_than_never(server: str) -> None:
+def test_an_event_that_has_not_started_is_shown_as_not_fetched_yet(server: str) -> None:
     event = answer("machine", "freeze", "web-0")["event"]["id"]
     shown = run("event", "show", event).stdout
     assert "not yet" in shown
     assert "never" not in shown
 
 
-def test_the_list_of_orders_says_whose_domains_are_awaited(service: Service, server: str) -> None:
+def test_the_list_of_orders_names_the_update_domains_it_waits_for(service: Service, server: str) -> None:
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
     assert "web: update domain 1 waits for domain 0" in run("order", "list").stdout
 
 
-def test_a_failed_order_says_how_to_go_on(service: Service, server: str) -> None:
+def test_a_failed_order_prints_the_next_steps(service: Service, server: str) -> None:
     service.driver.failing.add("web-0")
     order = answer("machine", "restart", "web-0")["order"]["id"]
     assert f"order retry {order}" in run("order", "show", order).stdout
@@ -182,12 +182,12 @@ def test_a_failed_order_says_how_to_go_on(service: Service, server: str) -> None
         ("uncordon", "uncordoned."),
     ],
 )
-def test_every_host_order_can_be_typed(server: str, verb: str, outcome: str) -> None:
+def test_every_host_order_has_a_command(server: str, verb: str, outcome: str) -> None:
     assert run("host", verb, "host-1").stdout.splitlines()[0] == f"host-1 {outcome}"
 
 
 @pytest.mark.parametrize("verb", ["redeploy", "freeze", "evict", "terminate"])
-def test_every_machine_order_can_be_typed(server: str, verb: str) -> None:
+def test_every_machine_order_has_a_command(server: str, verb: str) -> None:
     assert run("machine", verb, "spot-0").stdout.startswith(f"spot-0: {verb} ordered")
 
 
@@ -197,27 +197,27 @@ def test_an_evicted_machine_is_started_again(service: Service, server: str) -> N
     assert "a start makes no event" in run("machine", "start", "spot-0").stdout
 
 
-def test_what_the_server_refuses_goes_to_stderr_with_code_1(server: str) -> None:
+def test_a_refusal_goes_to_stderr_with_code_1(server: str) -> None:
     result = run("machine", "evict", "web-0", code=1)
     assert result.stderr == 'forewarn: machine "web-0" is regular: only spot machines are evicted\n'
     assert result.stdout == ""
 
 
-def test_a_refusal_names_the_flag_and_not_the_field(server: str) -> None:
+def test_a_refusal_names_the_flag_instead_of_the_field(server: str) -> None:
     refused = run("gate", "machine", "db", "--action", "restart", "--heartbeat", "30d", "--", "true", code=2)
     assert refused.stderr == "forewarn: --heartbeat: expected at most 1 d, got 30 d\n"
     refused = run("host", "maintenance", "host-1", "--action", "freeze", "--notice", "5m", code=2)
     assert refused.stderr.startswith("forewarn: --notice: expected only with")
 
 
-def test_wrong_usage_is_code_2(server: str) -> None:
+def test_wrong_usage_exits_with_2(server: str) -> None:
     run("machine", "list", "--bogus", code=2)
     run("host", "maintenance", "host-1", code=2)
     run("clock", "advance", "3x", code=2)
     run("machine", "put", "new", "--tag", "a", code=2)
 
 
-def test_no_server_is_code_3_and_says_what_to_do() -> None:
+def test_an_unreachable_server_exits_with_3_and_prints_the_next_step() -> None:
     result = run("--server", "http://127.0.0.1:1", "event", "list", code=3)
     assert "forewarn serve" in result.stderr
     assert "FOREWARN_SERVER" in result.stderr
@@ -239,18 +239,18 @@ def test_history_is_filtered(server: str) -> None:
     assert "order-placed" in run("history", "--machine", "web-0", "--since", "2026-01-05T12:00:00Z").stdout
 
 
-def test_the_clock_is_turned_by_durations(server: str) -> None:
+def test_the_clock_advances_by_durations(server: str) -> None:
     assert "2026-01-05 13:30:00 UTC" in run("clock", "advance", "1h30m").stdout
     assert answer("clock", "advance", "90")["now"] == "2026-01-05T13:31:30Z"
 
 
-def test_a_fleet_that_is_shown_can_be_applied(server: str, tmp_path: Path) -> None:
+def test_a_shown_fleet_can_be_applied(server: str, tmp_path: Path) -> None:
     file = tmp_path / "fleet.toml"
     file.write_text(run("fleet", "show").stdout, encoding="utf-8")
     assert "No changes" in run("fleet", "apply", str(file)).stdout
 
 
-def test_a_fleet_is_summed_up_by_update_domain(service: Service, server: str) -> None:
+def test_a_fleet_is_summarized_by_update_domain(service: Service, server: str) -> None:
     service.poll("web-0")
     service.order("web-0", Action.RESTART)
     shown = run("fleet", "summary").stdout
@@ -276,7 +276,7 @@ def test_orders_and_events_are_listed_by_machine_host_and_time(service: Service,
     assert run("order", "list", "--machine", "web-1").stdout == "No orders of machine web-1.\n"
 
 
-def test_the_history_is_searched_and_what_is_found_is_exported(
+def test_the_history_is_searched_and_the_results_are_exported(
     service: Service, server: str, tmp_path: Path
 ) -> None:
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
@@ -293,14 +293,14 @@ def test_the_history_is_searched_and_what_is_found_is_exported(
         "event-finished",
     }
     assert found("--until", "2026-01-05T12:00:00Z") == set()
-    said = run("history", "--text", "nobody", "--until", "2030-01-01T00:00:00Z").stdout
-    assert said == "No records with nobody, until 2030-01-01T00:00:00Z.\n"
+    said = run("history", "--text", "no-such-text", "--until", "2030-01-01T00:00:00Z").stdout
+    assert said == "No records with no-such-text, until 2030-01-01T00:00:00Z.\n"
     file = tmp_path / "found.csv"
     run("history", "export", "-o", str(file), "--text", "event-started", "--machine", "web-0")
     assert [line.split(",")[2] for line in file.read_text().splitlines()] == ["kind", "event-started"]
 
 
-def test_promises_are_counted_by_month(service: Service, server: str) -> None:
+def test_the_notice_report_counts_by_month(service: Service, server: str) -> None:
     assert run("promises").stdout == "No promises: no announced work has started and ended yet.\n"
     service.poll("web-0")
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
@@ -312,7 +312,7 @@ def test_promises_are_counted_by_month(service: Service, server: str) -> None:
     assert run("promises", "--month", "2026-02").stdout == "No promises of month 2026-02.\n"
 
 
-def test_machines_are_listed_by_name_and_by_how_their_names_begin(server: str) -> None:
+def test_machines_are_listed_by_name_and_by_prefix(server: str) -> None:
     def names(*words: str) -> list[str]:
         return [each["name"] for each in answer("machine", "list", *words)["machines"]]
 
@@ -321,7 +321,9 @@ def test_machines_are_listed_by_name_and_by_how_their_names_begin(server: str) -
     assert "No machines whose names begin with x." in run("machine", "list", "--begins", "x").output
 
 
-def test_the_windows_of_a_project_are_shown_as_a_person_writes_them(server: str, tmp_path: Path) -> None:
+def test_the_windows_of_a_project_are_shown_in_the_form_of_the_fleet_file(
+    server: str, tmp_path: Path
+) -> None:
     file = tmp_path / "fleet.toml"
     window = 'windows = [{ days = ["mon"], start = "22:00", length = "4h30m" }]'
     file.write_text(f"{run('fleet', 'show').stdout}\n[projects.shop]\n{window}\n", encoding="utf-8")
@@ -345,7 +347,7 @@ def test_a_fleet_is_applied_after_its_difference_is_shown(server: str, tmp_path:
     assert answer("machine", "list")["machines"] == []
 
 
-def test_a_fleet_file_that_is_none_is_refused(server: str, tmp_path: Path) -> None:
+def test_an_invalid_fleet_file_is_refused(server: str, tmp_path: Path) -> None:
     file = tmp_path / "fleet.toml"
     assert (
         f"fleet file {file} cannot be read: No such file" in run("fleet", "apply", str(file), code=2).stderr
@@ -357,7 +359,7 @@ def test_a_fleet_file_that_is_none_is_refused(server: str, tmp_path: Path) -> No
     assert f"{file}: groups.web: kind: expected cloud-service" in refused
 
 
-def test_a_fleet_file_that_conflicts_with_what_goes_on_is_named(
+def test_a_fleet_file_that_conflicts_with_open_work_is_refused_by_name(
     server: str, service: Service, tmp_path: Path
 ) -> None:
     service.poll("web-0")
@@ -367,15 +369,15 @@ def test_a_fleet_file_that_conflicts_with_what_goes_on_is_named(
     assert run("fleet", "apply", str(file), "--yes", code=1).stderr.startswith(f"forewarn: {file}: ")
 
 
-def test_the_command_works_as_a_program_of_its_own(server: str) -> None:
+def test_the_command_works_in_a_process_of_its_own(server: str) -> None:
     program = [sys.executable, "-m", "forewarn", "event", "list", "--json"]
-    # A proxy must not come between.
+    # No proxy may intercept the request.
     environment = {**os.environ, "HTTP_PROXY": "http://127.0.0.1:1", "ALL_PROXY": "http://127.0.0.1:1"}
     done = subprocess.run(program, capture_output=True, text=True, check=True, env=environment)
     assert json.loads(done.stdout) == {"events": [], "next": None}
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_no_heavy_modules() -> None:
     program = (
         "import sys, forewarn.cli.main\n"
         "for each in forewarn.cli.main.app.commands.values(): each.load()\n"
@@ -386,10 +388,12 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-# What a newcomer stumbled over
+# Problems of new users
 
 
-def test_a_groups_policy_is_said_in_words_and_declared_as_a_file_does(service: Service, server: str) -> None:
+def test_a_groups_policy_is_shown_in_sentences_and_declared_as_in_a_file(
+    service: Service, server: str
+) -> None:
     policy = {"approval": "all", "auto_approve": True, "notice": 1800, "budget": 2, "defer": 600}
     declared = answer("fleet", "show")["fleet"]
     declared["groups"]["web"]["policy"] = policy
@@ -404,7 +408,7 @@ def test_a_groups_policy_is_said_in_words_and_declared_as_a_file_does(service: S
         assert f"{line}\n" in file
 
 
-def test_a_fleet_with_a_policy_can_be_applied_as_it_is_shown(server: str, tmp_path: Path) -> None:
+def test_a_shown_fleet_with_a_policy_can_be_applied(server: str, tmp_path: Path) -> None:
     declared = answer("fleet", "show")["fleet"]
     declared["groups"]["web"]["policy"] = {
         "terminate_notice": 420,
@@ -418,7 +422,7 @@ def test_a_fleet_with_a_policy_can_be_applied_as_it_is_shown(server: str, tmp_pa
     assert "No changes" in run("fleet", "apply", str(file)).stdout
 
 
-def test_an_order_on_a_busy_machine_says_what_it_waits_for(service: Service, server: str) -> None:
+def test_an_order_on_a_busy_machine_prints_its_reason_to_wait(service: Service, server: str) -> None:
     first = answer("host", "maintenance", "host-1", "--action", "reboot", "--emergency", "smoke")["order"][
         "id"
     ]
@@ -428,7 +432,7 @@ def test_an_order_on_a_busy_machine_says_what_it_waits_for(service: Service, ser
     assert "announced" not in said
 
 
-def test_enabled_is_the_word_everywhere(server: str) -> None:
+def test_every_output_uses_the_word_enabled(server: str) -> None:
     shown = [run(noun, "list").stdout for noun in ("machine", "group")]
     shown += [run("machine", "show", "web-0").stdout, run("group", "show", "web").stdout]
     for said in shown:
@@ -436,7 +440,7 @@ def test_enabled_is_the_word_everywhere(server: str) -> None:
         assert "listens" not in said.lower()
 
 
-def test_a_degraded_host_whose_order_is_called_off_is_said_to_stay_so(server: str) -> None:
+def test_a_host_stays_degraded_when_its_order_is_cancelled(server: str) -> None:
     for noun, one in (("order", "order"), ("event", "events")):
         placed = answer("host", "degrade", "host-1")
         wanted = placed[one] if noun == "order" else placed[one][0]
@@ -446,14 +450,14 @@ def test_a_degraded_host_whose_order_is_called_off_is_said_to_stay_so(server: st
         run("host", "restore", "host-1")
 
 
-def test_an_emergency_may_have_some_notice(service: Service, server: str) -> None:
+def test_an_emergency_may_give_notice(service: Service, server: str) -> None:
     words = ("host", "maintenance", "host-1", "--action", "freeze", "--emergency", "smoke", "--notice", "2m")
     assert "in 2 m" in run(*words).stdout
     run(*words[:-1], "soon", code=2)
 
 
-def typed_at_a_terminal(word: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command whose input is a terminal, and answer what it asks."""
+def run_at_a_terminal(word: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command whose input is a terminal, and type an answer."""
     master, slave = pty.openpty()
     os.write(master, f"{word}\n".encode())
     try:
@@ -464,25 +468,25 @@ def typed_at_a_terminal(word: str, *words: str) -> subprocess.CompletedProcess[s
         os.close(slave)
 
 
-def test_a_machine_is_not_deleted_at_a_terminal_without_a_yes(server: str) -> None:
-    refused = typed_at_a_terminal("n", "machine", "delete", "db")
+def test_deleting_a_machine_at_a_terminal_needs_a_yes(server: str) -> None:
+    refused = run_at_a_terminal("n", "machine", "delete", "db")
     assert refused.returncode == 1
     assert "without notice?" in refused.stderr
     assert "nothing was changed" in refused.stderr
     run("machine", "show", "db")
-    assert "db removed from the fleet" in typed_at_a_terminal("y", "machine", "delete", "db").stdout
-    assert "Machine web-5 removed" in typed_at_a_terminal("n", "machine", "delete", "web-5", "--yes").stdout
+    assert "db removed from the fleet" in run_at_a_terminal("y", "machine", "delete", "db").stdout
+    assert "Machine web-5 removed" in run_at_a_terminal("n", "machine", "delete", "web-5", "--yes").stdout
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_a_machine_is_not_deleted_by_a_script_without_a_yes(server: str, more: tuple[str, ...]) -> None:
+def test_deleting_a_machine_in_a_script_needs_the_option_yes(server: str, more: tuple[str, ...]) -> None:
     refused = run("machine", "delete", "web-5", *more, code=1)
     assert "this would remove web-5 from the fleet without notice" in refused.stderr
     assert "use --yes to confirm" in refused.stderr
     run("machine", "show", "web-5")
 
 
-def test_a_hold_is_released_by_what_it_holds(server: str) -> None:
+def test_a_hold_is_released_by_its_scope(server: str) -> None:
     for words in (("--project", "default"), ("--host", "host-2"), ()):
         run("hold", "--reason", "a storm", *words)
     assert "several holds are in force; give an id" in run("release", code=1).stderr
@@ -494,7 +498,7 @@ def test_a_hold_is_released_by_what_it_holds(server: str) -> None:
     assert run("release", code=1).stderr == "forewarn: no hold is in force\n"
 
 
-def test_a_name_that_could_not_be_one_is_unknown(server: str) -> None:
+def test_an_invalid_name_is_unknown(server: str) -> None:
     said = 'forewarn: machine "prod/batch_0" does not exist; use batch_0 --project prod\n'
     assert run("machine", "show", "prod/batch_0", code=1).stderr == said
     assert run("machine", "restart", "prod/batch_0", code=1).stderr == said
@@ -503,13 +507,13 @@ def test_a_name_that_could_not_be_one_is_unknown(server: str) -> None:
     assert run("machine", "show", "", code=1).stderr == 'forewarn: machine "" does not exist\n'
 
 
-def test_whoever_declares_an_emergency_is_told_what_it_breaks(server: str) -> None:
+def test_an_emergency_prints_the_promise_it_breaks(server: str) -> None:
     words = ("host", "maintenance", "host-1", "--action", "freeze", "--emergency", "leak", "--notice")
     said = run(*words, "2m").stdout
     assert "  Broken promise, recorded in the history: leak: 2 m of notice instead of 15 m.\n" in said
 
 
-def test_an_emergency_that_keeps_the_promise_breaks_none(server: str) -> None:
+def test_an_emergency_with_full_notice_breaks_no_promise(server: str) -> None:
     words = ("host", "maintenance", "host-1", "--action", "freeze", "--emergency", "leak", "--notice")
     assert "promise" not in run(*words, "1h").stdout
 
@@ -532,11 +536,13 @@ def test_an_emergency_that_keeps_the_promise_breaks_none(server: str) -> None:
         ),
     ],
 )
-def test_a_word_that_is_not_known_is_wrong_usage(server: str, words: tuple[str, ...], said: str) -> None:
+def test_an_unknown_value_is_wrong_usage_with_a_suggestion(
+    server: str, words: tuple[str, ...], said: str
+) -> None:
     assert run(*words, code=2).stderr.startswith(f"forewarn: {said}\n")
 
 
-def test_webhooks_health_metrics_and_calendar_have_their_commands(server: str) -> None:
+def test_webhooks_health_metrics_and_calendar_have_commands(server: str) -> None:
     id_ = answer("webhook", "add", "http://127.0.0.1:1/x")["webhook"]["id"]
     assert "http://127.0.0.1:1/x" in run("webhook", "show", id_[:8]).stdout
     assert "works" in run("health").stdout
@@ -546,7 +552,7 @@ def test_webhooks_health_metrics_and_calendar_have_their_commands(server: str) -
     run("calendar", "--json", code=2)
 
 
-def test_a_past_event_is_listed_on_demand_and_found_by_the_beginning_of_its_id(
+def test_a_past_event_is_listed_on_demand_and_found_by_a_prefix_of_its_id(
     server: str, service: Service
 ) -> None:
     service.poll("web-0")

@@ -1,4 +1,4 @@
-"""What the shell completes."""
+"""Shell completion."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ def server(service: Service) -> Iterator[str]:
 
 
 def completed(typed: str, *, server: str = "http://127.0.0.1:1", shell: str = "bash") -> list[str]:
-    """Ask as the script does that --show-completion prints."""
+    """Request completions in the same way as the script that --show-completion prints."""
     words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
     environment = {
         **os.environ,
@@ -67,8 +67,8 @@ def test_nouns_verbs_and_choices_need_no_server(typed: str, expected: list[str])
         ("forewarn watch --host host-", ["host-1", "host-2", "host-3"]),
     ],
 )
-def test_names_are_those_of_the_server(server: str, typed: str, expected: list[str]) -> None:
-    # A server that is busy is not waited for.
+def test_names_come_from_the_server(server: str, typed: str, expected: list[str]) -> None:
+    # Completion does not wait for a busy server.
     until(lambda: completed(typed, server=server) == expected, what="the names")
 
 
@@ -79,27 +79,27 @@ def test_names_are_those_of_the_server(server: str, typed: str, expected: list[s
         ("event show 0", None),
     ],
 )
-def test_ids_are_those_of_the_server_as_long_as_they_must_be(
+def test_ids_come_from_the_server_as_short_as_they_are_unique(
     service: Service, server: str, words: str, expected: list[str] | None
 ) -> None:
-    # Ids of tests are numbers: two of a kind differ in the last character, and one alone is short.
+    # Ids in tests are numbers. Two ids of a kind differ in the last character; a single id is short.
     events = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
     service.roll("host-2")
     wanted = sorted(event.id for event in events) if expected is None else expected
     until(lambda: sorted(completed(f"forewarn {words}", server=server)) == wanted, what="the ids")
 
 
-def test_a_server_that_was_typed_counts(server: str) -> None:
+def test_the_server_in_the_typed_command_is_used(server: str) -> None:
     until(lambda: completed(f"forewarn group show --server {server} w") == ["web"], what="the name")
     until(lambda: completed(f"forewarn --server {server} group show w") == ["web"], what="the name")
 
 
-def test_no_server_completes_nothing_and_says_nothing() -> None:
+def test_without_a_server_there_are_no_completions_and_no_errors() -> None:
     assert completed("forewarn machine restart w") == []
     assert completed("forewarn machine restart w", server="nonsense://x") == []
 
 
-def test_zsh_is_answered_too(server: str) -> None:
+def test_zsh_is_supported(server: str) -> None:
     typed = "forewarn machine restart web-0"
     until(lambda: "web-0" in completed(typed, server=server, shell="zsh"), what="the name")
 
@@ -134,14 +134,14 @@ def test_the_script_for_bash_works_in_bash(server: str) -> None:
 def test_the_script_is_installed_where_the_shell_finds_it(
     tmp_path: Path, shell: str, script: str, started_by: str | None
 ) -> None:
-    for _ in range(2):  # a second time it changes nothing
+    for _ in range(2):  # a second installation changes nothing
         ran = CliRunner().invoke(app, ["--install-completion"], env={"HOME": str(tmp_path), "SHELL": shell})
         assert (ran.exit_code, ran.stderr) == (0, "")
     assert "_FOREWARN_COMPLETE" in (tmp_path / script).read_text()
     assert started_by is None or len((tmp_path / started_by).read_text().splitlines()) == 2
 
 
-def test_a_shell_that_cannot_complete_is_refused() -> None:
+def test_a_shell_without_completion_is_refused() -> None:
     ran = CliRunner().invoke(app, ["--show-completion"], env={"SHELL": "/bin/tcsh"})
     assert ran.exit_code == 2
     assert "not tcsh" in ran.stderr

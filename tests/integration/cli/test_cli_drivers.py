@@ -1,4 +1,4 @@
-"""`forewarn driver try`: a driver called from here, with settings and fleet in files and no server."""
+"""`forewarn driver try` calls a driver from this process, with settings and fleet in files."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_a_driver_is_tried_without_a_server(folder: Path) -> None:
     ]
 
 
-def test_a_driver_that_is_not_right_ends_the_command_with_1(folder: Path) -> None:
+def test_a_broken_driver_exits_with_1(folder: Path) -> None:
     (folder / "program").write_text("echo well")
     tried = run(folder, "driver", "try", "lab", *FILES, "--machine", "web-0")
     assert tried.returncode == 1
@@ -52,6 +52,6 @@ def test_a_driver_that_is_not_right_ends_the_command_with_1(folder: Path) -> Non
     assert "Expected not-begun" in tried.stdout
 
 
-def test_a_slip_is_named_with_its_flag(folder: Path) -> None:
+def test_an_invalid_option_is_named(folder: Path) -> None:
     tried = run(folder, "driver", "try", "lab", *FILES, "--machine", "web-0", "--begin", "frezee")
     assert (tried.returncode, tried.stderr.split(":")[1].strip()) == (2, "--begin")

@@ -1,4 +1,4 @@
-"""What `forewarn event` and `order` say of who is awaited, and of who put an event off."""
+"""`forewarn event` and `order` name the machines they wait for and the machine that deferred an event."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
 
 
 def told(service: Service, **policy: Any) -> Event:
-    """Announce the maintenance of a host with two machines of a group that asks for something."""
+    """Announce maintenance of a host with two machines of a group that has this policy."""
     service.apply(
         fleet(
             replace(group("web"), policy=GroupPolicy(**policy)),
@@ -42,73 +42,73 @@ def told(service: Service, **policy: Any) -> Event:
     return event
 
 
-def said(*words: str) -> str:
+def output_of(*words: str) -> str:
     result = CliRunner().invoke(app, list(words))
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def known(event: Event) -> dict[str, Any]:
-    return dict(json.loads(said("event", "show", event.id, "--json"))["event"])
+def shown_event(event: Event) -> dict[str, Any]:
+    return dict(json.loads(output_of("event", "show", event.id, "--json"))["event"])
 
 
 @pytest.mark.parametrize("driver", ["simulated", "external"])
-def test_a_recommendation_is_neither_done_by_anybody_nor_to_be_approved(
-    service: Service, driver: str
-) -> None:
+def test_a_recommendation_has_no_driver_and_needs_no_approval(service: Service, driver: str) -> None:
     declared = fleet(machine("spot", "host-1", priority=Priority.SPOT))
     service.apply(replace(declared, defaults=FleetDefaults(driver=driver)))
-    ordered = said("machine", "recommend-rebalance", "spot")
+    ordered = output_of("machine", "recommend-rebalance", "spot")
     until = "announced to spot: SpotRebalanceRecommendation, until 2026-01-05 12:30:00 UTC."
     assert until in " ".join(ordered.split())
     (event,) = service.everything().events.values()
-    shown = ordered + said("order", "list") + said("order", "show", event.order) + said("history")
-    shown += said("event", "list") + said("event", "show", event.id)
+    shown = (
+        ordered + output_of("order", "list") + output_of("order", "show", event.order) + output_of("history")
+    )
+    shown += output_of("event", "list") + output_of("event", "show", event.id)
     for word in ("imulated", "external program", "event approve"):
         assert word not in shown
-    assert "it needs no approval" in said("event", "approve", event.id)
+    assert "it needs no approval" in output_of("event", "approve", event.id)
 
 
-def test_an_event_for_which_nothing_is_really_done_is_marked(service: Service) -> None:
+def test_an_event_of_the_simulated_driver_is_marked(service: Service) -> None:
     event = told(service)
-    assert "Freeze   Scheduled, simulated " in said("event", "list")
+    assert "Freeze   Scheduled, simulated " in output_of("event", "list")
     mark = "Done by          simulated: nothing is really done\n"
-    assert mark in said("event", "show", event.id)
+    assert mark in output_of("event", "show", event.id)
     service.advance(hours=1)
-    assert "Freeze   over, simulated " in said("event", "list", "--all")
-    assert mark in said("event", "show", event.id)
+    assert "Freeze   over, simulated " in output_of("event", "list", "--all")
+    assert mark in output_of("event", "show", event.id)
 
 
-def test_where_all_must_approve_those_who_have_not_are_named(service: Service) -> None:
+def test_the_rule_all_names_the_machines_that_have_not_approved(service: Service) -> None:
     event = told(service, approval=ApprovalRule.ALL)
     service.approve("web-0", event)
-    assert known(event)["awaits"] == "web-3"
-    assert "Approval         all; waiting for web-3\n" in said("event", "show", event.id)
-    assert "web-0         web-3       Platform" in said("event", "list")
+    assert shown_event(event)["awaits"] == "web-3"
+    assert "Approval         all; waiting for web-3\n" in output_of("event", "show", event.id)
+    assert "web-0         web-3       Platform" in output_of("event", "list")
     waits = "not approved; awaits web-3; may start at "
-    assert waits in said("order", "show", event.order)
-    assert waits in said("order", "list")
+    assert waits in output_of("order", "show", event.order)
+    assert waits in output_of("order", "list")
     service.approve("web-3", event)
-    assert known(event)["awaits"] is None
-    assert "Approval         all\n" in said("event", "show", event.id)
+    assert shown_event(event)["awaits"] is None
+    assert "Approval         all\n" in output_of("event", "show", event.id)
 
 
-def test_where_the_leader_must_approve_others_are_said_not_to_count(service: Service) -> None:
+def test_the_rule_leader_says_that_other_approvals_do_not_count(service: Service) -> None:
     event = told(service, approval=ApprovalRule.LEADER)
-    assert "leader; waiting for the leader web-0\n" in said("event", "show", event.id)
+    assert "leader; waiting for the leader web-0\n" in output_of("event", "show", event.id)
     service.approve("web-3", event)
     awaits = "the leader web-0; the approval of web-3 does not count"
-    assert f"leader; waiting for {awaits}\n" in said("event", "show", event.id)
-    assert f"not approved; awaits {awaits}; may start at" in said("order", "show", event.order)
+    assert f"leader; waiting for {awaits}\n" in output_of("event", "show", event.id)
+    assert f"not approved; awaits {awaits}; may start at" in output_of("order", "show", event.order)
 
 
-def test_where_anybody_may_approve_nobody_is_named(service: Service) -> None:
+def test_the_rule_any_names_no_machine(service: Service) -> None:
     event = told(service)
-    assert "any; waiting for any of its machines\n" in said("event", "show", event.id)
-    assert "not approved; may start at" in said("order", "show", event.order)
+    assert "any; waiting for any of its machines\n" in output_of("event", "show", event.id)
+    assert "not approved; may start at" in output_of("order", "show", event.order)
 
 
-def test_an_approved_event_says_what_keeps_it_from_starting(service: Service) -> None:
+def test_an_approved_event_shows_its_reason_to_wait(service: Service) -> None:
     hour = GroupPolicy(notice=timedelta(hours=1))
     service.apply(
         fleet(
@@ -120,19 +120,19 @@ def test_an_approved_event_says_what_keeps_it_from_starting(service: Service) ->
     (first,) = service.host_order("host-1", Action.MAINTENANCE, Work.REBOOT).events
     (second,) = service.host_order("host-2", Action.MAINTENANCE, Work.REBOOT).events
     service.approve("web-0", first)
-    assert "\nwaits " not in said("event", "show", second.id)
+    assert "\nwaits " not in output_of("event", "show", second.id)
     waits = "approved, waits for other machines of its group"
-    assert f"Event {second.id} is {waits}.\n" in said("event", "approve", second.id)
-    assert f"Waiting for      {waits}\n" in said("event", "show", second.id)
+    assert f"Event {second.id} is {waits}.\n" in output_of("event", "approve", second.id)
+    assert f"Waiting for      {waits}\n" in output_of("event", "show", second.id)
 
 
-def test_an_event_says_who_put_it_off_and_what_was_asked_and_granted(service: Service) -> None:
+def test_a_deferred_event_shows_the_machine_the_request_and_the_grant(service: Service) -> None:
     event = told(service, defer=timedelta(minutes=10))
-    assert known(event)["deferred"] is None
-    assert "put off" not in said("event", "show", event.id)
+    assert shown_event(event)["deferred"] is None
+    assert "deferred" not in output_of("event", "show", event.id)
     service.advance(minutes=1)
     service.fleet.guests.defer(service.machine("web-3").id, {event.id: 6000})
-    assert known(event)["deferred"] == {
+    assert shown_event(event)["deferred"] == {
         "by": "web-3",
         "at": "2026-01-05T12:01:00Z",
         "until": "2026-01-05T12:25:00Z",
@@ -142,12 +142,12 @@ def test_an_event_says_who_put_it_off_and_what_was_asked_and_granted(service: Se
     asked = (
         "web-3 at 2026-01-05 12:01:00 UTC, until 2026-01-05 12:25:00 UTC: asked for 1 h 40 m, granted 10 m"
     )
-    assert f"Deferred by      {asked}\n" in said("event", "show", event.id)
+    assert f"Deferred by      {asked}\n" in output_of("event", "show", event.id)
     (record,) = [each for each in service.history() if each.kind == "event-deferred"]
     assert record.reason == "until 2026-01-05T12:25:00Z: 10 m later (1 h 40 m asked for)"
 
 
-def test_an_event_that_moved_with_another_says_so(service: Service) -> None:
+def test_an_event_that_moved_with_another_shows_the_reason(service: Service) -> None:
     service.apply(
         fleet(
             replace(group("web"), policy=GroupPolicy(defer=timedelta(minutes=10))),
@@ -157,6 +157,6 @@ def test_an_event_that_moved_with_another_says_so(service: Service) -> None:
     )
     alone, event = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
     service.fleet.guests.defer(service.machine("web-0").id, {event.id: 60})
-    assert known(alone)["deferred"] is None
+    assert shown_event(alone)["deferred"] is None
     by = "Deferred with    another event by web-0 at 2026-01-05 12:00:00 UTC"
-    assert f"{by}, until 2026-01-05T12:16:00Z: 1 m later\n" in said("event", "show", alone.id)
+    assert f"{by}, until 2026-01-05T12:16:00Z: 1 m later\n" in output_of("event", "show", alone.id)

@@ -1,4 +1,4 @@
-"""The gate: somebody's own command runs when the guests have been told and are ready."""
+"""`forewarn gate` runs a command when the guests have notice and are ready."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ def gate(program: Program, folder: Path, *words: str) -> "subprocess.Popen[str]"
 
 
 def approve_everything(program: Program) -> bool:
-    """Approve as a person would, and say whether there was anything to approve."""
+    """Approve all open events as a person, and return whether there were any."""
     listed = [event for event in program.all("events") if event["status"] == "Scheduled"]
     for event in listed:
         program.post(f"/v1/events/{event['id']}/approve")
@@ -51,7 +51,7 @@ def test_one_by_one_the_command_runs_for_each_part_when_its_guests_are_ready(
         until(lambda: approve_everything(program), what="the first stage to be announced")
         until(lambda: (tmp_path / "ran").exists(), what="the command to be run")
         until(lambda: not _running(program), what="the command's end to be reported")
-        program.advance(90)  # the events of the first stage linger
+        program.advance(90)  # the events of the first stage are still listed
         until(lambda: approve_everything(program), what="the second stage to be announced")
         out, err = gated.communicate(timeout=60)
         assert (gated.returncode, err) == (0, "")
@@ -60,7 +60,7 @@ def test_one_by_one_the_command_runs_for_each_part_when_its_guests_are_ready(
         assert "promised" in out
 
 
-def test_a_command_that_fails_fails_the_order_and_says_what_to_do(program: Program, tmp_path: Path) -> None:
+def test_a_failing_command_fails_the_order_and_prints_the_next_step(program: Program, tmp_path: Path) -> None:
     with program:
         gated = gate(program, tmp_path, "machine", "db", "--action", "freeze", "--", "sh", "-c", "exit 7")
         until(lambda: approve_everything(program), what="the event")
@@ -72,7 +72,7 @@ def test_a_command_that_fails_fails_the_order_and_says_what_to_do(program: Progr
         assert f"gate order {order['id']} -- sh -c 'exit 7'" in err
 
 
-# Nobody is waited for.
+# The gate waits for no guest.
 GATE = ("gate", "host", "host-1", "--action", "freeze", "--emergency", "coolant leak")
 
 
@@ -91,7 +91,7 @@ def gate_here(app: ASGIApp, *words: str) -> str:
     return ran.stdout
 
 
-def test_a_gate_has_a_deadline_and_says_how_long_it_may_be_silent(service: Service) -> None:
+def test_a_gate_sets_a_deadline_and_a_heartbeat_limit(service: Service) -> None:
     terms = ("--deadline", "2030-01-31T12:00:00Z", "--takes", "3h", "--heartbeat", "2m")
     said = gate_here(app_of(service), "--wait", *terms)
     assert "fails after 2 m of silence" in said
@@ -101,17 +101,17 @@ def test_a_gate_has_a_deadline_and_says_how_long_it_may_be_silent(service: Servi
     assert order.terms.heartbeat == timedelta(minutes=2)
 
 
-def test_a_gate_beats_often_enough_for_the_silence_it_was_given(service: Service, tmp_path: Path) -> None:
+def test_a_gate_sends_heartbeats_within_the_limit(service: Service, tmp_path: Path) -> None:
     app, beaten = app_of(service), tmp_path / "beaten"
 
-    async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+    async def note_heartbeats(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"].endswith("/heartbeat"):
             beaten.touch()
         await app(scope, receive, send)
 
-    # It ends well if a beat comes before its patience is over.
+    # The command ends successfully if a heartbeat arrives within 30 seconds.
     command = ("timeout", "30", "sh", "-c", f"until [ -e {beaten} ]; do sleep 0.05; done")
-    gate_here(noting, "--heartbeat", "1", "--", *command)
+    gate_here(note_heartbeats, "--heartbeat", "1", "--", *command)
 
 
 def invoke(url: str, *words: str) -> Result:
@@ -120,7 +120,7 @@ def invoke(url: str, *words: str) -> Result:
 
 @pytest.fixture
 def failed(service: Service) -> Iterator[tuple[str, str]]:
-    """An order whose command has failed; gives the server's URL and the order's id."""
+    """Yield the server's URL and the id of an order whose command has failed."""
     with serving(app_of(service)) as url:
         ran = invoke(url, *GATE, "--heartbeat", "2m", "--", "false")
         assert ran.exit_code == 1
@@ -128,7 +128,7 @@ def failed(service: Service) -> Iterator[tuple[str, str]]:
         yield url, order
 
 
-def test_an_order_that_failed_is_taken_up_again(service: Service, failed: tuple[str, str]) -> None:
+def test_a_failed_order_is_resumed(service: Service, failed: tuple[str, str]) -> None:
     url, order = failed
     again = invoke(url, "gate", "order", order[:8], "--", "true")
     assert again.exit_code == 0, again.output
@@ -136,9 +136,7 @@ def test_an_order_that_failed_is_taken_up_again(service: Service, failed: tuple[
     assert {step.state for step in service.everything().orders[OrderId(order)].steps} == {StepState.DONE}
 
 
-def test_an_order_that_was_retried_is_done_by_nobody_and_that_is_said(
-    service: Service, failed: tuple[str, str]
-) -> None:
+def test_a_retried_order_asks_for_an_external_program(service: Service, failed: tuple[str, str]) -> None:
     url, order = failed
     retried = invoke(url, "order", "retry", order)
     assert "An external program does this work" in retried.stdout
@@ -150,19 +148,19 @@ def test_an_order_that_was_retried_is_done_by_nobody_and_that_is_said(
     assert invoke(url, "gate", "order", order, "--yes", "--", "true").exit_code == 0
 
 
-def test_an_order_taken_up_again_keeps_its_own_limit_of_silence(failed: tuple[str, str]) -> None:
+def test_a_resumed_order_keeps_its_heartbeat_limit(failed: tuple[str, str]) -> None:
     url, order = failed
     assert "fails after 2 m of silence" in invoke(url, "gate", "order", order, "--wait").stdout
 
 
-def test_an_order_says_who_does_it_and_how_to_take_it_up(failed: tuple[str, str]) -> None:
+def test_an_order_names_its_driver_and_the_command_that_resumes_it(failed: tuple[str, str]) -> None:
     url, order = failed
     shown = invoke(url, "order", "show", order).stdout
     assert "an external program, which reports progress" in shown
     assert f"gate order {order} -- COMMAND" in shown
 
 
-def test_an_order_that_is_over_or_the_servers_own_is_not_taken_up(
+def test_an_order_that_is_over_or_has_another_driver_is_not_resumed(
     service: Service, failed: tuple[str, str]
 ) -> None:
     url, order = failed
@@ -174,7 +172,7 @@ def test_an_order_that_is_over_or_the_servers_own_is_not_taken_up(
     assert (refused.exit_code, "the server itself does order" in refused.stderr) == (1, True)
 
 
-def test_an_abandoned_order_is_shown_as_one_with_who_and_why(failed: tuple[str, str]) -> None:
+def test_an_abandoned_order_shows_who_abandoned_it_and_why(failed: tuple[str, str]) -> None:
     url, order = failed
     invoke(url, "order", "abandon", order)
     for words in (("order", "list"), ("order", "show", order)):
@@ -183,14 +181,14 @@ def test_an_abandoned_order_is_shown_as_one_with_who_and_why(failed: tuple[str, 
         assert "abandoned by operator: failed: false ended with code 1" in shown
 
 
-def test_a_gate_says_that_guests_still_see_the_event(service: Service) -> None:
+def test_a_gate_notes_that_guests_still_see_the_event(service: Service) -> None:
     for name in ("web-0", "web-3", "spot-0"):
         service.poll(name)
     said = gate_here(app_of(service), "--", "true")
     assert "still listed; stays listed for 90 s after its start" in said
 
 
-def test_a_failed_host_that_is_fenced_outside_says_how_that_is_reported(service: Service) -> None:
+def test_a_failed_host_prints_how_to_report_that_it_is_fenced(service: Service) -> None:
     service.apply(replace(sample(), defaults=NO_DEFAULTS))
     with serving(app_of(service)) as url:
         said = invoke(url, "host", "fail", "host-1", "--yes").stdout
@@ -202,7 +200,7 @@ def test_a_failed_host_that_is_fenced_outside_says_how_that_is_reported(service:
     assert [line for line in gated_order.progress(seen, known=set()) if "done;" in line] == []
 
 
-def test_an_operator_can_hold_and_release_by_command(program: Program, tmp_path: Path) -> None:
+def test_an_operator_holds_and_releases_with_commands(program: Program, tmp_path: Path) -> None:
     def forewarn(*words: str) -> subprocess.CompletedProcess[str]:
         return run(tmp_path, "--server", program.operators, *words)
 
@@ -222,7 +220,7 @@ def _running(program: Program) -> bool:
 
 
 @pytest.mark.parametrize("words", [("--", "./no-such-program"), ()])
-def test_nobody_is_told_of_work_that_could_not_be_done(
+def test_a_command_that_cannot_run_announces_nothing(
     program: Program, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     with program:

@@ -1,4 +1,4 @@
-"""Gating a host: its command runs once, for all machines that the host carries, or the gate refuses."""
+"""`forewarn gate host`: the command runs once for all machines on the host, or the gate refuses."""
 
 import re
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from tests.helpers.database.stores import sqlite_url
 from tests.helpers.service.harness import Service, fleet, group, machine
 from tests.helpers.service.served import app_of, serving
 
-# The guests of an emergency are not waited for.
+# An emergency does not wait for guests.
 AT_ONCE = ("--action", "reboot", "--emergency", "coolant leak")
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """Two update domains of web on host-1, one on host-2, nothing on host-3."""
+    """Two update domains of web on host-1, one on host-2, no machine on host-3."""
     service = Service(sqlite_url(tmp_path))
     service.apply(
         fleet(
@@ -43,7 +43,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file to which the command writes a line for each time that it runs."""
+    """The file to which the command appends a line in each run."""
     monkeypatch.setattr(order_gate, "LOOK_SECONDS", 0.02)
     path = tmp_path / "ran"
     path.touch()
@@ -53,7 +53,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def gate(
     service: Service, ran: Path, *words: str, code: int = 0, app: ASGIApp | None = None, noun: str = "gate"
 ) -> Result:
-    """Gate with a command that writes down for whom it runs."""
+    """Run the gate with a command that writes the host and its machines to a file."""
     note = f'echo "$FOREWARN_HOST $FOREWARN_MACHINES" >> {ran}; exit {code}'
     with serving(app or app_of(service)) as url:
         return CliRunner().invoke(main, ["--server", url, noun, *words, "--", "sh", "-c", note])
@@ -77,7 +77,7 @@ def test_a_host_with_two_update_domains_of_a_group_is_refused_with_the_choices(
     assert ran.read_text() == ""
 
 
-def test_together_the_command_runs_once_and_the_broken_promise_is_recorded(
+def test_with_together_the_command_runs_once_and_the_broken_promise_is_recorded(
     service: Service, ran: Path
 ) -> None:
     gated = gate(service, ran, "host", "host-1", *AT_ONCE, "--together", "its board is swapped")
@@ -95,7 +95,7 @@ def test_together_and_one_by_one_exclude_each_other(service: Service, ran: Path)
     assert "choose one of them" in gated.stderr
 
 
-def test_the_command_runs_for_a_host_that_carries_nobody(service: Service, ran: Path) -> None:
+def test_the_command_runs_for_an_empty_host(service: Service, ran: Path) -> None:
     gated = gate(service, ran, "host", "host-3", *AT_ONCE, code=7)
     assert gated.exit_code == 7
     assert ran.read_text() == "host-3 \n"
@@ -105,7 +105,7 @@ def test_the_command_runs_for_a_host_that_carries_nobody(service: Service, ran: 
     assert f"gate order {order.id}" in gated.stderr
 
 
-def test_work_on_an_empty_host_that_failed_is_taken_up_again(service: Service, ran: Path) -> None:
+def test_failed_work_on_an_empty_host_is_resumed(service: Service, ran: Path) -> None:
     gate(service, ran, "host", "host-3", *AT_ONCE, code=7)
     (order,) = service.everything().orders
     assert gate(service, ran, "order", order).exit_code == 0
@@ -113,9 +113,7 @@ def test_work_on_an_empty_host_that_failed_is_taken_up_again(service: Service, r
     assert not service.everything().orders
 
 
-def test_a_command_does_the_work_on_a_host_whose_machines_restart_with_it(
-    service: Service, ran: Path
-) -> None:
+def test_the_command_services_a_host_whose_machines_restart_with_it(service: Service, ran: Path) -> None:
     words = ("service", "host-2", "--in-place", "--emergency", "coolant leak", "--yes")
     served = gate(service, ran, *words, noun="host")
     assert served.exit_code == 0, served.output
@@ -124,7 +122,7 @@ def test_a_command_does_the_work_on_a_host_whose_machines_restart_with_it(
     assert [record.machine for record in done] == [None, "web-2", "web-3"]
 
 
-def test_a_command_does_the_work_on_a_host_that_nobody_is_on_any_more(service: Service, ran: Path) -> None:
+def test_the_command_services_an_empty_host(service: Service, ran: Path) -> None:
     assert gate(service, ran, "service", "host-3", noun="host").exit_code == 0
     assert ran.read_text() == "host-3 \n"
     assert not service.everything().orders
@@ -138,7 +136,7 @@ def test_a_command_does_the_work_on_a_host_that_nobody_is_on_any_more(service: S
         (("--host-work", "simulated"), "the command after -- does this work"),
     ],
 )
-def test_work_on_a_host_that_contradicts_itself_is_refused(
+def test_contradictory_host_service_is_refused(
     service: Service, ran: Path, words: tuple[str, ...], why: str
 ) -> None:
     refused = gate(service, ran, "service", "host-3", *words, noun="host")
@@ -146,43 +144,43 @@ def test_work_on_a_host_that_contradicts_itself_is_refused(
     assert why in refused.stderr
 
 
-def test_nobody_lands_on_an_empty_host_that_is_worked_on(service: Service, ran: Path) -> None:
+def test_work_on_an_empty_host_is_a_service_order(service: Service, ran: Path) -> None:
     assert gate(service, ran, "host", "host-3", *AT_ONCE).exit_code == 0
     placed = [record for record in service.history() if record.kind == Kind.ORDER_PLACED]
     assert [re.split("[ ,:]", record.reason)[0] for record in placed] == ["service"]
     assert service.everything().hosts[HostName("host-3")].state is HostState.OK
 
 
-def test_an_empty_host_that_was_cordoned_stays_so(service: Service, ran: Path) -> None:
+def test_an_empty_host_stays_cordoned(service: Service, ran: Path) -> None:
     service.host_order("host-3", Action.CORDON)
     assert gate(service, ran, "host", "host-3", *AT_ONCE).exit_code == 0
     assert service.everything().hosts[HostName("host-3")].state is HostState.CORDONED
 
 
 def placed(service: Service, host: str) -> str:
-    """An order that its guests are not asked about, to be done outside and in parts."""
+    """Place an emergency order with the driver external and several parts."""
     terms = OrderTerms(emergency="coolant leak")
     request = OrderRequest(by="test", driver=EXTERNAL, terms=terms)
     return service.fleet.hosts.order_host(host, Action.MAINTENANCE, request, work=Work.REBOOT).order.id
 
 
-def test_an_order_in_parts_is_taken_up_only_one_by_one(service: Service, ran: Path) -> None:
+def test_an_order_with_several_parts_is_resumed_only_one_by_one(service: Service, ran: Path) -> None:
     refused = gate(service, ran, "order", placed(service, "host-1"), "--yes")
     assert refused.exit_code == 1
     assert "has 2 parts: use --one-by-one" in refused.stderr
     assert ran.read_text() == ""
 
 
-def test_a_command_for_a_host_is_not_run_again_for_who_came_later(service: Service, ran: Path) -> None:
+def test_the_command_is_not_run_again_for_a_machine_that_joined_late(service: Service, ran: Path) -> None:
     order, app = placed(service, "host-2"), app_of(service)
 
-    async def later(scope: Scope, receive: Receive, send: Send) -> None:
+    async def add_a_machine_after_the_report(scope: Scope, receive: Receive, send: Send) -> None:
         await app(scope, receive, send)
         if scope["path"].endswith("/complete"):
             service.put("late", host=HostName("host-2"), group="web", update_domain=1)
             service.advance(seconds=120)
 
-    gated = gate(service, ran, "order", order, "--yes", app=later)
+    gated = gate(service, ran, "order", order, "--yes", app=add_a_machine_after_the_report)
     assert gated.exit_code == 1
     assert "late joined after the command had run" in gated.stderr
     assert ran.read_text() == "host-2 web-2,web-3\n"

@@ -1,4 +1,4 @@
-"""`forewarn guest` in a machine whose endpoint really listens."""
+"""`forewarn guest` in a machine with a listening endpoint."""
 
 import json
 import threading
@@ -52,7 +52,7 @@ def answer(*words: str) -> Any:
     return json.loads(run(*words, "--json").stdout)
 
 
-def test_no_events_is_said(face: Face) -> None:
+def test_an_empty_document_prints_no_events(face: Face) -> None:
     assert "No events" in run("events").stdout
     assert answer("events") == {"incarnation": 1, "events": []}
 
@@ -64,7 +64,7 @@ def test_events_are_a_table_with_countdowns(face: Face) -> None:
     assert "has started" in second
 
 
-def test_events_are_told_to_programs_whole(face: Face) -> None:
+def test_json_has_every_field_of_the_events(face: Face) -> None:
     face.show(REBOOT)
     (seen,) = answer("events")["events"]
     assert seen == {
@@ -80,27 +80,27 @@ def test_events_are_told_to_programs_whole(face: Face) -> None:
     }
 
 
-def test_an_event_is_approved_by_how_its_id_begins(face: Face) -> None:
+def test_an_event_is_approved_by_a_prefix_of_its_id(face: Face) -> None:
     face.show(REBOOT)
     assert "Approved: Reboot of Web-0 and web-1" in run("approve", REBOOT.id[:8].lower()).stdout
     assert [ids for _, ids, _ in face.desk.approved] == [(REBOOT.id,)]
 
 
 @pytest.mark.parametrize(("given", "says"), [("FFFF", "no event"), (REBOOT.id[:8], "several events")])
-def test_an_id_must_mean_one_event(face: Face, given: str, says: str) -> None:
+def test_an_ambiguous_id_is_refused(face: Face, given: str, says: str) -> None:
     face.show(REBOOT, OTHERS)
     assert says in run("approve", given, code=1).stderr
     assert face.desk.approved == []
 
 
-def test_without_an_id_each_event_is_shown_and_asked_for(face: Face) -> None:
+def test_without_an_id_each_event_needs_an_answer(face: Face) -> None:
     face.show(REBOOT, OTHERS, replace(STARTED, id=f"{STARTED.id[:-1]}9"))
     said = run("approve", said="n\ny\n").stdout
     assert said.count("Approve this event?") == 2
     assert [ids for _, ids, _ in face.desk.approved] == [(OTHERS.id,)]
 
 
-def test_a_person_may_say_yes_to_all_or_to_nothing(face: Face) -> None:
+def test_all_events_or_none_may_be_approved(face: Face) -> None:
     assert "No event was approved" in run("approve", said="").stdout
     face.show(REBOOT, OTHERS)
     assert "No event was approved" in run("approve", said="n\nn\n").stdout
@@ -108,34 +108,32 @@ def test_a_person_may_say_yes_to_all_or_to_nothing(face: Face) -> None:
     assert [ids for _, ids, _ in face.desk.approved] == [(REBOOT.id, OTHERS.id)]
 
 
-def test_a_program_must_say_what_to_approve(face: Face) -> None:
+def test_with_json_the_events_to_approve_must_be_named(face: Face) -> None:
     face.show(REBOOT)
     run("approve", "--json", code=2)
     assert face.desk.approved == []
     assert answer("approve", "--yes") == {"approved": [REBOOT.id]}
 
 
-def test_where_the_endpoint_is_may_be_said_before_the_verb(
-    face: Face, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_endpoint_option_may_precede_the_verb(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREWARN_ENDPOINT", "127.0.0.1:1")
     assert "No events" in run("--endpoint", url_of(face), "events").stdout
     assert "No events" in run("--endpoint", "127.0.0.1:1", "events", "--endpoint", url_of(face)).stdout
 
 
 @pytest.mark.parametrize("words", [["guest"], ["guest", "events"], ["agent", "status"], ["agent", "init"]])
-def test_the_help_of_what_asks_no_server_has_no_options_about_one(words: list[str]) -> None:
+def test_commands_that_need_no_server_have_no_server_options(words: list[str]) -> None:
     shown = CliRunner().invoke(app, [*words, "--help"]).stdout
     assert "--json" in shown
     for option in ("--server", "--token", "--project"):
         assert option not in shown
 
 
-def test_a_server_is_not_asked(face: Face) -> None:
+def test_the_server_option_is_refused(face: Face) -> None:
     assert "--endpoint URL" in run("events", "--server", "http://127.0.0.1:1", code=1).stderr
 
 
-def test_the_doctor_says_what_it_looked_at_and_found(face: Face) -> None:
+def test_the_doctor_prints_what_it_checked_and_found(face: Face) -> None:
     face.show(REBOOT, OTHERS)
     said = run("doctor").stdout
     for words in (
@@ -153,18 +151,18 @@ def test_the_doctor_says_what_it_looked_at_and_found(face: Face) -> None:
     assert told["trouble"] is None
 
 
-def test_the_doctor_exits_with_3_if_nothing_answers() -> None:
+def test_the_doctor_exits_with_3_if_no_endpoint_answers() -> None:
     result = run("doctor", "--endpoint", "127.0.0.1:1", code=3)
     assert "--endpoint" in result.stdout
     assert "the connection failed" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["events", "approve", "watch", "doctor"])
-def test_what_is_no_address_is_wrong_usage(command: str) -> None:
+def test_an_invalid_address_is_wrong_usage(command: str) -> None:
     assert "is not the address of an endpoint" in run(command, "--endpoint", "a b", code=2).stderr
 
 
-def test_a_closed_door_is_a_refusal() -> None:
+def test_a_403_is_a_refusal() -> None:
     with scripted(written(403)) as closed:
         assert "403" in run("events", "--endpoint", closed.url, code=1).stderr
 
@@ -177,7 +175,7 @@ def test_a_machine_without_events_of_its_own_is_clear(face: Face) -> None:
     assert answer("wait", "--clear")["clear"] is True
 
 
-def test_waiting_ends_when_the_event_has_left_the_list(face: Face) -> None:
+def test_waiting_ends_when_the_event_leaves_the_list(face: Face) -> None:
     face.show(STARTED)
 
     def end() -> None:
@@ -197,30 +195,30 @@ def test_waiting_fails_open_after_its_limit(face: Face) -> None:
     assert "Continuing anyway" in said
 
 
-def test_waiting_fails_open_where_there_is_no_endpoint() -> None:
+def test_waiting_fails_open_without_an_endpoint() -> None:
     result = run("wait", "--clear", "--limit", "1", "--endpoint", "127.0.0.1:1")
     assert "not clear within 1 s: no metadata endpoint answers at http://127.0.0.1:1" in result.stderr
 
 
-def test_waiting_fails_open_at_once_where_the_door_is_closed() -> None:
+def test_waiting_fails_open_at_once_after_a_403() -> None:
     with scripted(written(403)) as closed:
         assert "403" in run("wait", "--clear", "--limit", "60", "--endpoint", closed.url).stderr
 
 
-def test_a_name_may_be_given_instead_of_asked_for(face: Face) -> None:
+def test_a_name_may_be_given_on_the_command_line(face: Face) -> None:
     face.show(OTHERS)
     told = answer("wait", "--clear", "--limit", "0.2", "--machine", "WEB-9")
     assert told["clear"] is False
 
 
-def test_what_to_wait_for_must_be_said() -> None:
+def test_the_condition_to_wait_for_is_required() -> None:
     run("wait", code=2)
 
 
-# Watching, by a process of its own
+# Watching, in a separate process
 
 
-def test_a_watch_prints_each_document_as_it_comes(face: Face, tmp_path: Path) -> None:
+def test_a_watch_prints_each_document(face: Face, tmp_path: Path) -> None:
     command = [FOREWARN, "guest", "watch", "--json", "--endpoint", url_of(face)]
     with ending(started(command, tmp_path)) as process:
         assert process.stdout is not None
@@ -238,7 +236,7 @@ def test_a_watch_prints_each_document_as_it_comes(face: Face, tmp_path: Path) ->
 
 
 def drawing_of(face: Face, *, trouble: str | None = None) -> str:
-    """Draw what a person sees who watches, on a wide terminal."""
+    """Draw the view of `watch` on a wide terminal."""
     with GuestClient(url_of(face)) as client:
         drawing = guest_view._Drawing(client)
         drawing.document = client.events()
@@ -249,7 +247,7 @@ def drawing_of(face: Face, *, trouble: str | None = None) -> str:
     return captured.get()
 
 
-def test_a_watch_shows_all_that_the_table_of_events_has(face: Face) -> None:
+def test_a_watch_has_the_columns_of_the_table_of_events(face: Face) -> None:
     face.show(REBOOT)
     drawn = drawing_of(face)
     with GuestClient(url_of(face)) as client:
@@ -259,15 +257,15 @@ def test_a_watch_shows_all_that_the_table_of_events_has(face: Face) -> None:
     assert "last known" not in drawn
 
 
-def test_a_watch_whose_endpoint_is_away_says_when_it_last_knew(face: Face) -> None:
-    drawn = drawing_of(face, trouble="nobody answers")
+def test_a_watch_without_an_endpoint_shows_the_time_of_its_last_document(face: Face) -> None:
+    drawn = drawing_of(face, trouble="no answer")
     assert f"last known at {START:%H:%M}" in drawn
-    assert "nobody answers" in drawn
+    assert "no answer" in drawn
     assert guest_view.NO_EVENTS not in drawn
 
 
-@pytest.mark.usefixtures("started_anew")  # it is known by its command line
-def test_a_process_that_is_connected_is_named(face: Face, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("unforked")  # the command line identifies it
+def test_a_connected_process_is_named(face: Face, tmp_path: Path) -> None:
     command = [FOREWARN, "guest", "watch", "--endpoint", url_of(face)]
     host, port = face.server.listeners.addresses[0]
     with ending(started(command, tmp_path)) as process:
@@ -282,7 +280,7 @@ def test_a_process_that_is_connected_is_named(face: Face, tmp_path: Path) -> Non
     assert [(each.pid, "guest watch" in each.command) for each in found.known] == [(process.pid, True)]
 
 
-def test_connections_are_read_as_linux_writes_them() -> None:
+def test_connections_are_parsed_from_the_table_of_linux() -> None:
     table = (
         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
         "   0: 0F02000A:C350 FEA9FEA9:0050 01 00000000:00000000 00:00000000 00000000  1000     0 4711 1 0\n"
@@ -292,6 +290,6 @@ def test_connections_are_read_as_linux_writes_them() -> None:
     assert list(connections_to(table, "169.254.169.254", 80)) == ["4711"]
 
 
-def test_a_system_that_does_not_tell_is_no_error(tmp_path: Path) -> None:
+def test_a_system_without_a_connection_table_is_not_an_error(tmp_path: Path) -> None:
     assert connected_processes("169.254.169.254", 80, proc=tmp_path) is None
     assert connected_processes("::1", 80) is None

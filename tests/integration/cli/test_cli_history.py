@@ -1,4 +1,4 @@
-"""`forewarn history export`: the whole history as a file."""
+"""`forewarn history export` writes the whole history to a file."""
 
 import csv
 import json
@@ -63,21 +63,21 @@ def numbers(service: Service) -> list[int]:
     return [each.number for each in service.history()]
 
 
-def test_all_records_are_written_oldest_first_over_many_pages(service: Service) -> None:
+def test_all_pages_are_written_oldest_first(service: Service) -> None:
     happen(service, MANY)
     assert [each["number"] for each in lines(export().stdout)] == numbers(service)
 
 
-def test_records_are_as_the_api_shows_them(service: Service) -> None:
+def test_records_have_the_form_of_the_api(service: Service) -> None:
     shown = CliRunner().invoke(app, ["history", "--json"]).stdout
     assert lines(export().stdout) == json.loads(shown)["records"][::-1]
 
 
-def test_it_goes_on_after_a_number(service: Service) -> None:
+def test_an_export_continues_after_a_number(service: Service) -> None:
     assert [each["number"] for each in lines(export("--since", "5").stdout)] == numbers(service)[5:]
 
 
-def test_it_goes_on_from_a_time(service: Service) -> None:
+def test_an_export_continues_from_a_time(service: Service) -> None:
     service.advance(hours=1)
     service.order("web-0", Action.RESTART)
     later = [each.number for each in service.history() if each.at > START]
@@ -86,7 +86,7 @@ def test_it_goes_on_from_a_time(service: Service) -> None:
     assert "--since" in export("--since", "noon", code=2).stderr
 
 
-def test_records_of_some_kinds_are_shown_and_written(service: Service) -> None:
+def test_records_are_filtered_by_kind(service: Service) -> None:
     kinds = ("--kind", "host-added", "--kind", "fleet-applied")
     expected = [each.number for each in service.history() if each.kind in kinds]
     assert len({each.kind for each in service.history() if each.kind in kinds}) == len(kinds) / 2
@@ -95,13 +95,13 @@ def test_records_of_some_kinds_are_shown_and_written(service: Service) -> None:
     assert [each["number"] for each in shown] == expected[::-1]
 
 
-def test_a_number_is_no_time(service: Service) -> None:
+def test_a_number_is_not_a_time(service: Service) -> None:
     refused = CliRunner().invoke(app, ["history", "--since", "5"])
     assert refused.exit_code == 2
     assert "history export --since" in refused.stderr
 
 
-def test_a_project_has_its_own(service: Service) -> None:
+def test_an_export_may_be_limited_to_a_project(service: Service) -> None:
     number = service.records.newest() + 1
     save(
         service.store,
@@ -111,14 +111,16 @@ def test_a_project_has_its_own(service: Service) -> None:
     assert [each["number"] for each in lines(export("--project", "a").stdout)] == [number]
 
 
-def test_one_record_is_one_record(service: Service, tmp_path: Path) -> None:
+def test_one_record_has_a_singular(service: Service, tmp_path: Path) -> None:
     before_the_last = str(service.records.newest() - 1)
     said = export("-o", tmp_path / "last.jsonl", "--since", before_the_last).stdout
     assert said.startswith("Wrote 1 record to ")
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_a_file_is_gone_on_with(service: Service, tmp_path: Path, form: str) -> None:
+def test_resume_continues_a_file_after_its_last_whole_record(
+    service: Service, tmp_path: Path, form: str
+) -> None:
     file = tmp_path / f"history.{form}"
     assert f"Wrote 14 records to {file}" in export("-o", file).stdout
     happen(service, 3)
@@ -150,7 +152,7 @@ def test_a_file_is_gone_on_with(service: Service, tmp_path: Path, form: str) -> 
     ],
 )
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path, text: str, form: str) -> None:
+def test_a_file_that_is_not_an_export_is_not_changed(tmp_path: Path, text: str, form: str) -> None:
     file = tmp_path / "notes.txt"
     held = text.encode(errors="surrogateescape")
     file.write_bytes(held)
@@ -160,7 +162,7 @@ def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path, text: str, 
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_an_export_in_the_other_form_is_left_alone(tmp_path: Path, form: str) -> None:
+def test_an_export_in_the_other_format_is_not_changed(tmp_path: Path, form: str) -> None:
     file = tmp_path / f"history.{form}"
     export("-o", file)
     held = file.read_text()
@@ -170,7 +172,9 @@ def test_an_export_in_the_other_form_is_left_alone(tmp_path: Path, form: str) ->
 
 
 @pytest.mark.parametrize("text", ["", f"{','.join(history_commands.COLUMNS)}\n1,2026-0"])
-def test_a_file_without_records_is_begun(service: Service, tmp_path: Path, text: str) -> None:
+def test_resume_writes_a_file_without_records_from_the_start(
+    service: Service, tmp_path: Path, text: str
+) -> None:
     file = tmp_path / "history.csv"
     file.write_text(text)
     export("-o", file, "--resume")
@@ -179,7 +183,7 @@ def test_a_file_without_records_is_begun(service: Service, tmp_path: Path, text:
 
 
 @pytest.mark.parametrize("tail", [150, 151])
-def test_where_the_end_of_a_file_is_taken_to_begin_does_not_matter(
+def test_the_last_record_is_found_wherever_the_read_block_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tail: int
 ) -> None:
     file = tmp_path / "history.jsonl"
@@ -192,12 +196,12 @@ def test_where_the_end_of_a_file_is_taken_to_begin_does_not_matter(
     assert history_commands.last_number(file, "jsonl") == 2
 
 
-def test_a_file_that_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_an_unwritable_file_is_refused(tmp_path: Path) -> None:
     assert "cannot be written" in export("-o", tmp_path / "no" / "where", code=1).stderr
     assert "requires --output" in export("--resume", code=2).stderr
 
 
-def test_who_goes_on_after_what_was_removed_is_warned(
+def test_continuing_after_removed_records_prints_a_warning(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history_commands, "PAGE", 1)
@@ -211,29 +215,29 @@ def test_who_goes_on_after_what_was_removed_is_warned(
     assert "missing" not in export().stderr
 
 
-def test_no_file_is_made_when_there_is_no_server(tmp_path: Path) -> None:
+def test_without_a_server_no_file_is_created(tmp_path: Path) -> None:
     export("-o", tmp_path / "none.jsonl", "--server", "http://127.0.0.1:1", code=3)
     assert not (tmp_path / "none.jsonl").exists()
 
 
-def test_no_more_than_a_page_is_in_memory(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_most_one_page_is_in_memory(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     happen(service, 50)
     sizes: list[int] = []
     get = OperatorClient.get
 
-    def counted(*given: Any, **wanted: Any) -> Any:
+    def count_records(*given: Any, **wanted: Any) -> Any:
         answer = get(*given, **wanted)
         sizes.append(len(answer.json["records"]))
         return answer
 
     monkeypatch.setattr(history_commands, "PAGE", 10)
-    monkeypatch.setattr(OperatorClient, "get", counted)
+    monkeypatch.setattr(OperatorClient, "get", count_records)
     export()
     assert max(sizes) == 10
     assert sum(sizes) == len(numbers(service))
 
 
-def test_whoever_has_seen_enough_may_go(service: Service) -> None:
+def test_a_reader_may_close_the_pipe_early(service: Service) -> None:
     happen(service, MANY)
     head = f"{FOREWARN} history export | head -1"
     ran = subprocess.run(["bash", "-c", head], capture_output=True, text=True, env=os.environ, check=True)

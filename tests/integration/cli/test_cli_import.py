@@ -1,4 +1,4 @@
-"""`forewarn fleet import`, `host put`, `group put` and `project put`, as they are typed."""
+"""`forewarn fleet import`, `host put`, `group put` and `project put`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_the_difference_is_shown_and_imported(hypervisor: Hypervisor) -> None:
     assert gone == ["- machine vm-0: destroyed outside forewarn", "Imported: 1 change."]
 
 
-def test_lists_say_what_was_imported_from_where(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_show_the_source_of_imported_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     run("fleet", "import", "--from", "libvirt", "--host", KVM01)
     run("group", "put", "db", "--kind", "scale-set")
     monkeypatch.setattr(terminal, "is_terminal", lambda: True)
@@ -78,7 +78,7 @@ def test_lists_say_what_was_imported_from_where(monkeypatch: pytest.MonkeyPatch)
         assert expected.items() <= shown.items()
 
 
-def test_hosts_whose_driver_is_gone_are_named_together_with_the_reason(server: Service) -> None:
+def test_hosts_of_a_missing_driver_are_listed_together_with_the_reason(server: Service) -> None:
     hosts = ("--host", KVM01, "--host", "kvm02=qemu+ssh://kvm02/system")
     run("fleet", "import", "--from", "libvirt", *hosts)
     del server.more_drivers["libvirt"]
@@ -90,15 +90,13 @@ def test_hosts_whose_driver_is_gone_are_named_together_with_the_reason(server: S
     assert "no: driver libvirt is not installed" in one
 
 
-def test_a_dry_run_only_shows() -> None:
+def test_a_dry_run_changes_nothing() -> None:
     for _ in range(2):
         shown = run("fleet", "import", "--from", "libvirt", "--host", KVM01, "--dry-run").stdout
         assert shown.splitlines()[0] == "+ host kvm01"
 
 
-def test_a_watch_shows_each_difference_and_says_nothing_twice(
-    hypervisor: Hypervisor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_watch_prints_each_difference_once(hypervisor: Hypervisor, monkeypatch: pytest.MonkeyPatch) -> None:
     hypervisor.silent["kvm02"] = ValueError("odd")
     happenings = [lambda: hypervisor.domains["kvm01"].update({IDS[2]: "vm-2"}), lambda: None]
 
@@ -122,12 +120,12 @@ def test_a_watch_shows_each_difference_and_says_nothing_twice(
     ]
 
 
-def test_a_driver_that_is_not_there_is_one_line() -> None:
+def test_a_missing_driver_is_reported_in_one_line() -> None:
     refused = run("fleet", "import", "--from", "vmware", code=2)
     assert refused.output == 'forewarn: --from: expected libvirt, got "vmware"\n'
 
 
-def test_an_import_that_reaches_no_host_is_one_line(hypervisor: Hypervisor) -> None:
+def test_an_import_that_reaches_no_host_is_reported_in_one_line(hypervisor: Hypervisor) -> None:
     hypervisor.silent["kvm01"] = ValueError("odd")
     refused = run("fleet", "import", "--from", "libvirt", "--host", KVM01, code=1)
     assert refused.output == (
@@ -144,7 +142,7 @@ def test_an_import_that_reaches_no_host_is_one_line(hypervisor: Hypervisor) -> N
         (("project", "put", "default", "--rehearsal"), ("project", "show", "default")),
     ],
 )
-def test_what_exists_is_not_changed_by_a_command_that_only_adds(
+def test_a_command_that_only_adds_changes_nothing_that_exists(
     command: tuple[str, ...], shown: tuple[str, ...]
 ) -> None:
     before = run(*shown).stdout
@@ -154,7 +152,7 @@ def test_what_exists_is_not_changed_by_a_command_that_only_adds(
     assert run(*shown).stdout != before
 
 
-def test_things_are_put_and_deleted_one_at_a_time() -> None:
+def test_resources_are_put_and_deleted_one_at_a_time() -> None:
     host = run(
         "host",
         "put",
@@ -190,7 +188,7 @@ def test_things_are_put_and_deleted_one_at_a_time() -> None:
     assert "windows[0]" not in late
 
 
-def test_days_in_a_row_are_shown_as_they_are_given() -> None:
+def test_consecutive_days_are_shown_as_they_are_given() -> None:
     put = run("project", "put", "lab", "--blackout", "2026-12-24/2027-01-01", "--blackout", "2027-05-01")
     assert "Blackout    2026-12-24/2027-01-01, 2027-05-01" in put.output
     assert "2026-12-24/2027-01-01, 2027-05-01" in run("project", "list").output

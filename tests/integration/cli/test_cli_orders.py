@@ -1,4 +1,4 @@
-"""What `order show` says of events that are over, and of work whose driver cannot tell how it is doing."""
+"""`order show` on past events and on work whose driver cannot report progress."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def driver() -> ScriptedDriver:
 
 @pytest.fixture
 def service(tmp_path: Path, driver: ScriptedDriver) -> Iterator[Service]:
-    """One machine, whose work a driver does that says what a test wants."""
+    """One machine, with a driver that returns the results the test sets."""
     service = Service(sqlite_url(tmp_path))
     service.more_drivers[SCRIPTED] = driver
     service.wire(service.store)
@@ -46,7 +46,7 @@ def server(service: Service) -> Iterator[str]:
 
 
 def restarted(service: Service, driver: ScriptedDriver) -> Placed:
-    """Restart the machine at once, and have its driver called."""
+    """Restart the machine immediately, and wait for the call of its driver."""
     placed = service.order("web-0", Action.RESTART)
     service.approve("web-0", *placed.events)
     make_calls(service, driver)
@@ -59,7 +59,7 @@ def shown(url: str, placed: Placed) -> str:
     return result.stdout
 
 
-def test_an_event_that_is_over_is_said_to_be_over_and_since_when(
+def test_a_past_event_is_shown_as_over_with_its_end(
     service: Service, driver: ScriptedDriver, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver.begins = [Done()]
@@ -75,7 +75,7 @@ def test_an_event_that_is_over_is_said_to_be_over_and_since_when(
     assert (" over " in row, utc(ended) in row) == (True, True)
 
 
-def test_work_whose_driver_cannot_tell_offers_to_abandon_the_order(
+def test_unknown_progress_offers_to_abandon_the_order(
     service: Service, driver: ScriptedDriver, server: str
 ) -> None:
     driver.begins = [Unknown("no route to host-1")]
@@ -86,7 +86,7 @@ def test_work_whose_driver_cannot_tell_offers_to_abandon_the_order(
     assert "order retry" not in said
 
 
-def test_an_order_that_is_being_abandoned_does_not_offer_it_again(
+def test_an_order_being_abandoned_does_not_offer_it_again(
     service: Service, driver: ScriptedDriver, server: str
 ) -> None:
     driver.begins = [Unknown("no route to host-1")]
@@ -96,5 +96,5 @@ def test_an_order_that_is_being_abandoned_does_not_offer_it_again(
     assert "Abandon it" not in shown(server, placed)
 
 
-def test_work_that_goes_well_offers_nothing(service: Service, driver: ScriptedDriver, server: str) -> None:
+def test_normal_work_offers_no_command(service: Service, driver: ScriptedDriver, server: str) -> None:
     assert "Abandon it" not in shown(server, restarted(service, driver))

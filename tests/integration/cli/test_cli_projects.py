@@ -1,4 +1,4 @@
-"""Projects on the command line: lists of one, a tenant's own webhooks, and what revoking leaves behind."""
+"""Projects on the command line: lists of one project, webhooks of tenants, and results of a revocation."""
 
 import json
 import re
@@ -67,11 +67,11 @@ def test_machines_are_listed_by_group_and_host() -> None:
         (("history", "--machine", "spott"), 'machine "spott" does not exist; did you mean spot?'),
     ],
 )
-def test_a_name_that_nothing_has_is_said(words: tuple[str, ...], message: str) -> None:
+def test_a_filter_with_an_unknown_name_is_an_error(words: tuple[str, ...], message: str) -> None:
     assert message in run(*words, code=1).stderr
 
 
-def test_a_tenant_keeps_its_own_webhooks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tenant_manages_its_own_webhooks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREWARN_TOKEN", A_USER)
     run("webhook", "add", URL)
     assert listed("webhook", "owner") == ["a"]
@@ -79,17 +79,19 @@ def test_a_tenant_keeps_its_own_webhooks(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "expected a public address" in refused.stderr
 
 
-def test_whoever_revokes_a_token_is_told_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_revoking_a_token_warns_about_its_webhooks_and_the_last_operator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("FOREWARN_TOKEN", A_USER)
     run("webhook", "add", URL)
     monkeypatch.setenv("FOREWARN_TOKEN", OPERATOR)
     revoked = run("token", "revoke", "anna")
     assert revoked.stdout == "Token anna revoked.\n"
-    assert "to hooks.example was added with it and goes on" in revoked.stderr
+    assert "to hooks.example was added with it and stays active" in revoked.stderr
     assert "no operator token is left" in run("token", "revoke", "olga").stderr
 
 
-def test_a_list_of_names_says_whose_they_are_unless_there_is_no_room_and_all_are_of_one(
+def test_lists_name_the_project_unless_the_terminal_is_narrow_and_one_project_is_chosen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def heads(*words: str) -> list[str]:
@@ -114,15 +116,15 @@ def test_a_list_of_names_says_whose_they_are_unless_there_is_no_room_and_all_are
         (("history", "--kind", "hold-set"), "No records of kind hold-set."),
     ],
 )
-def test_a_filter_that_finds_nothing_says_no_more_than_that(words: tuple[str, ...], said: str) -> None:
+def test_an_empty_result_prints_the_filter(words: tuple[str, ...], said: str) -> None:
     assert run(*words).stdout == f"{said}\n"
 
 
-# What a tenant is told to do next, it may do
+# A tenant may run every command that a hint suggests
 
 
 def hinted(output: str) -> list[list[str]]:
-    """Return the commands that are printed as what can be done next."""
+    """Return the commands that the output suggests as next steps."""
     found = re.findall(r"^ +[A-Z][a-z ]+: +(?:\S*/)?forewarn (.+)$", output, re.MULTILINE)
     return [shlex.split(each) for each in found]
 
@@ -131,7 +133,7 @@ def as_user_of_a(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREWARN_TOKEN", A_USER)
 
 
-def test_who_approves_an_event_of_a_host_can_follow_it(
+def test_the_user_who_approves_an_event_of_a_host_can_follow_it(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.advance(hours=1)
@@ -152,7 +154,7 @@ def test_a_tenant_watches_its_own_machines(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(("external", "ways"), [(True, []), (False, ["retry", "abandon"])])
-def test_only_who_may_do_something_about_a_failed_order_is_told_how(
+def test_only_callers_with_the_right_see_how_to_continue_a_failed_order(
     service: Service, monkeypatch: pytest.MonkeyPatch, external: bool, ways: list[str]
 ) -> None:
     service.advance(hours=1)
@@ -168,14 +170,14 @@ def test_only_who_may_do_something_about_a_failed_order_is_told_how(
     assert [words[1] for words in hinted(shown)] == ways
 
 
-def test_a_token_says_whose_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_names_its_project(monkeypatch: pytest.MonkeyPatch) -> None:
     as_user_of_a(monkeypatch)
     caller = json.loads(run("token", "show", "--json").output)["caller"]
     assert caller == {"name": "anna", "role": "user", "project": "a", "rights": ["see", "use"]}
     assert "anna" in run("token", "show").output
 
 
-def test_a_tenant_is_shown_an_emergency_but_no_way_past_what_it_waits_for(
+def test_a_tenant_sees_an_emergency_but_no_command_to_override_its_wait(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("host", "maintenance", "host-1", "--action", "freeze", "--emergency", "smoke", "--notice", "2m")

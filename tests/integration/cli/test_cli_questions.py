@@ -1,4 +1,4 @@
-"""What is asked before work that reaches far; only at a terminal, and not if --yes says it beforehand."""
+"""Questions before work that affects several machines: only at a terminal, and only without --yes."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def state(host: str) -> str:
         (ROLL, "Roll freeze over 6 hosts, in 6 waves, until about 2026-01-05 13:00:00 UTC?"),
     ],
 )
-def test_a_no_changes_nothing(service: Service, words: tuple[str, ...], asked: str) -> None:
+def test_the_answer_no_changes_nothing(service: Service, words: tuple[str, ...], asked: str) -> None:
     before = len(service.history())
     refused = run(*words, answer="n\n", code=1)
     assert asked in refused.output
@@ -74,17 +74,17 @@ def test_a_no_changes_nothing(service: Service, words: tuple[str, ...], asked: s
 
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("words", [FAIL, EMERGENCY, ROLL])
-def test_a_yes_is_asked_for_or_said_beforehand(words: tuple[str, ...]) -> None:
+def test_the_answer_yes_and_the_option_yes_both_continue(words: tuple[str, ...]) -> None:
     assert "?" not in run(*words, "--yes").output
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_rollout_over_five_hosts_is_not_asked_about() -> None:
+def test_a_rollout_over_five_hosts_needs_no_answer() -> None:
     assert "?" not in run("rollout", "start", *(f"host-{n}" for n in range(1, 6)), "--detach").output
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_cancelled_event_asks_if_more_than_its_machine_is_cancelled_and_names_what(
+def test_cancelling_an_event_that_affects_other_machines_asks_and_names_them(
     service: Service,
 ) -> None:
     (event,) = service.host_order("host-1", Action.MAINTENANCE, Work.REBOOT).events
@@ -96,12 +96,12 @@ def test_a_cancelled_event_asks_if_more_than_its_machine_is_cancelled_and_names_
     assert run("event", "cancel", alone.id).stdout.endswith("with its order: freeze of web-1.\n")
 
 
-def test_where_nobody_can_be_asked_it_goes_on_as_ever() -> None:
+def test_without_a_terminal_a_command_continues() -> None:
     run(*FAIL)
     assert state("host-1") == "failed"
 
 
-def test_a_person_at_a_terminal_is_asked() -> None:
+def test_a_command_at_a_terminal_asks() -> None:
     controller, terminal = pty.openpty()
     program = [sys.executable, "-m", "forewarn", *FAIL]
     with subprocess.Popen(program, stdin=terminal, stdout=terminal, stderr=terminal) as running:
@@ -112,7 +112,7 @@ def test_a_person_at_a_terminal_is_asked() -> None:
     assert state("host-1") == "ok"
 
 
-def test_an_emergency_says_that_it_is_one_and_what_it_passes_over(service: Service) -> None:
+def test_an_emergency_asks_and_lists_what_it_overrides(service: Service) -> None:
     first = service.host_order("host-2", Action.MAINTENANCE, Work.REBOOT)
     said = run(*EMERGENCY).stdout
     assert "host-1: maintenance (reboot) ordered as an emergency (smoke in rack 3), under way." in said
@@ -120,13 +120,13 @@ def test_an_emergency_says_that_it_is_one_and_what_it_passes_over(service: Servi
     assert f"Broken promise, recorded in the history: smoke in rack 3: announced although {passed}." in said
 
 
-def test_an_emergency_that_no_hold_stops_says_which_it_passes_over() -> None:
+def test_an_emergency_despite_holds_lists_the_holds() -> None:
     run("hold", "--reason", "a freeze", "--host", "host-1")
     said = run(*EMERGENCY, "--despite-hold").stdout
     assert "announced although host host-1: held by" in said
 
 
-def test_an_emergency_that_is_held_names_the_hold_to_lift() -> None:
+def test_a_held_emergency_names_the_hold_to_release() -> None:
     run("hold", "--reason", "a freeze", "--host", "host-1")
     said = run(*EMERGENCY).stdout
     assert "host host-1: held by" in said
@@ -135,9 +135,7 @@ def test_an_emergency_that_is_held_names_the_hold_to_lift() -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_who_may_not_see_hosts_is_asked_about_none_by_name(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_to_a_tenant_names_no_host(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     (event,) = service.host_order("host-1", Action.MAINTENANCE, Work.REBOOT).events
     for grant in (
         Grant(name="olga", role=Role.OPERATOR),

@@ -1,4 +1,4 @@
-"""Commands whose connection breaks, or who are asked for patience: sent again, and done once."""
+"""Commands after a broken connection or a 503 are sent again and take effect once."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,8 +30,8 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrying, "FIRST_PAUSE", 0.0)
 
 
-class Troubled:
-    """An app that meets each POST with the next of some troubles, and remembers the keys."""
+class FaultyApp:
+    """An app that answers each POST with the next fault in a list, and remembers the keys."""
 
     def __init__(self, app: ASGIApp, *troubles: Callable[..., object]) -> None:
         self._app = app
@@ -48,7 +48,7 @@ class Troubled:
 
 
 async def lose_answer(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Do what is asked, and break off in the middle of the answer."""
+    """Carry out the request, and break the connection in the middle of the answer."""
 
     async def only_the_head(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -61,7 +61,7 @@ async def be_full(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> N
     await refuse(Unavailable("the disk is full"), scope, receive, send)
 
 
-async def be_silent(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+async def be_unavailable(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     await refuse(Unavailable("fleet does not answer; nothing was done by this call"), scope, receive, send)
 
 
@@ -69,8 +69,8 @@ async def be_uncertain(app: ASGIApp, scope: Scope, receive: Receive, send: Send)
     await refuse(Uncertain(f"fleet does not answer; {RETRY_ADVICE}"), scope, receive, send)
 
 
-async def do_it_in_the_dark(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Do what is asked, and answer that this is not known."""
+async def do_it_and_be_uncertain(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Carry out the request, and answer that the result is uncertain."""
 
     async def nowhere(message: Message) -> None:
         pass
@@ -91,13 +91,13 @@ def run(url: str, *words: str, code: int = 0) -> Result:
     return result
 
 
-def last_word(result: Result) -> str:
-    """What a command says in the end, after all its tries."""
+def final_message(result: Result) -> str:
+    """Return the message after the last retry."""
     return result.stderr.rpartition("trying again in 0 s: ")[2].partition("\n")[2]
 
 
-def test_a_command_whose_answer_is_lost_is_sent_again_and_done_once(service: Service) -> None:
-    troubled = Troubled(app_of(service), lose_answer, be_full)
+def test_a_command_whose_answer_is_lost_is_sent_again_and_takes_effect_once(service: Service) -> None:
+    troubled = FaultyApp(app_of(service), lose_answer, be_full)
     with serving(troubled) as url:
         result = run(url, "machine", "restart", "web-0", "--json")
     assert len(troubled.keys) == 3
@@ -107,45 +107,45 @@ def test_a_command_whose_answer_is_lost_is_sent_again_and_done_once(service: Ser
     assert result.stderr.count("trying again in 0 s: ") == 2
 
 
-def test_a_server_that_breaks_off_again_and_again_leaves_it_open_what_was_done(service: Service) -> None:
-    troubled = Troubled(app_of(service), *[lose_answer] * 9)
+def test_repeatedly_broken_connections_leave_the_result_uncertain(service: Service) -> None:
+    troubled = FaultyApp(app_of(service), *[lose_answer] * 9)
     with serving(troubled) as url:
         result = run(url, "machine", "restart", "web-0", code=3)
     assert len(troubled.keys) == retrying.TRIES
-    assert "it may still happen; the last try ended with: No server answers" in last_word(result)
+    assert "it may still happen; the last try ended with: No server answers" in final_message(result)
 
 
-@pytest.mark.parametrize("first", [be_uncertain, do_it_in_the_dark, lose_answer])
-def test_what_may_still_happen_is_the_last_word_whatever_later_tries_are_told(
+@pytest.mark.parametrize("first", [be_uncertain, do_it_and_be_uncertain, lose_answer])
+def test_the_final_message_is_uncertain_whatever_later_tries_answer(
     service: Service, first: Callable[..., object]
 ) -> None:
-    troubled = Troubled(app_of(service), first, *[be_silent] * 9)
+    troubled = FaultyApp(app_of(service), first, *[be_unavailable] * 9)
     with serving(troubled) as url:
         result = run(url, "machine", "restart", "web-0", code=3)
     assert len(troubled.keys) == retrying.TRIES
-    assert "it may still happen; the last try ended with: fleet does not answer" in last_word(result)
-    assert "`forewarn history`, `forewarn order list`" in last_word(result)
+    assert "it may still happen; the last try ended with: fleet does not answer" in final_message(result)
+    assert "`forewarn history`, `forewarn order list`" in final_message(result)
 
 
-def test_what_may_still_happen_is_uncertain_to_a_program(service: Service) -> None:
-    with serving(Troubled(app_of(service), be_uncertain, *[be_silent] * 9)) as url:
+def test_json_reports_the_code_uncertain(service: Service) -> None:
+    with serving(FaultyApp(app_of(service), be_uncertain, *[be_unavailable] * 9)) as url:
         result = run(url, "machine", "restart", "web-0", "--json", code=3)
     said = json.loads(result.stderr.splitlines()[-1])["error"]
     assert said["code"] == "Uncertain"
     assert "it may still happen" in said["message"]
 
 
-def test_a_call_that_nothing_was_done_for_is_refused(service: Service) -> None:
-    with serving(Troubled(app_of(service), *[be_silent] * 9)) as url:
+def test_a_call_without_effect_is_refused(service: Service) -> None:
+    with serving(FaultyApp(app_of(service), *[be_unavailable] * 9)) as url:
         result = run(url, "machine", "restart", "web-0", code=1)
     assert "may still happen" not in result.stderr
 
 
-@pytest.mark.parametrize("first", [be_uncertain, do_it_in_the_dark])
-def test_a_command_that_was_uncertain_is_done_once_by_its_repeats(
+@pytest.mark.parametrize("first", [be_uncertain, do_it_and_be_uncertain])
+def test_retries_of_an_uncertain_command_take_effect_once(
     service: Service, first: Callable[..., object]
 ) -> None:
-    troubled = Troubled(app_of(service), first, be_silent)
+    troubled = FaultyApp(app_of(service), first, be_unavailable)
     with serving(troubled) as url:
         result = run(url, "machine", "restart", "web-0", "--json")
     assert len(set(troubled.keys)) == 1
@@ -153,6 +153,6 @@ def test_a_command_that_was_uncertain_is_done_once_by_its_repeats(
     assert [json.loads(result.stdout)["order"]["id"]] == [order.id for order in placed]
 
 
-def test_a_server_that_is_not_there_is_not_waited_for() -> None:
+def test_an_unreachable_server_is_not_retried() -> None:
     result = run("http://127.0.0.1:9", "machine", "restart", "web-0", code=3)
     assert "trying again" not in result.stderr

@@ -1,4 +1,4 @@
-"""`forewarn rollout` against a server that really listens."""
+"""`forewarn rollout` against a listening server."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def answer(*words: str) -> Any:
     return json.loads(run(*words, "--json").stdout)
 
 
-def test_a_plan_says_which_hosts_come_first_and_how_many_may_fail() -> None:
+def test_a_plan_lists_the_first_hosts_and_how_many_may_fail() -> None:
     said = run("plan", "--all", "--canary", "1", "--soak", "30m", "--max-failures", "2").stdout
     assert "Canaries: host-1 first, one after the other, then 30 m before the others.\n" in said
     assert "Failures: skips up to 2 hosts before it pauses.\n" in said
@@ -69,7 +69,7 @@ def test_a_plan_is_drawn_as_a_timeline() -> None:
     assert "No rollouts." in run("list").stdout
 
 
-def test_hosts_themselves_are_worked_on() -> None:
+def test_a_rollout_services_the_hosts_themselves() -> None:
     said = run("plan", "host-1", "--action", "service", "--return").stdout
     assert "1 wave" in said
     assert "1 of 1 host can be emptied." in said
@@ -79,7 +79,7 @@ def test_hosts_themselves_are_worked_on() -> None:
     run("plan", "host-1", "--action", "service", "--in-place", "--return", code=2)
 
 
-def test_a_plan_names_the_first_machines_that_are_in_the_way(service: Service) -> None:
+def test_a_plan_names_the_first_blocking_machines(service: Service) -> None:
     for number in range(5):
         service.put(f"pinned-{number}", host=HostName("host-1"), mobility=Mobility.NONE)
     said = run("plan", "--all", "--action", "service").stdout
@@ -98,7 +98,7 @@ def test_the_notice_of_a_second_stage_is_not_drawn_as_work(service: Service) -> 
     assert re.fullmatch(r"·+█+·+█+", drawn)
 
 
-def test_coming_waves_are_shown_with_the_times_to_be_expected(service: Service) -> None:
+def test_future_waves_are_shown_with_expected_times(service: Service) -> None:
     run("start", "host-1", "host-2", "--gap", "1h", "--detach")
     announced, planned = answer("show")["rollout"]["waves"]
     assert (announced["announce_at"], announced["end_at"]) == (None, "2026-01-05T12:20:00Z")
@@ -106,7 +106,7 @@ def test_coming_waves_are_shown_with_the_times_to_be_expected(service: Service) 
     assert "~2026-01-05 13:20:00 UTC" in run("show").stdout
 
 
-def test_what_has_happened_is_shown_with_its_times(service: Service) -> None:
+def test_past_steps_are_shown_with_their_times(service: Service) -> None:
     run("start", "host-1", "host-2", "--detach")
     service.advance(minutes=16)
     said = run("show").stdout
@@ -116,7 +116,7 @@ def test_what_has_happened_is_shown_with_its_times(service: Service) -> None:
     assert re.search(r"Notice +least -, late 0, never polled [1-9]", said)
 
 
-def test_a_second_rollout_over_the_same_host_is_warned_of() -> None:
+def test_a_plan_warns_of_another_rollout_over_the_same_host() -> None:
     first = answer("start", "host-1")["rollout"]["id"]
     said = " ".join(run("plan", "host-1", "host-2").stdout.split())
     assert f"host-1 is also in rollout {first}, which is running" in said
@@ -158,7 +158,7 @@ def test_the_only_open_rollout_need_not_be_named() -> None:
     assert "several rollouts are open; give an id" in run("pause", code=1).stderr
 
 
-def test_only_a_rollout_for_which_the_verb_makes_sense_can_be_meant(service: Service) -> None:
+def test_a_verb_without_an_id_considers_only_rollouts_it_applies_to(service: Service) -> None:
     first, second = (answer("start", host)["rollout"]["id"] for host in ("host-1", "host-2"))
     run("pause", first)
     assert f"Rollout {second} paused" in run("pause").stdout
@@ -172,7 +172,7 @@ def test_only_a_rollout_for_which_the_verb_makes_sense_can_be_meant(service: Ser
     assert f"Rollout {second} paused" in run("pause").stdout
 
 
-def test_an_aborted_rollout_says_how_many_hosts_are_done_and_which_are_not(service: Service) -> None:
+def test_an_aborted_rollout_lists_the_hosts_that_are_not_done(service: Service) -> None:
     run("start", "--all", "--detach")
     service.advance(minutes=25)
     aborted = "1 of 3 hosts done; not done: host-2 and host-3"
@@ -183,12 +183,12 @@ def test_an_aborted_rollout_says_how_many_hosts_are_done_and_which_are_not(servi
     assert (shown["hosts_done"], shown["hosts_not_done"]) == (["host-1"], ["host-2", "host-3"])
 
 
-def test_a_plan_says_why_its_waves_are_smaller_than_they_may_be() -> None:
+def test_a_plan_explains_why_its_waves_are_smaller_than_allowed() -> None:
     said = run("plan", "--all", "--hosts-at-once", "2").stdout
     assert "2 of 3 waves have fewer than 2 hosts: two update domains of group web are not disturbed" in said
 
 
-def test_a_rollout_that_finishes_what_it_has_begun_is_aborting(service: Service) -> None:
+def test_a_rollout_that_finishes_started_hosts_is_shown_as_aborting(service: Service) -> None:
     run("start", "host-1", "host-2", "--detach")
     service.advance(minutes=16)
     assert "aborting; started hosts finish first" in run("abort").stdout
@@ -201,7 +201,7 @@ def test_a_rollout_that_finishes_what_it_has_begun_is_aborting(service: Service)
     assert (shown["state"], shown["aborting"]) == ("aborted", False)
 
 
-def test_what_can_never_go_is_neither_resumed_nor_forecast(service: Service) -> None:
+def test_a_rollout_without_a_common_window_is_not_resumed_and_has_no_forecast(service: Service) -> None:
     def opens(at: int) -> Calendar:
         return Calendar(
             windows=(Window(days=frozenset(range(7)), start=time(at), length=timedelta(hours=2)),)
@@ -230,7 +230,7 @@ def test_what_can_never_go_is_neither_resumed_nor_forecast(service: Service) -> 
     assert "about" not in said
 
 
-def test_the_rollout_that_ended_last_is_shown_if_none_is_open() -> None:
+def test_the_last_ended_rollout_is_shown_if_none_is_open() -> None:
     run("start", "host-1", "--gap", "10m", "--detach")
     run("abort")
     assert "aborted" in run("show").stdout
@@ -239,24 +239,24 @@ def test_the_rollout_that_ended_last_is_shown_if_none_is_open() -> None:
 
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("verb", ["pause", "abort"])
-def test_what_has_changed_since_it_was_looked_up_is_left_alone(
+def test_a_rollout_that_changed_since_the_lookup_is_refused(
     service: Service, monkeypatch: pytest.MonkeyPatch, verb: str, named: bool
 ) -> None:
     rollout = service.roll("host-1", "host-2")
     asked = OperatorClient.post
 
-    def meanwhile(client: OperatorClient, path: str, *given: Any, **more: Any) -> object:
+    def change_first(client: OperatorClient, path: str, *given: Any, **more: Any) -> object:
         service.rollouts.pause(rollout.id, by="olga")
         service.rollouts.resume(rollout.id, by="olga")
         return asked(client, path, *given, **more)
 
-    monkeypatch.setattr(OperatorClient, "post", meanwhile)
+    monkeypatch.setattr(OperatorClient, "post", change_first)
     refused = run(verb, *([rollout.id[:12]] if named else []), code=1)
     assert "olga" in refused.stderr
     assert service.rollout(rollout).state == "running"
 
 
-def test_conditions_are_asked_for_and_shown(service: Service) -> None:
+def test_conditions_are_passed_on_and_shown(service: Service) -> None:
     words = (
         "--deadline",
         "2026-01-31T00:00:00Z",
@@ -276,7 +276,7 @@ def test_conditions_are_asked_for_and_shown(service: Service) -> None:
     assert "got 'soon'" in run("plan", "host-2", "--health", "soon", code=2).stderr
 
 
-def test_a_rollout_draws_how_far_each_host_is(service: Service) -> None:
+def test_a_rollout_draws_the_progress_of_each_host(service: Service) -> None:
     begun = answer("start", "--all", "--action", "service", "--canary", "1", "--soak", "1h", "--detach")
     first, *_ = begun["rollout"]["waves"]
     night = run("show").stdout.split("Host progress: ")[1]
@@ -293,7 +293,7 @@ def test_a_rollout_draws_how_far_each_host_is(service: Service) -> None:
 HOW_TO = Path(__file__).parents[3] / "docs/reference/rollouts.md"
 
 
-def test_every_command_of_the_how_to_runs_as_printed() -> None:
+def test_every_command_of_the_how_to_works_as_printed() -> None:
     blocks = re.findall(r"```sh\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
     said = []
     for line in "".join(blocks).splitlines():
@@ -305,12 +305,12 @@ def test_every_command_of_the_how_to_runs_as_printed() -> None:
     assert "aborted" in said[-1]
 
 
-def test_either_hosts_or_all_must_be_named() -> None:
+def test_hosts_or_all_are_required() -> None:
     assert "name hosts, or use --all" in run("plan", code=2).stderr
     assert "name hosts, or use --all" in run("plan", "host-1", "--all", code=2).stderr
 
 
-def test_a_plan_for_a_host_where_nothing_is_to_be_done_says_so(service: Service) -> None:
+def test_a_plan_for_a_host_without_work_shows_it(service: Service) -> None:
     service.host_order("host-1", Action.FAIL)
     service.advance(hours=1)
     said = run("plan", "host-1").stdout
@@ -321,7 +321,7 @@ def test_a_plan_for_a_host_where_nothing_is_to_be_done_says_so(service: Service)
     assert "1 wave, 40 m without early approvals" in run("plan", "host-2").stdout
 
 
-# Followed, by a program of its own: it is told in lines what happens
+# Following, in a separate process that prints lines
 
 
 @contextmanager
@@ -352,7 +352,7 @@ def test_a_rollout_is_followed_to_its_end(server: str, service: Service, tmp_pat
     assert len(out.lines) == len(set(out.lines))
 
 
-def test_a_rollout_that_pauses_ends_the_following_with_code_1(
+def test_following_exits_with_1_when_the_rollout_pauses(
     server: str, service: Service, tmp_path: Path
 ) -> None:
     with following(tmp_path, server, "start", "host-1") as (process, out, err):
@@ -365,7 +365,7 @@ def test_a_rollout_that_pauses_ends_the_following_with_code_1(
     assert f"rollout resume {rollout}" in err.text
 
 
-def test_ctrl_c_lets_the_rollout_go_on(server: str, service: Service, tmp_path: Path) -> None:
+def test_ctrl_c_does_not_stop_the_rollout(server: str, service: Service, tmp_path: Path) -> None:
     with following(tmp_path, server, "start", "host-1") as (process, out, _):
         out.wait_for("announced")
         process.send_signal(signal.SIGINT)
@@ -383,7 +383,7 @@ def test_ctrl_c_lets_the_rollout_go_on(server: str, service: Service, tmp_path: 
     assert (states[0], states[-1]) == ("running", "done")
 
 
-def test_a_plan_names_hosts_on_which_nothing_is_done_as_they_are_written(service: Service) -> None:
+def test_a_plan_prints_the_names_of_hosts_without_work_unchanged(service: Service) -> None:
     hosts = (HostSpec(name=HostName("Rack-A"), driver="simulated"), HostSpec(name=HostName("Rack-B")))
     declared = fleet(machine("one", "Rack-A"), machine("two", "Rack-B"))
     service.apply(replace(declared, defaults=NO_DEFAULTS, hosts=hosts))

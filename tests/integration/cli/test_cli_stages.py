@@ -1,4 +1,4 @@
-"""What is shown of an order in several stages: what comes later, and for whom."""
+"""Orders in several stages: the later stages and their machines."""
 
 import json
 from collections.abc import Iterator
@@ -37,47 +37,47 @@ def server(tmp_path: Path) -> Iterator[str]:
     service.close()
 
 
-def said(url: str, *words: str) -> str:
+def output_of(url: str, *words: str) -> str:
     result = CliRunner().invoke(app, [*words, "--server", url])
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def test_maintenance_of_a_host_says_what_comes_in_later_stages_and_for_whom(server: str) -> None:
-    ordered = said(server, "host", "maintenance", "host-1", "--action", "reboot")
+def test_maintenance_of_a_host_prints_its_later_stages_and_their_machines(server: str) -> None:
+    ordered = output_of(server, "host", "maintenance", "host-1", "--action", "reboot")
     assert "  Stage 2 of 2, announced after stage 1: reboot of web-1.\n" in ordered
     assert "Stage 1 of 2" not in ordered
 
 
-def test_stages_are_told_of_an_order_that_is_not_announced_yet_too(server: str) -> None:
-    said(server, "host", "maintenance", "host-2", "--action", "reboot")
-    ordered = said(server, "host", "maintenance", "host-1", "--action", "freeze")
+def test_an_unannounced_order_prints_its_stages_too(server: str) -> None:
+    output_of(server, "host", "maintenance", "host-2", "--action", "reboot")
+    ordered = output_of(server, "host", "maintenance", "host-1", "--action", "freeze")
     assert "  Stage 1 of 2, announced first: freeze of db and web-0.\n" in ordered
     assert "  Stage 2 of 2, announced after stage 1: freeze of web-1.\n" in ordered
 
 
-def test_a_host_that_is_done_in_one_stage_has_nothing_to_say_of_later_ones(server: str) -> None:
-    assert "Stage" not in said(server, "host", "maintenance", "host-2", "--action", "freeze")
+def test_an_order_with_one_stage_prints_no_stages(server: str) -> None:
+    assert "Stage" not in output_of(server, "host", "maintenance", "host-2", "--action", "freeze")
 
 
 def test_an_order_shows_the_stage_of_each_step(server: str) -> None:
-    order = json.loads(said(server, "host", "maintenance", "host-1", "--action", "reboot", "--json"))
+    order = json.loads(output_of(server, "host", "maintenance", "host-1", "--action", "reboot", "--json"))
     order = order["order"]["id"]
-    rows = [line.split() for line in said(server, "order", "show", order).splitlines()]
+    rows = [line.split() for line in output_of(server, "order", "show", order).splitlines()]
     header = next(row for row in rows if row[:1] == ["STAGE"])
     assert header[:3] == ["STAGE", "MACHINE", "STEP"]
     shown = {row[1]: row[0] for row in rows if len(row) > 2 and row[2] == "waiting"}
     assert shown == {"db": "1", "web-0": "1", "web-1": "2"}
 
 
-def test_an_operator_says_for_one_order_who_does_its_work(server: str) -> None:
+def test_an_order_may_choose_its_driver(server: str) -> None:
     words = ("host", "maintenance", "host-2", "--action", "freeze", "--driver", "external", "--json")
-    assert json.loads(said(server, *words))["order"]["driver"] == "external"
+    assert json.loads(output_of(server, *words))["order"]["driver"] == "external"
 
 
-def test_work_on_a_host_itself_shows_its_stages_by_kind(server: str) -> None:
-    order = json.loads(said(server, "host", "service", "host-2", "--json"))["order"]["id"]
-    shown = said(server, "order", "show", order)
+def test_host_service_shows_its_stages_by_kind(server: str) -> None:
+    order = json.loads(output_of(server, "host", "service", "host-2", "--json"))["order"]["id"]
+    shown = output_of(server, "order", "show", order)
     leave, work = shown.split("Stage 1 of 2: ")[1].split("Stage 2 of 2: ")
     assert leave.startswith("machines leave (announced, 0 of 1 machine)\n")
     assert ["web-2", "waiting", "1", "moves,", "restarts"] in [
@@ -88,34 +88,34 @@ def test_work_on_a_host_itself_shows_its_stages_by_kind(server: str) -> None:
 
 
 def test_a_machine_that_stays_restarts_with_its_host(server: str) -> None:
-    order = json.loads(said(server, "host", "service", "host-2", "--in-place", "--json"))["order"]["id"]
-    shown = said(server, "order", "show", order)
+    order = json.loads(output_of(server, "host", "service", "host-2", "--in-place", "--json"))["order"]["id"]
+    shown = output_of(server, "order", "show", order)
     assert "service in place on host-2" in shown
     assert "Stage 1 of 1: work on host-2 (announced, 0 of 1 machine)" in shown
     assert "restarts with the host" in shown
 
 
-def test_a_host_says_who_blocks_it_for_whom_it_is_cordoned_and_how_its_machines_leave(server: str) -> None:
-    placed = json.loads(said(server, "host", "service", "host-2", "--json"))
+def test_a_host_shows_its_blockers_its_cordon_and_how_its_machines_leave(server: str) -> None:
+    placed = json.loads(output_of(server, "host", "service", "host-2", "--json"))
     order, event = placed["order"]["id"], placed["events"][0]["id"]
-    said(server, "host", "maintenance", "host-1", "--action", "reboot")
-    waits = said(server, "host", "show", "host-1")
+    output_of(server, "host", "maintenance", "host-1", "--action", "reboot")
+    waits = output_of(server, "host", "show", "host-1")
     assert "Restart elsewhere  db, web-0, web-1" in waits
     assert f"    Redeploy of web-2 (event {event}, order {order} on host-2)\n" in waits
-    assert f"cordoned for {order}" in said(server, "host", "list")
+    assert f"cordoned for {order}" in output_of(server, "host", "list")
 
 
-def test_one_machine_alone_leaves_its_host(server: str) -> None:
-    said(server, "host", "maintenance", "host-1", "--action", "reboot")
-    assert "announced first: web-2 leaves." in said(server, "host", "service", "host-2")
+def test_a_single_leaving_machine_is_singular(server: str) -> None:
+    output_of(server, "host", "maintenance", "host-1", "--action", "reboot")
+    assert "announced first: web-2 leaves." in output_of(server, "host", "service", "host-2")
 
 
-def test_whoever_vouches_that_a_host_is_fenced_reads_that_it_is_taken_so(server: str) -> None:
-    failed = said(server, "host", "fail", "host-2", "--fenced", "pulled its plug", "--yes")
+def test_a_confirmed_fence_is_printed(server: str) -> None:
+    failed = output_of(server, "host", "fail", "host-2", "--fenced", "pulled its plug", "--yes")
     assert "  Fenced, confirmed by operator: pulled its plug.\n" in failed
 
 
-def test_work_on_a_host_whose_state_is_unknown_says_when_it_is_lost_too() -> None:
+def test_work_with_unknown_state_shows_when_the_host_counts_as_lost() -> None:
     step = HostStepAnswer(
         task=HostTask.WORK,
         driver="hook",
@@ -131,12 +131,12 @@ def test_work_on_a_host_whose_state_is_unknown_says_when_it_is_lost_too() -> Non
     assert "no answer; lost unless over by 2026-01-05 12:00:00 UTC" in " ".join(drawn.split())
 
 
-def test_bare_metal_has_nothing_left_for_others(tmp_path: Path) -> None:
+def test_a_bare_metal_host_shows_no_free_resources(tmp_path: Path) -> None:
     service = Service(sqlite_url(tmp_path))
     gpus = {"gpus": HostResource(amount=8)}
     host = HostSpec(name=HostName("gpu01"), bare_metal=True, resources=gpus)
     itself = machine("gpu01", "gpu01", mobility=Mobility.NONE)
     service.apply(replace(fleet(itself, hosts=0), hosts=(host,)))
     with serving(app_of(service)) as url:
-        assert "8 of 8" not in said(url, "host", "show", "gpu01")
+        assert "8 of 8" not in output_of(url, "host", "show", "gpu01")
     service.close()

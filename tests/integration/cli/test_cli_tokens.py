@@ -1,4 +1,4 @@
-"""Tokens and TLS from the command line, against real programs."""
+"""Tokens and TLS on the command line, against real programs."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ OPERATOR = ("token", "create", "--role", "operator", "--name", "olga")
 
 
 def made(folder: Path, *words: str, **environment: str) -> str:
-    """Make a token, and return its secret: all that is printed to the output."""
+    """Create a token, and return its secret, which is the whole output."""
     done = run(folder, "token", "create", *words, environment=environment)
     assert done.returncode == 0, done.stderr
     (secret,) = done.stdout.splitlines()
@@ -27,7 +27,7 @@ def operator_of(folder: Path) -> str:
     return made(folder, *OPERATOR[2:], "--database", STORE)
 
 
-def test_the_first_token_is_made_on_the_store_before_there_is_a_server(tmp_path: Path) -> None:
+def test_the_first_token_is_created_in_the_store_before_the_server_starts(tmp_path: Path) -> None:
     secret = operator_of(tmp_path)
     assert len(secret) > 40
     listed = run(tmp_path, "token", "list", "--database", STORE).stdout
@@ -36,7 +36,7 @@ def test_the_first_token_is_made_on_the_store_before_there_is_a_server(tmp_path:
     assert secret not in (tmp_path / "forewarn.db").read_bytes().decode(errors="replace")
 
 
-def test_a_store_that_is_made_for_a_token_is_told(tmp_path: Path) -> None:
+def test_a_new_store_for_a_token_is_reported(tmp_path: Path) -> None:
     first = run(tmp_path, *OPERATOR, "--database", STORE)
     assert f"There was no store at {tmp_path / 'forewarn.db'}: this command has created one" in first.stderr
     second = run(tmp_path, "token", "create", "--role", "viewer", "--name", "vera", "--database", STORE)
@@ -47,14 +47,14 @@ def test_a_store_that_is_made_for_a_token_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", [("list",), ("revoke", "olga"), ("create", "--role", "viewer", "--name", "vera")]
 )
-def test_a_mistyped_store_is_refused_and_not_made(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_mistyped_store_is_refused_and_not_created(tmp_path: Path, words: tuple[str, ...]) -> None:
     refused = run(tmp_path, "token", *words, "--database", "sqlite:///forwarn.db")
     assert refused.returncode == 1
     assert f"there is no store at {tmp_path / 'forwarn.db'}: check --database" in refused.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_mistyped_project_is_asked_about(tmp_path: Path) -> None:
+def test_a_mistyped_project_needs_confirmation(tmp_path: Path) -> None:
     made(tmp_path, *OPERATOR[2:], "--database", STORE)
     user = ("--role", "user", "--name", "anna", "--database", STORE)
     refused = run(tmp_path, "token", "create", *user, "--project", "defualt")
@@ -64,9 +64,9 @@ def test_a_mistyped_project_is_asked_about(tmp_path: Path) -> None:
     assert 'got "shop": declare it in the fleet first' in unknown.stderr
 
 
-def test_a_first_token_that_is_no_operators_is_refused(tmp_path: Path) -> None:
+def test_a_first_token_must_be_an_operators(tmp_path: Path) -> None:
     with Program(tmp_path):
-        pass  # there is a store now
+        pass  # the store exists from here
     refused = run(tmp_path, "token", "create", "--role", "viewer", "--name", "vera", "--database", STORE)
     assert refused.returncode == 1
     assert "the first token must be an operator's" in refused.stderr
@@ -83,7 +83,7 @@ def test_a_first_token_that_is_no_operators_is_refused(tmp_path: Path) -> None:
         (("--name", "x"), 2, "--role"),
     ],
 )
-def test_a_wrong_wish_is_refused_on_the_store_too(
+def test_invalid_options_are_refused_with_a_store_too(
     tmp_path: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
     refused = run(tmp_path, "token", "create", *words, "--database", STORE)
@@ -92,7 +92,7 @@ def test_a_wrong_wish_is_refused_on_the_store_too(
     assert "Traceback" not in refused.stderr
 
 
-def test_a_token_made_beside_a_running_server_counts_at_once(tmp_path: Path) -> None:
+def test_a_token_created_beside_a_running_server_is_valid_at_once(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
         assert program.call("GET", "/v1/machines").status_code == 200
         environment = {"FOREWARN_SERVER": program.operators, "FOREWARN_CLOCK": "manual"}
@@ -110,7 +110,7 @@ def test_a_token_made_beside_a_running_server_counts_at_once(tmp_path: Path) -> 
         assert run(tmp_path, "machine", "restart", "web-0", environment=mine).returncode == 0
         forbidden = run(tmp_path, "host", "list", environment=mine)
         assert forbidden.returncode == 1
-        assert forbidden.stderr.startswith("forewarn: anna (user of default) sees project default alone")
+        assert forbidden.stderr.startswith("forewarn: anna (user of default) sees only project default")
         assert "revoked" in run(tmp_path, "token", "revoke", "anna", environment=good).stdout
         assert "not known" in run(tmp_path, "machine", "list", environment=mine).stderr
         said = run(tmp_path, "history", environment=good).stdout
@@ -121,23 +121,23 @@ def test_a_token_made_beside_a_running_server_counts_at_once(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("token", ["fw_ä", "fw_a b", "fw_a\nb"])
-def test_a_token_that_cannot_be_sent_is_refused_without_being_shown(tmp_path: Path, token: str) -> None:
+def test_an_unsendable_token_is_refused_without_being_printed(tmp_path: Path, token: str) -> None:
     refused = run(tmp_path, "clock", "show", environment={"FOREWARN_TOKEN": token})
     assert refused.returncode == 1
     assert refused.stderr == ("forewarn: the token has invalid characters: check FOREWARN_TOKEN or --token\n")
 
 
-# Elsewhere than on loopback
+# Addresses other than loopback
 
 
-def test_without_a_token_an_address_that_others_reach_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_public_address_without_a_token_is_refused_with_the_next_step(tmp_path: Path) -> None:
     refused = run(tmp_path, "serve", "--guest", "127.0.0.1:0", "--operator", "0.0.0.0:0")
     assert refused.returncode == 2
     assert "forewarn token create --role operator" in refused.stderr
     assert not (tmp_path / "forewarn.db").exists()
 
 
-def test_with_a_token_others_are_answered_and_a_warning_is_printed(tmp_path: Path) -> None:
+def test_a_public_address_with_a_token_is_served_with_a_warning(tmp_path: Path) -> None:
     secret = operator_of(tmp_path)
     with Program(tmp_path, operator="0.0.0.0:0") as program:
         assert "without encryption" in program.out.wait_for("Warning: ")
@@ -154,7 +154,7 @@ def test_with_a_token_others_are_answered_and_a_warning_is_printed(tmp_path: Pat
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> dict[str, str]:
-    """Make a certificate for 127.0.0.1, and give the settings that use it."""
+    """Create a certificate for 127.0.0.1, and return the settings that use it."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl, which makes certificates, is not installed")
     names = ("-subj", "/CN=forewarn", "-addext", "subjectAltName=IP:127.0.0.1")
@@ -163,7 +163,7 @@ def certificate(tmp_path: Path) -> dict[str, str]:
     return {"FOREWARN_OPERATOR_CERTIFICATE": "cert.pem", "FOREWARN_OPERATOR_KEY": "key.pem"}
 
 
-def test_with_a_certificate_the_operator_api_speaks_tls(tmp_path: Path, certificate: dict[str, str]) -> None:
+def test_with_a_certificate_the_operator_api_uses_tls(tmp_path: Path, certificate: dict[str, str]) -> None:
     secret = operator_of(tmp_path)
     with Program(tmp_path, environment=certificate, operator="0.0.0.0:0") as program:
         assert program.operators.startswith("https://")
@@ -181,7 +181,7 @@ def test_with_a_certificate_the_operator_api_speaks_tls(tmp_path: Path, certific
         assert (plain.status_code, "requires TLS" in plain.text) == (400, True)
 
 
-def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path, certificate: dict[str, str]) -> None:
+def test_an_unusable_certificate_is_named(tmp_path: Path, certificate: dict[str, str]) -> None:
     for wrong, message in (
         ({"FOREWARN_OPERATOR_KEY": "cert.pem"}, "certificate cert.pem and key cert.pem cannot be used"),
         ({"FOREWARN_OPERATOR_KEY": "none.pem"}, "No such file"),

@@ -1,4 +1,4 @@
-"""`forewarn unit install`: what is written where, and what is never written over."""
+"""`forewarn unit install` writes systemd units and overwrites no changed file."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def test_the_unit_names_paths_that_exist(tmp_path: Path, config: Path) -> None:
     assert words == ["agent", "--config", str(config)]
 
 
-def test_a_unit_that_differs_is_not_written_over(tmp_path: Path, config: Path) -> None:
+def test_a_changed_unit_is_not_overwritten(tmp_path: Path, config: Path) -> None:
     command = ("unit", "install", "agent", "--config", config, "--to", "own.service")
     (tmp_path / "own.service").write_text("[Unit]\n")
     refused = run(tmp_path, *command)
@@ -68,19 +68,19 @@ def test_a_unit_without_a_config_is_refused_with_the_next_step(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_unit_is_written_into_a_folder_under_its_own_name(tmp_path: Path, config: Path) -> None:
+def test_a_unit_is_written_into_a_folder_under_its_default_name(tmp_path: Path, config: Path) -> None:
     made = run(tmp_path, "unit", "install", "agent", "--config", config, "--to", tmp_path)
     assert made.returncode == 0, made.stderr
     assert (tmp_path / "forewarn-agent.service").is_file()
 
 
-def test_a_folder_that_does_not_exist_is_told(tmp_path: Path, config: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path, config: Path) -> None:
     refused = run(tmp_path, "unit", "install", "agent", "--config", config, "--to", "no/own.service")
     assert refused.returncode == 1
     assert "folder no does not exist; choose another with --to" in refused.stderr
 
 
-def test_a_filter_is_of_one_host(tmp_path: Path, config: Path) -> None:
+def test_a_filter_unit_needs_a_host(tmp_path: Path, config: Path) -> None:
     made = run(tmp_path, "unit", "install", "filter", "--config", config, "--host", "kvm04", "--print")
     assert made.returncode == 0, made.stderr
     assert f"\nEnvironmentFile={config}\n" in made.stdout
@@ -89,7 +89,7 @@ def test_a_filter_is_of_one_host(tmp_path: Path, config: Path) -> None:
     assert refused.returncode == 2
 
 
-def test_another_program_has_no_unit(tmp_path: Path) -> None:
+def test_an_unknown_program_has_no_unit(tmp_path: Path) -> None:
     refused = run(tmp_path, "unit", "install", "relay")
     assert refused.returncode == 2
     assert "expected agent, server, filter, import, got" in refused.stderr
@@ -97,7 +97,7 @@ def test_another_program_has_no_unit(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is absent")
 @pytest.mark.parametrize("program", ["agent", "server", "filter", "import"])
-def test_what_is_written_is_what_systemd_takes(tmp_path: Path, config: Path, program: str) -> None:
+def test_systemd_accepts_every_unit(tmp_path: Path, config: Path, program: str) -> None:
     unit = tmp_path / "own.service"
     assert run(tmp_path, "unit", "install", program, "--config", config, "--to", unit).returncode == 0
     ran = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)

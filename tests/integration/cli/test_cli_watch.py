@@ -1,4 +1,4 @@
-"""`forewarn watch` against real servers: what it shows, and that it goes on over a restart."""
+"""`forewarn watch` against real servers: its output, and restarts of the server."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 def watching(
     program: Program, folder: Path, *words: str, **environment: str
 ) -> Iterator[tuple[Output, Output]]:
-    """Run `watch` beside the test, and end it as Ctrl-C does; it must end well."""
+    """Run `watch` during the test, and interrupt it as Ctrl-C does. It must exit successfully."""
     given = {"FOREWARN_SERVER": program.operators, **environment}
     with ending(started([FOREWARN, "watch", *words], folder, given)) as process:
         assert process.stdout is not None
@@ -50,8 +50,8 @@ def watching(
         assert "Traceback" not in err.text
 
 
-def prodded(program: Program, out: Output, act: Callable[[int], object], text: str) -> None:
-    """Do something again and again until it shows: nobody says from outside when the stream is open."""
+def repeat_until_shown(program: Program, out: Output, act: Callable[[int], object], text: str) -> None:
+    """Repeat an action until `watch` shows it, because the test cannot see when the stream is open."""
     count = iter(range(10_000))
     until(lambda: act(next(count)) and any(text in line for line in out.lines), what=text)
 
@@ -77,9 +77,7 @@ def test_one_frame_shows_machines_events_holds_and_rollouts(program: Program, tm
     assert "◐ web-0" in run(tmp_path, "watch", "--once", "--server", program.operators).stdout
 
 
-def test_an_order_that_is_announced_for_the_third_time_is_shown_as_stuck(
-    program: Program, tmp_path: Path
-) -> None:
+def test_an_order_announced_for_the_third_time_is_shown_as_stuck(program: Program, tmp_path: Path) -> None:
     order = program.post("/v1/hosts/host-3/maintenance", json={"action": "reboot"})["order"]["id"]
     for _ in range(2):
         hold = program.post("/v1/holds", json={"reason": "a storm"})["hold"]["id"]
@@ -96,14 +94,14 @@ def test_an_order_that_is_announced_for_the_third_time_is_shown_as_stuck(
     assert "forewarn_orders_stuck 1.0" in metrics
 
 
-def test_a_frame_is_answered_as_json_too(program: Program, tmp_path: Path) -> None:
+def test_a_frame_may_be_json(program: Program, tmp_path: Path) -> None:
     event = program.post("/v1/machines/web-0/freeze")["event"]["id"]
     said = json.loads(run(tmp_path, "watch", "--once", "--json", "--server", program.operators).stdout)
     assert [each["id"] for each in said["events"]] == [event]
     assert len(said["machines"]) == 14
 
 
-def test_only_what_is_asked_for_is_shown(program: Program, tmp_path: Path) -> None:
+def test_filters_limit_the_frame(program: Program, tmp_path: Path) -> None:
     program.post("/v1/machines/web-0/freeze")
     program.post("/v1/machines/batch_1/freeze")
 
@@ -123,7 +121,7 @@ def test_only_what_is_asked_for_is_shown(program: Program, tmp_path: Path) -> No
 
 def test_each_change_is_a_line_of_json(program: Program, tmp_path: Path) -> None:
     with watching(program, tmp_path, "--json") as (out, _):
-        prodded(program, out, cordon(program), "host-changed")
+        repeat_until_shown(program, out, cordon(program), "host-changed")
         event = program.post("/v1/machines/web-0/freeze")["event"]["id"]
         out.wait_for('"event-scheduled"')
     records = [json.loads(line) for line in out.lines]
@@ -132,24 +130,24 @@ def test_each_change_is_a_line_of_json(program: Program, tmp_path: Path) -> None
     assert numbers == sorted(set(numbers))
 
 
-def test_a_filter_holds_for_changes_too(program: Program, tmp_path: Path) -> None:
+def test_filters_apply_to_changes_too(program: Program, tmp_path: Path) -> None:
     def restart(count: int) -> object:
         return program.post(
             f"/v1/hosts/{('host-1', 'host-2')[count % 2]}/{('cordon', 'uncordon')[count // 2 % 2]}"
         )
 
     with watching(program, tmp_path, "--json", "--host", "host-2") as (out, _):
-        prodded(program, out, restart, "host-changed")
+        repeat_until_shown(program, out, restart, "host-changed")
     assert {json.loads(line)["host"] for line in out.lines} == {"host-2"}
 
 
-def test_it_goes_on_over_a_restart_of_the_server(tmp_path: Path) -> None:
+def test_a_watch_continues_after_a_restart_of_the_server(tmp_path: Path) -> None:
     place = f"127.0.0.1:{free_port()}"
     with (
         Program(tmp_path, "--fleet", sample_fleet(tmp_path), operator=place) as program,
         watching(program, tmp_path) as (out, err),
     ):
-        prodded(program, out, cordon(program), "host-changed")
+        repeat_until_shown(program, out, cordon(program), "host-changed")
         program.kill()
         err.wait_for("reconnecting: ")
         program.start()
@@ -158,7 +156,7 @@ def test_it_goes_on_over_a_restart_of_the_server(tmp_path: Path) -> None:
         out.wait_for("event-scheduled")
 
 
-def test_it_asks_each_second_where_the_stream_is_refused(program: Program, tmp_path: Path) -> None:
+def test_a_watch_polls_each_second_if_the_stream_is_refused(program: Program, tmp_path: Path) -> None:
     operator = {"FOREWARN_SERVER": program.operators}
     words = ("token", "create", "--name", "anna", "--role")
     boss = run(tmp_path, *words[:3], "boss", "--role", "operator", environment=operator).stdout.strip()
@@ -171,13 +169,13 @@ def test_it_asks_each_second_where_the_stream_is_refused(program: Program, tmp_p
         return program.call("PUT", "/v1/machines/web-0", headers=headers, json=body).is_success
 
     with watching(program, tmp_path, "--json", FOREWARN_TOKEN=user) as (out, _):
-        prodded(program, out, change, "machine-changed")
+        repeat_until_shown(program, out, change, "machine-changed")
     frame = run(tmp_path, "watch", "--once", environment={**operator, "FOREWARN_TOKEN": user}).stdout
     assert "14 machines" in frame
     assert "hosts" not in frame
 
 
-def test_nobody_is_watched_without_a_token_that_is_needed(program: Program, tmp_path: Path) -> None:
+def test_a_watch_without_a_required_token_is_refused(program: Program, tmp_path: Path) -> None:
     here = {"FOREWARN_SERVER": program.operators}
     run(tmp_path, "token", "create", "--name", "boss", "--role", "operator", environment=here)
     refused = run(tmp_path, "watch", environment=here)
@@ -186,7 +184,7 @@ def test_nobody_is_watched_without_a_token_that_is_needed(program: Program, tmp_
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (160, 50), (40, 10), (200, 8)])
-def test_a_terminal_of_any_size_is_filled_and_not_passed(
+def test_a_frame_fits_a_terminal_of_any_size(
     program: Program, tmp_path: Path, width: int, height: int
 ) -> None:
     program.post("/v1/machines/web-0/freeze")
@@ -218,7 +216,7 @@ def test_a_terminal_of_eighty_columns_shows_whole_sentences(program: Program, tm
 
 
 def drawn(program: Program, folder: Path, width: int, height: int, ready: Callable[[str], bool]) -> str:
-    """Run `watch` on a terminal, and return what stands on it when it is ready."""
+    """Run `watch` on a terminal, and return the screen when it is complete."""
     master, slave = pty.openpty()
     environment = {
         **os.environ,
@@ -236,7 +234,7 @@ def drawn(program: Program, folder: Path, width: int, height: int, ready: Callab
     def frame() -> str:
         nonlocal seen
         seen += os.read(master, 65536).decode(errors="replace")
-        # Each frame is drawn from the upper left corner.
+        # Each frame begins at the upper left corner.
         frames = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", each) for each in seen.split("\x1b[H")]
         whole = [each.replace("\r", "") for each in frames[:-1] if ready(each)]
         return whole[-1].rstrip() if whole else ""

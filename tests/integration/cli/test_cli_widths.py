@@ -1,4 +1,4 @@
-"""Tables at terminals of several widths: whatever is shown, names and times are whole."""
+"""Tables at several terminal widths never cut names or times."""
 
 import json
 import re
@@ -33,14 +33,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     declared = fleet(group("availability-set-of-the-shop"), *machines)
     service.apply(replace(declared, hosts=tuple(HostSpec(name=HostName(name)) for name in HOSTS)))
     with serving(app_of(service)) as url:
-        said(url, "machine", "restart", NAMES[0])
-        said(url, "rollout", "start", "--all", "--hosts-at-once", "2", "--detach", "--reason", "a new kernel")
-        said(url, "hold", "--reason", "a change freeze over the holidays, as every year", "--host", HOSTS[2])
+        output_of(url, "machine", "restart", NAMES[0])
+        output_of(
+            url, "rollout", "start", "--all", "--hosts-at-once", "2", "--detach", "--reason", "a new kernel"
+        )
+        output_of(
+            url, "hold", "--reason", "a change freeze over the holidays, as every year", "--host", HOSTS[2]
+        )
         yield url
     service.close()
 
 
-def said(url: str, *words: str) -> str:
+def output_of(url: str, *words: str) -> str:
     result = CliRunner().invoke(app, [*words, "--server", url])
     assert result.exit_code == 0, result.output
     return result.stdout
@@ -66,20 +70,22 @@ def said(url: str, *words: str) -> str:
 def test_a_table_fits_its_terminal_and_cuts_no_name_and_no_time(
     server: str, monkeypatch: pytest.MonkeyPatch, words: str, named: tuple[str, ...]
 ) -> None:
-    words = words.replace("ORDER", json.loads(said(server, "order", "list", "--json"))["orders"][-1]["id"])
-    sent = json.loads(said(server, *words.split(), "--json"))
+    words = words.replace(
+        "ORDER", json.loads(output_of(server, "order", "list", "--json"))["orders"][-1]["id"]
+    )
+    sent = json.loads(output_of(server, *words.split(), "--json"))
     wanted = {word for value in values(sent, named) for word in value}
     monkeypatch.setattr(terminal, "is_terminal", lambda: True)
     for width in WIDTHS:
         monkeypatch.setenv("COLUMNS", str(width))
-        shown = said(server, *words.split())
+        shown = output_of(server, *words.split())
         assert max(map(len, shown.splitlines())) <= width
         assert "…" not in shown
         assert wanted - set(re.split(r"[\s,~]+", shown)) == set(), shown
 
 
 def values(sent: Any, keys: tuple[str, ...]) -> Iterator[list[str]]:
-    """Find the values of some keys, as the words that a person is shown."""
+    """Return the values of some keys as people see them."""
     if isinstance(sent, dict):
         for key, value in sent.items():
             if key in keys and value is not None and not isinstance(value, dict):

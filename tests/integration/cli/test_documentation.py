@@ -1,4 +1,4 @@
-"""Every command of the documents runs as printed, but for the ports, which tests must not share."""
+"""Every command of the documents works as printed, except for the ports, which tests must not share."""
 
 import os
 import re
@@ -18,37 +18,37 @@ from tests.helpers.programs.receiver import receiving
 
 ROOT = Path(__file__).parents[3]
 FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
-# In a script: a file that it writes there, and each `forewarn` with its words.
+# In a script: a file that it writes, and each `forewarn` with its arguments.
 WRITTEN_FILE = re.compile(r"<<'?END'?\n.*?^END$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"(?:^|[|&;(]) *(?:\w+=\S+ )*forewarn((?: [^|&;<>()#\n]+)?)", re.MULTILINE)
 
 
 def ports_of(fleet: Path) -> dict[str, str]:
-    """Return the port that each port of the sample fleet has become."""
+    """Map each port of the sample fleet to the port of this test."""
     sample = re.findall(r"^port = (\d+)$", (ROOT / "examples/fleet.toml").read_text(), re.MULTILINE)
     return dict(zip(sample, re.findall(r"^port = (\d+)$", fleet.read_text(), re.MULTILINE), strict=True))
 
 
 def blocks(document: Path) -> list[str]:
-    """Return the shell blocks of a document that are meant for the second terminal."""
+    """Return the shell blocks of a document for the second terminal."""
     found = re.findall(r"```sh\n(.*?)```", document.read_text(), re.DOTALL)
     return [block for block in found if not block.startswith("make ")]
 
 
-def test_the_tutorial_runs_as_printed(tmp_path: Path) -> None:
+def test_the_tutorial_works_as_printed(tmp_path: Path) -> None:
     fleet = sample_fleet(tmp_path, ports=True)
     with Program(tmp_path, "--fleet", fleet) as program:
         script = "\n".join(blocks(ROOT / "docs/get-started.md"))
         for printed, real in ports_of(fleet).items():
             script = script.replace(f":{printed}/", f":{real}/")
-        # An alias is for people; a script needs a function.
+        # An alias works only in an interactive shell; a script needs a function.
         script = script.replace("alias forewarn=.venv/bin/forewarn", shell_function())
         said = typed(script, tmp_path, FOREWARN_SERVER=program.operators)
         assert '"EventStatus":"Started"' in said
         assert "update domain 1 waits for domain 0" in said
 
 
-def test_the_front_page_shows_what_the_program_prints(tmp_path: Path) -> None:
+def test_the_front_page_shows_the_output_of_the_program(tmp_path: Path) -> None:
     (block,) = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     commands = re.findall(r"^\$ (.*)$", block, re.MULTILINE)
     fleet = sample_fleet(tmp_path, ports=True)
@@ -60,11 +60,11 @@ def test_the_front_page_shows_what_the_program_prints(tmp_path: Path) -> None:
                 script = script.replace(f":{shown}/", f":{real}/")
             output = typed(script, tmp_path, FOREWARN_SERVER=program.operators)
             printed += f"$ {command}\n{output.rstrip()}\n\n"
-    assert without_chance(printed) == without_chance(block)
+    assert normalized(printed) == normalized(block)
 
 
-def without_chance(transcript: str) -> str:
-    """Replace ids by their order, times by a word, and the path of the program by its name."""
+def normalized(transcript: str) -> str:
+    """Replace ids by their order, times by a placeholder, and the path of the program by its name."""
     ids: dict[str, str] = {}
     text = re.sub(
         r"[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}",
@@ -75,7 +75,7 @@ def without_chance(transcript: str) -> str:
     return re.sub(r"\S*bin/forewarn( --server \S+)?", "forewarn", text).strip()
 
 
-def test_a_team_is_given_its_project_as_printed(tmp_path: Path) -> None:
+def test_a_team_gets_its_project_as_printed(tmp_path: Path) -> None:
     with Program(tmp_path) as program:
         script = "\n".join(blocks(ROOT / "docs/deploy/projects-and-tokens.md"))
         script = f"{shell_function()}\n{script}"
@@ -91,7 +91,7 @@ def test_a_host_is_gated_as_printed(tmp_path: Path) -> None:
     playbook = tmp_path / "reboot-host.sh"
     playbook.write_text('#!/bin/sh\necho "rebooting $1: $FOREWARN_MACHINES" >> playbook.log\n')
     playbook.chmod(0o755)
-    # Fifteen minutes of notice in a second and a half.
+    # Fifteen minutes of notice pass in 1.5 seconds.
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path), clock="x600") as program:
         script = "\n".join(blocks(ROOT / "docs/operate/gate-a-host.md"))
         script = script.replace("http://127.0.0.1:8170", program.operators)
@@ -106,14 +106,14 @@ def test_records_are_followed_as_printed(tmp_path: Path) -> None:
         script = "\n".join(blocks(ROOT / "docs/operate/follow-events.md"))
         script = script.replace("http://127.0.0.1:8170", program.operators)
         script = script.replace("https://chat.example/hooks/ops", receiver.url)
-        # A stream has no end: somebody who types it ends it.
+        # A stream does not end; a person interrupts it.
         script = re.sub(r"^(curl -N .*)$", r"timeout 1 \1 || test $? = 124", script, flags=re.MULTILINE)
         said = typed(f"{shell_function()}\n{script}", tmp_path, FOREWARN_SERVER=program.operators)
         assert "The webhook accepted the call." in said
         assert receiver.taken
 
 
-def test_a_store_is_saved_and_copied_as_printed(tmp_path: Path) -> None:
+def test_a_store_is_backed_up_and_copied_as_printed(tmp_path: Path) -> None:
     _, save, move = blocks(ROOT / "docs/operate/back-up-and-restore.md")
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path)):
         assert "Copied the store" in typed(f"{shell_function()}\n{save}", tmp_path)
@@ -123,7 +123,7 @@ def test_a_store_is_saved_and_copied_as_printed(tmp_path: Path) -> None:
 
 
 def typed(script: str, folder: Path, **environment: str) -> str:
-    """Run a script as somebody would who types it, and return what it prints."""
+    """Run a script in an interactive shell, and return its output."""
     inherited = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
     ran = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
@@ -145,7 +145,7 @@ DOCUMENTS = sorted(
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_no_link_leads_nowhere(document: str) -> None:
+def test_every_link_has_a_target(document: str) -> None:
     path = ROOT / document
     for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", path.read_text()):
         linked = path.parent / target if target else path
@@ -154,7 +154,7 @@ def test_no_link_leads_nowhere(document: str) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_command_that_is_printed_is_one(document: str) -> None:
+def test_every_printed_command_exists(document: str) -> None:
     text = (ROOT / document).read_text()
     shell = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
     for block in shell.findall(text):
@@ -166,14 +166,14 @@ def test_every_command_that_is_printed_is_one(document: str) -> None:
 
 
 def commands_of(script: str) -> Iterator[list[str]]:
-    """Give the words of each `forewarn` in a script, without files that it writes there."""
+    """Return the arguments of each `forewarn` in a script, except in files that the script writes."""
     script = WRITTEN_FILE.sub("", script).replace("\\\n", " ")
     for said in COMMAND.findall(script):
         yield shlex.split(said)
 
 
 def parse(words: list[str], *, whole: bool) -> None:
-    """Parse a command, as it would be before it is run; in prose its arguments may be left out."""
+    """Parse a command without running it. In prose, its arguments may be omitted."""
     command: Any = app
     rest = words
     while hasattr(command, "commands"):
@@ -192,7 +192,7 @@ def parse(words: list[str], *, whole: bool) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_no_file_is_named_that_is_not_there(document: str) -> None:
+def test_every_named_file_exists(document: str) -> None:
     for name in re.findall(
         r"`((?:src|tests|bench|docs|examples|packaging)/[\w./-]+\.\w+)`", (ROOT / document).read_text()
     ):
@@ -200,7 +200,7 @@ def test_no_file_is_named_that_is_not_there(document: str) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that a page has for its headings."""
+    """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

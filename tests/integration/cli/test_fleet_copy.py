@@ -1,4 +1,4 @@
-"""What `forewarn watch` asks a server for: the part that is watched, and no more."""
+"""`forewarn watch` requests only the watched part of the fleet."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,8 +32,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service.close()
 
 
-class Asked:
-    """An app that notes what it is asked for."""
+class RecordingApp:
+    """An app that records the requested paths."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -49,19 +49,19 @@ class Asked:
 
 
 @pytest.fixture
-def asked(service: Service) -> Asked:
-    return Asked(app_of(service))
+def asked(service: Service) -> RecordingApp:
+    return RecordingApp(app_of(service))
 
 
 @pytest.fixture
-def client(asked: Asked) -> Iterator[OperatorClient]:
+def client(asked: RecordingApp) -> Iterator[OperatorClient]:
     with serving(asked) as url:
         yield OperatorClient(url)
 
 
 @pytest.mark.parametrize("filters", [{"group": "web"}, {"host": "host-1"}, {"project": "default"}])
-def test_only_machines_that_are_watched_are_read(
-    asked: Asked, client: OperatorClient, filters: dict[str, str]
+def test_only_watched_machines_are_read(
+    asked: RecordingApp, client: OperatorClient, filters: dict[str, str]
 ) -> None:
     copy = FleetCopy(client, WatchFilter(**filters))
     copy.check()
@@ -72,7 +72,7 @@ def test_only_machines_that_are_watched_are_read(
 
 
 def test_a_change_to_another_group_is_not_read(
-    service: Service, asked: Asked, client: OperatorClient
+    service: Service, asked: RecordingApp, client: OperatorClient
 ) -> None:
     copy = FleetCopy(client, WatchFilter(group="web"))
     copy.load()
@@ -97,7 +97,7 @@ def test_an_open_rollout_is_shown_however_many_have_ended_since(
     assert [each.id for each in copy.rollouts] == [old.id]
 
 
-def test_what_is_gone_while_it_is_watched_leaves_nothing(service: Service, client: OperatorClient) -> None:
+def test_resources_removed_during_the_watch_disappear(service: Service, client: OperatorClient) -> None:
     copy = FleetCopy(client, WatchFilter(group="web"))
     service.order("web-0", Action.FREEZE)
     copy.load()
@@ -107,9 +107,7 @@ def test_what_is_gone_while_it_is_watched_leaves_nothing(service: Service, clien
     assert (copy.machines, copy.events) == ({}, [])
 
 
-def test_a_reason_that_has_ended_is_read_again_though_nothing_was_recorded(
-    service: Service, client: OperatorClient
-) -> None:
+def test_an_expired_reason_is_read_again_without_a_record(service: Service, client: OperatorClient) -> None:
     service.roll("host-1", "host-2", gap=timedelta(hours=1))
     service.advance(minutes=30)
     service.fleet.hosts.hold(OrderRequest(by="test", reason="a freeze"), project=None, host=None)
@@ -127,7 +125,7 @@ def reasons(copy: FleetCopy) -> str:
     return "; ".join(wait.reason for rollout in copy.rollouts or () for wait in rollout.waiting)
 
 
-def test_the_orders_on_hosts_that_are_not_over_are_known(service: Service, client: OperatorClient) -> None:
+def test_open_orders_on_hosts_are_known(service: Service, client: OperatorClient) -> None:
     service.order("db", Action.FREEZE)
     open_ = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).order
     copy = FleetCopy(client, WatchFilter())
@@ -139,7 +137,7 @@ def test_the_orders_on_hosts_that_are_not_over_are_known(service: Service, clien
 
 
 class CopiedHistories(FollowedHistories):
-    """A history that a copy follows by the records; it is compared with a copy that reads everything."""
+    """Compare a copy that follows the records with a copy that reads everything, over random histories."""
 
     def __init__(self, seed: int, reached: Reached) -> None:
         super().__init__(seed, reached)
@@ -158,7 +156,7 @@ class CopiedHistories(FollowedHistories):
             assert settled(getattr(self._copy, name)) == settled(getattr(fresh, name)), name
 
 
-# An incarnation has the topic of its events, and some of the rest changes by itself, as time passes.
+# An incarnation has the topic of its events. Other values change by themselves as time passes.
 SETTLED: Mapping[str, Callable[[Any], Any]] = {
     "machines": lambda machines: machines,
     "groups": lambda groups: {name: replace(each, incarnation=0) for name, each in groups.items()},
@@ -172,7 +170,7 @@ SETTLED: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def test_a_copy_that_follows_the_records_is_what_the_server_would_answer() -> None:
+def test_a_copy_that_follows_the_records_equals_the_answers_of_the_server() -> None:
     for seed in seeds(1, long=50):
         history = CopiedHistories(seed, Reached({}))
         with serving(app_of(history.service)) as url, OperatorClient(url).keeping_connection() as client:

@@ -1,4 +1,4 @@
-"""The night of docs/operate/night-of-maintenance.md happens as it is told, command by command."""
+"""The night of docs/operate/night-of-maintenance.md happens as printed, command by command."""
 
 import re
 import shlex
@@ -44,7 +44,7 @@ def _set_evening(url: str) -> None:
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
-    """The fleet of the page, with hooks of which one never comes back."""
+    """The fleet of the page, with hooks. One hook never returns."""
     stores.prepared_sqlite(tmp_path, "the evening of a night", _set_evening)
     (settings,) = _printed("toml")
     (tmp_path / "forewarn.toml").write_text(settings.replace("/etc/forewarn/hooks", str(tmp_path)))
@@ -60,7 +60,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program
 
 
 def _typed(block: str) -> str:
-    """Type the commands of a block, and return what they print."""
+    """Run the commands of a block, and return their output."""
     said = []
     for line in block.splitlines():
         name, *words = shlex.split(line)
@@ -72,7 +72,7 @@ def _typed(block: str) -> str:
 
 
 def _pass_time(program: Program, until_: Callable[[], object]) -> None:
-    """Turn the clock until something is so, and let hooks come to their end in between."""
+    """Advance the clock until a condition holds. Hooks finish in between."""
     for _ in range(150):
         if until_():
             return
@@ -86,7 +86,7 @@ def _open(program: Program) -> list[Any]:
 
 
 def _at_work(program: Program) -> list[Any]:
-    """Return the steps that hooks are about to end."""
+    """Return the steps whose hooks are about to end."""
     return [
         step
         for order in _open(program)
@@ -105,7 +105,7 @@ def _leaves(program: Program, host: str) -> bool:
     return any((stage["kind"], stage["state"]) == ("evacuate", "started") for stage in stages)
 
 
-def test_the_night_happens_as_it_is_told(program: Program, tmp_path: Path) -> None:
+def test_the_night_happens_as_printed(program: Program, tmp_path: Path) -> None:
     fit, plan, start, look, moves, degrade, lost, wait, fail, stop, go_on, morning, after = _printed("sh")
     shown, _, choices = _printed("text")
     assert shown.strip() in _typed(fit)

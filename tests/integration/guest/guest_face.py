@@ -151,7 +151,7 @@ class MemoryDesk:
         await self.apply([self.delta(group)])
 
     async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
-        raise Conflict("events of this group cannot be put off")
+        raise Conflict("events of this group cannot be deferred")
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         await asyncio.sleep(0)
@@ -235,11 +235,11 @@ class Face:
         self.run(self.server.apply([self.desk.delta(before.name)]))
 
     def waiting(self, count: int) -> None:
-        """Wait until so many requests wait."""
+        """Wait until this many requests wait."""
         self._until(lambda: len(self.board.waiting) == count)
 
     def connections(self, count: int) -> None:
-        """Wait until so many connections are open."""
+        """Wait until this many connections are open."""
         self._until(lambda: len(self.server.connections.connections) == count)
 
     def _until(self, true: Callable[[], bool]) -> None:

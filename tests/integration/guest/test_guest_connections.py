@@ -365,7 +365,7 @@ def test_a_stop_answers_each_long_poll() -> None:
             client.send(HELD)
         face.waiting(8)
         stopped_while(face, lambda: clients)
-        assert_told_and_closed(clients)
+        assert_answered_and_closed(clients)
 
 
 def test_a_stop_answers_requests_in_transit() -> None:
@@ -378,7 +378,7 @@ def test_a_stop_answers_requests_in_transit() -> None:
                 client.send(HELD)
             return clients
 
-        assert_told_and_closed(stopped_while(face, send))
+        assert_answered_and_closed(stopped_while(face, send))
 
 
 def test_a_stop_answers_callers_that_connect_during_it() -> None:
@@ -390,10 +390,10 @@ def test_a_stop_answers_callers_that_connect_during_it() -> None:
                 client.send(HELD)
             return clients
 
-        assert_told_and_closed(stopped_while(face, send))
+        assert_answered_and_closed(stopped_while(face, send))
 
 
-def assert_told_and_closed(clients: list[Client]) -> None:
+def assert_answered_and_closed(clients: list[Client]) -> None:
     for client in clients:
         with client:
             answer = client.read()

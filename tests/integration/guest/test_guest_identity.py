@@ -19,7 +19,7 @@ COMPUTE = "/metadata/instance/compute?api-version=2021-02-01"
 IDENTITY = "/metadata/identity/oauth2/token?api-version=2018-02-01"
 
 
-def name_told(face: Face, source: str | None = None, *, place: int = 0, port: int | None = None) -> str:
+def answered_name(face: Face, source: str | None = None, *, place: int = 0, port: int | None = None) -> str:
     with face.connect(source, place=place, port=port) as client:
         return client.get(NAME).body.decode()
 
@@ -36,13 +36,13 @@ def free_port() -> int:
 def test_a_caller_is_identified_by_its_address() -> None:
     machines = [machine(f"web-{n}", address=f"127.0.0.{n}") for n in (11, 12)]
     with serving(*machines) as face:
-        assert name_told(face, "127.0.0.11") == "web-11"
-        assert name_told(face, "127.0.0.12") == "web-12"
+        assert answered_name(face, "127.0.0.11") == "web-11"
+        assert answered_name(face, "127.0.0.12") == "web-12"
 
 
 def test_a_caller_is_identified_by_any_form_of_its_address() -> None:
     with serving(machine("six", address="0:0:0:0:0:0:0:1"), hosts=("::1",)) as face:
-        assert name_told(face) == "six"
+        assert answered_name(face) == "six"
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_the_same_address_is_another_machine_in_another_network() -> None:
     machines = (machine("red"), machine("blue", address="127.0.0.1", network="blue"))
     with serving(*machines, hosts=("127.0.0.1",)) as face:
         face.run(face.server.start([Listen(host="127.0.0.1", port=0, network="blue")]))
-        assert (name_told(face), name_told(face, place=1)) == ("red", "blue")
+        assert (answered_name(face), answered_name(face, place=1)) == ("red", "blue")
 
 
 def test_a_caller_is_identified_by_the_port_that_it_calls() -> None:
     ports = {"web-0": free_port(), "web-1": free_port()}
     with serving(*(machine(name, port=port) for name, port in ports.items())) as face:
         for name, port in ports.items():
-            assert name_told(face, port=port) == name
+            assert answered_name(face, port=port) == name
         assert face.get().status == 404
 
 
@@ -73,7 +73,7 @@ def test_ports_open_and_close_with_their_machines() -> None:
     with serving(machine("web-0", port=first)) as face, face.connect(port=first) as client:
         assert client.get().status == 200
         face.apply(machines=(machine("web-0", port=second),))
-        assert name_told(face, port=second) == "web-0"
+        assert answered_name(face, port=second) == "web-0"
         assert client.get().status == 404
         with pytest.raises(ConnectionRefusedError):
             face.connect(port=first)
@@ -88,7 +88,7 @@ def test_a_port_may_change_its_machine() -> None:
         assert client.get(NAME).body == b"web-0"
         face.apply(machines=(machine("web-1", port=port),), removed_machines=("id-of-web-0",))
         assert client.get(NAME).body == b"web-1"
-        assert name_told(face, port=port) == "web-1"
+        assert answered_name(face, port=port) == "web-1"
 
 
 def test_a_machine_that_a_whole_delta_lacks_is_removed() -> None:
@@ -103,7 +103,7 @@ def test_machines_may_swap_addresses() -> None:
     machines = [machine(f"web-{n}", address=f"127.0.0.{n}") for n in (1, 2)]
     with serving(*machines) as face:
         face.apply(machines=(machine("web-1", address="127.0.0.2"), machine("web-2", address="127.0.0.1")))
-        assert (name_told(face, "127.0.0.1"), name_told(face, "127.0.0.2")) == ("web-2", "web-1")
+        assert (answered_name(face, "127.0.0.1"), answered_name(face, "127.0.0.2")) == ("web-2", "web-1")
 
 
 def test_a_port_in_use_at_the_start_is_named() -> None:
@@ -140,7 +140,7 @@ def test_a_machines_port_in_use_later_is_logged_once_and_retried(
         )
         taken.close()
         face.apply()
-        assert name_told(face, port=port) == "web-1"
+        assert answered_name(face, port=port) == "web-1"
 
 
 # Cached requests

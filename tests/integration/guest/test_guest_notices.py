@@ -1,4 +1,4 @@
-"""The record of which events a machine was sent, and when first."""
+"""The first time at which each machine received each event."""
 
 from dataclasses import replace
 from datetime import timedelta

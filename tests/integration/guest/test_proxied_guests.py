@@ -91,13 +91,13 @@ def test_a_guest_approves_through_the_proxy() -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        pytest.param([], id="nobody is named"),
+        pytest.param([], id="no headers"),
         pytest.param(signed(WEB, secret=b"another"), id="another secret"),
         pytest.param(signed(WEB)[:3], id="no signature"),
         pytest.param([*signed(WEB), f"X-Instance-ID: {DB}"], id="two ids"),
         pytest.param([*signed(WEB)[:1], f"X-Instance-ID: {DB}", signed(WEB)[3]], id="signed for another"),
         pytest.param(signed("6e8e1c4a-0000-4000-8000-00000000000f"), id="no machine"),
-        pytest.param(signed("nobody"), id="no id"),
+        pytest.param(signed("not-an-id"), id="no id"),
     ],
 )
 def test_a_request_without_a_valid_signature_counts_as_unknown(headers: list[str]) -> None:

@@ -13,7 +13,7 @@ from tests.helpers.programs.process import PATIENCE, Held, Program, free_port, s
 
 ROOT = Path(__file__).parents[3]
 
-pytestmark = pytest.mark.usefixtures("started_anew")
+pytestmark = pytest.mark.usefixtures("unforked")
 
 
 def machines(fleet: Path) -> list[dict[str, Any]]:

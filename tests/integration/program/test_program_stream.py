@@ -34,7 +34,7 @@ def storm(program: Program, done: threading.Event) -> None:
     done.set()
 
 
-def test_every_record_is_one_event_as_the_history_has_it(program: Program) -> None:
+def test_every_record_is_one_event_as_in_the_history(program: Program) -> None:
     with Follower(program.operators, "?since=0") as follower:
         program.post("/v1/machines/web-0/freeze")
         follower.wait_for(newest(program))
@@ -59,8 +59,8 @@ def test_a_storm_of_records_is_followed_through_reconnects(program: Program) -> 
         while not done.is_set():
             seen = len(follower.numbers)
             until(lambda seen=seen: done.is_set() or len(follower.numbers) > seen + 20, what="records")
-            follower.leave()
-            follower.come_back()
+            follower.disconnect()
+            follower.resume()
         storming.result()
         follower.wait_for(newest(program))
         wanted = [each["number"] for each in program.history() if each["number"] > first]
@@ -75,7 +75,7 @@ def test_the_stream_resumes_after_a_crash(program: Program) -> None:
         follower.wait_for_the_end()
         program.start()
         program.post("/v1/machines/web-1/freeze")
-        follower.come_back(program.operators)
+        follower.resume(program.operators)
         follower.wait_for(newest(program))
         assert follower.numbers == sorted(set(follower.numbers))
         assert {record["machine"] for record in follower.records} >= {"web-0", "web-1"}

@@ -32,7 +32,7 @@ def add(program: Program, url: str, **more: Any) -> Any:
     return answer.json()
 
 
-def fare(program: Program, added: Any) -> Any:
+def shown_webhook(program: Program, added: Any) -> Any:
     return program.get(f"/v1/webhooks/{added['webhook']['id']}")["webhook"]
 
 
@@ -110,8 +110,8 @@ def test_a_receiver_that_fails_at_first_gets_everything_in_order(
     added = add(program, receiver.url)
     program.post("/v1/machines/web-0/freeze")
     arrived(program, receiver, added)
-    until(lambda: fare(program, added)["behind"] == 0, what="the deliveries to be saved")
-    assert fare(program, added)["failing_since"] is None
+    until(lambda: shown_webhook(program, added)["behind"] == 0, what="the deliveries to be saved")
+    assert shown_webhook(program, added)["failing_since"] is None
     first, second = receiver.calls[0][0], receiver.calls[1][0]
     assert first["webhook-id"] == second["webhook-id"]
 
@@ -120,8 +120,8 @@ def test_a_stuck_webhook_is_shown_and_recorded_once(program: Program, receiver: 
     receiver.answer = lambda count: 503
     added = add(program, receiver.url)
     program.post("/v1/machines/web-0/freeze")
-    until(lambda: fare(program, added)["failures"] >= 4, what="tries in vain")
-    seen = fare(program, added)
+    until(lambda: shown_webhook(program, added)["failures"] >= 4, what="failed tries")
+    seen = shown_webhook(program, added)
     assert seen["error"] == "it answered 503"
     assert seen["failing_since"] is not None
     assert seen["next_try_seconds"] > 0
@@ -184,7 +184,7 @@ def test_a_removed_webhook_is_no_longer_called(program: Program, receiver: Recei
     arrived(program, receiver, stays)  # so the server has seen both changes
     program.post("/v1/machines/web-0/freeze")
     arrived(program, receiver, stays)
-    until(lambda: fare(program, stays)["behind"] == 0, what="the deliveries to be saved")
+    until(lambda: shown_webhook(program, stays)["behind"] == 0, what="the deliveries to be saved")
     assert len(receiver.calls) == len(wanted(program, stays))
 
 

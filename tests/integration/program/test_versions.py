@@ -64,7 +64,7 @@ def test_a_server_opens_the_store_and_shows_the_same_views(
     unlimited = {"FOREWARN_OPERATOR_RATE": "0"}  # all views are requested at once
     with Program(tmp_path, "--database", url, environment=unlimited) as program:
         program.operator(shown["token"])
-        now = {path: _answer(program, path) for path in shown["answers"] if _is_asked(path, url)}
+        now = {path: _answer(program, path) for path in shown["answers"] if _is_compared(path, url)}
         documents_now = {
             machine["name"]: program.guest(machine["address"]).document()
             for machine in now["/v1/machines?limit=1000"]["machines"]
@@ -75,7 +75,7 @@ def test_a_server_opens_the_store_and_shows_the_same_views(
     assert documents_now == documents
 
 
-def _is_asked(path: str, url: str) -> bool:
+def _is_compared(path: str, url: str) -> bool:
     """Views of single machines and hosts are compared on one database only, because they are many."""
     return url.startswith("sqlite") or not path.startswith(("/v1/machines/", "/v1/hosts/"))
 

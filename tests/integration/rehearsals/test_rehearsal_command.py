@@ -42,7 +42,7 @@ def test_a_separate_guest_polls_the_shown_url(tmp_path: Path) -> None:
         assert "quick: as expected" in out.text
 
 
-def test_a_fleet_says_on_which_port_its_machines_poll(tmp_path: Path) -> None:
+def test_a_fleet_sets_the_ports_where_its_machines_poll(tmp_path: Path) -> None:
     port = free_port()
     fleet = f'[fleet.hosts.h]\n[[fleet.machines]]\nname = "db"\nhost = "h"\nport = {port}\n'
     (tmp_path / "mine.toml").write_text(QUICK + 'start = "now"\n' + fleet)
@@ -127,7 +127,7 @@ def test_a_workload_that_is_down_at_the_end_is_found_even_with_a_long_probe_inte
     assert "probe up does not hold in the end: exit code 1" in ran.stdout
 
 
-def test_a_command_without_dashes_is_taken_for_a_scenario_with_a_hint(tmp_path: Path) -> None:
+def test_a_command_without_dashes_is_treated_as_a_scenario_with_a_hint(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "cat")
     assert ran.returncode == 2
     assert "a command goes after --" in ran.stderr
@@ -157,7 +157,7 @@ def test_a_rehearsal_without_polls_ends_and_names_the_url(tmp_path: Path) -> Non
     assert f"  web-0    {told[1]}\n" in ran.stdout
 
 
-def test_a_private_service_has_the_scenarios_own_machines(tmp_path: Path) -> None:
+def test_a_private_service_has_the_machines_of_the_scenario(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "--machine", "web-0=front-0")
     assert ran.returncode == 2
     assert "use --project for others" in " ".join(ran.stderr.replace("│", " ").split())

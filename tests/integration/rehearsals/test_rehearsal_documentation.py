@@ -36,6 +36,6 @@ def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
         assert program.get("/v1/machines/spot-7")["machine"]["state"] == "running"
 
 
-def test_the_scenario_of_the_reference_is_one() -> None:
+def test_the_scenario_of_the_reference_is_valid() -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", (DOCS / "reference/scenarios.md").read_text(), re.DOTALL)
     assert read_scenario(text, default_fleet=default_fleet()).name == "my-rehearsal"

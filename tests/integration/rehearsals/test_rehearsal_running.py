@@ -182,7 +182,7 @@ needs_curl = pytest.mark.skipif(
 
 
 @needs_curl
-def test_the_present_guests_rehearse_an_eviction(site: Site) -> None:
+def test_running_guests_rehearse_an_eviction(site: Site) -> None:
     site.guest("batch_0")
     ran = site.rehearse("spot-eviction", "--json")
     assert ran.returncode == 0, ran.stderr + ran.stdout
@@ -198,7 +198,7 @@ def test_the_present_guests_rehearse_an_eviction(site: Site) -> None:
 
 
 @needs_curl
-def test_the_present_guests_meet_faults(site: Site) -> None:
+def test_running_guests_meet_faults(site: Site) -> None:
     site.guest("batch_0")
     (site.folder / "rough.toml").write_text(ROUGH)
     ran = site.rehearse("rough.toml", "--json")
@@ -237,7 +237,7 @@ def test_a_manual_clock_is_not_advanced_more_often_than_necessary(site: Site) ->
 
 
 @needs_curl
-def test_a_machine_that_is_terminated_has_played_its_part(site: Site) -> None:
+def test_a_terminated_machine_has_completed_its_rehearsal(site: Site) -> None:
     site.guest("front-0")
     ran = site.rehearse("terminate", "--machine", "web-0=front-0")
     assert ran.returncode == 0, ran.stderr + ran.stdout
@@ -245,13 +245,13 @@ def test_a_machine_that_is_terminated_has_played_its_part(site: Site) -> None:
 
 
 @needs_curl
-def test_the_clock_of_a_server_with_its_own_time_is_not_advanced(tmp_path: Path) -> None:
+def test_a_clock_that_runs_by_itself_is_not_advanced(tmp_path: Path) -> None:
     with site_with(tmp_path, clock="x60") as site:
         site.guest("front-0")
         ran = site.rehearse("user-restart", "--machine", "web-0=front-0")
         assert ran.returncode == 0, ran.stderr + ran.stdout
         assert "(clock x60)" in ran.stdout
-        # Ten seconds, fifteen minutes of notice, and ninety seconds in which it stays listed.
+        # Ten seconds, 15 minutes of notice, and the 90 seconds in which the event stays listed.
         assert "Without approvals it then takes about 17 s." in ran.stdout
         refused = site.rehearse("user-restart", "--machine", "web-0=front-0", "--speed", "9")
         assert refused.returncode == 1
@@ -303,7 +303,7 @@ def test_it_continues_over_a_restart_of_the_server(tmp_path: Path) -> None:
 
 
 @needs_curl
-def test_a_user_rehearses_in_the_only_project_they_see(tmp_path: Path) -> None:
+def test_a_user_rehearses_in_their_only_project(tmp_path: Path) -> None:
     with site_with(tmp_path, clock="x120") as site:
         site.guest("front-0")
         operator = token(site, "--name", "olga", "--role", "operator")
@@ -314,7 +314,7 @@ def test_a_user_rehearses_in_the_only_project_they_see(tmp_path: Path) -> None:
         assert "Rehearsing user-restart in project lab" in ran.stdout
         refused = site.rehearse("live-migration", *play, project=None)
         assert refused.returncode == 1
-        assert "live-migration orders freeze web-0, which takes an operator's token" in refused.stderr
+        assert "live-migration orders freeze web-0, which needs an operator's token" in refused.stderr
 
 
 def token(site: Site, *given: str) -> str:
@@ -370,7 +370,7 @@ def token(site: Site, *given: str) -> str:
         ),
     ],
 )
-def test_it_is_refused_elsewhere_before_anything_happens(
+def test_a_refused_rehearsal_has_no_effect(
     quiet: Site, scenario: str, more: tuple[str, ...], project: str | None, why: str
 ) -> None:
     before = quiet.program.history(), quiet.program.get("/v1/clock")
@@ -383,7 +383,7 @@ def test_it_is_refused_elsewhere_before_anything_happens(
 @pytest.mark.parametrize(
     "more", [("--", "true"), ("--client-url-file", "urls.json"), ("--machine", "web-0"), ("--wait", "soon")]
 )
-def test_options_for_a_private_service_are_wrong_usage_on_a_running_server(
+def test_options_of_a_private_service_are_wrong_usage_on_a_running_server(
     tmp_path: Path, more: tuple[str, ...]
 ) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "--server", "http://127.0.0.1:1", *more)

@@ -17,7 +17,7 @@ CURL = Path(__file__).with_name("curl-guest.sh")
 
 
 def rehearsed(folder: Path, name: str, *, speed: int, guest: str = "approve") -> dict[str, Any]:
-    """Play a scenario to its end, which must be as expected."""
+    """Play a scenario to its end. It must succeed."""
     ran = run(folder, "rehearse", name, "--json", "--speed", str(speed), "--", CURL, "{endpoint}", guest)
     assert ran.returncode == 0, ran.stderr + ran.stdout
     told: dict[str, Any] = json.loads(ran.stdout)

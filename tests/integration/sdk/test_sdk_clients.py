@@ -315,8 +315,8 @@ def test_a_failed_connection_names_the_address(connect: Connect) -> None:
 
 @BOTH
 def test_an_unknown_host_name_is_reported(connect: Connect) -> None:
-    says = re.escape("at http://nobody.invalid: the host name cannot be resolved (")
-    with connect("nobody.invalid", persistence=0) as client, pytest.raises(EndpointUnavailable, match=says):
+    says = re.escape("at http://unknown.invalid: the host name cannot be resolved (")
+    with connect("unknown.invalid", persistence=0) as client, pytest.raises(EndpointUnavailable, match=says):
         client.events()
 
 

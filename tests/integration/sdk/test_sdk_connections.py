@@ -31,10 +31,10 @@ def document(incarnation: int) -> bytes:
 
 
 @contextmanager
-def saying(*parts: bytes, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[bytes]]]:
-    """Listen on a free port: read one request for each connection, answer in pieces, hang up.
+def answering(*parts: bytes, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[bytes]]]:
+    """Listen on a free port. Read one request per connection, answer in pieces, and close it.
 
-    Gives the URL, and what came: requests, and where nothing is answered, what came after each.
+    Yield the URL and the received data: requests, and without an answer also the data after each request.
     """
     came: list[bytes] = []
 
@@ -89,7 +89,7 @@ FORMS: dict[str, Sequence[bytes]] = {
 @BOTH
 @pytest.mark.parametrize("parts", FORMS.values(), ids=FORMS)
 def test_every_framing_of_an_answer_is_read(connect: Connect, parts: Sequence[bytes]) -> None:
-    with saying(*parts) as (url, _), connect(url, persistence=0) as client:
+    with answering(*parts) as (url, _), connect(url, persistence=0) as client:
         assert client.events().incarnation == 7
 
 
@@ -108,7 +108,7 @@ CUT: dict[str, bytes] = {
 @pytest.mark.parametrize("said", CUT.values(), ids=CUT)
 def test_a_truncated_answer_is_unavailable(connect: Connect, said: bytes) -> None:
     with (
-        saying(said) as (url, _),
+        answering(said) as (url, _),
         connect(url, persistence=0) as client,
         pytest.raises(EndpointUnavailable, match=url),
     ):
@@ -125,7 +125,7 @@ def test_a_closed_connection_is_reported(connect: Connect) -> None:
 
 @BOTH
 def test_a_server_that_closes_after_each_answer_is_supported(connect: Connect) -> None:
-    with saying(answer(200, document(7))) as (url, _), connect(url, persistence=0) as client:
+    with answering(answer(200, document(7))) as (url, _), connect(url, persistence=0) as client:
         assert {client.events().incarnation for _ in range(100)} == {7}
 
 
@@ -162,10 +162,10 @@ def test_data_on_an_idle_connection_closes_it() -> None:
 
 def test_a_cancelled_request_ends_its_connection() -> None:
     async def main() -> None:
-        with saying() as (url, came):
+        with answering() as (url, came):
             async with AsyncGuestClient(url) as client, asyncio.timeout(PATIENCE):
                 asking = asyncio.create_task(client.events())
-                while not came:  # noqa: ASYNC110 - nobody announces what a server has got
+                while not came:  # noqa: ASYNC110 - the server sends no notification of received data
                     await asyncio.sleep(0.01)
                 asking.cancel()
                 while len(came) == 1:  # noqa: ASYNC110 - as above
@@ -199,7 +199,7 @@ def test_a_request_cancelled_as_its_answer_arrives_ends_its_connection(
 
 def test_close_ends_an_open_request() -> None:
     async def main() -> None:
-        with saying() as (url, came):
+        with answering() as (url, came):
             client = AsyncGuestClient(url)
             async with asyncio.timeout(PATIENCE):
                 asking = asyncio.create_task(client.events())
@@ -274,7 +274,7 @@ def test_https_needs_a_trusted_certificate(
     if trusts:
         context = ssl.create_default_context(cafile=str(certificate))
         monkeypatch.setattr(endpoint_urls, "tls_context", lambda url: context)
-    with saying(answer(200, document(7)), tls=shown) as (url, _), connect(url, persistence=0) as client:
+    with answering(answer(200, document(7)), tls=shown) as (url, _), connect(url, persistence=0) as client:
         if trusts:
             assert client.events().incarnation == 7
         else:

@@ -74,7 +74,7 @@ def test_a_document_as_plain_text_is_read(meeting: Meeting) -> None:
 
 
 def seen(connect: Connect, folder: Path, order: str, fault: str, documents: int) -> list[Document]:
-    """Watch the only machine of a rehearsal without holding: a fault does not affect a held request."""
+    """Watch the only machine of a rehearsal without long polls; a held request meets no fault."""
     with rehearsing(folder, one_machine(order, fault)) as urls, connect(urls["m"]) as client:
         watching = client.watch(wait=0)
         return [next(watching) for _ in range(documents)]

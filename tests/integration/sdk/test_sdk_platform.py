@@ -84,7 +84,7 @@ def test_the_age_of_a_process_matches_ps() -> None:
 # Everything is imported once, to load the libraries, and then again as if this were Windows.
 ELSEWHERE = f"""
 import importlib, os, pkgutil, signal, socket, sys
-sys.modules["httpx._main"] = None  # a command of its own, which nobody here runs
+sys.modules["httpx._main"] = None  # the command of httpx, which no test runs
 
 def load():
     import forewarn, forewarn.agent, forewarn.cli, forewarn.sdk

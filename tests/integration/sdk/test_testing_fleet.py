@@ -29,7 +29,7 @@ def poll(machine: Machine, *, timeout: float = 10.0, **headers: str) -> httpx.Re
         return client.get(machine.endpoint + PATH, headers={"Metadata": "true", **headers})
 
 
-def told(machine: Machine) -> list[dict[str, Any]]:
+def events_of(machine: Machine) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = poll(machine).json()["Events"]
     return events
 
@@ -60,7 +60,7 @@ def test_each_order_on_a_machine_is_announced_and_carried_out(
 
     event = getattr(vm, action)()
 
-    (seen,) = told(vm)
+    (seen,) = events_of(vm)
     assert (seen["EventId"], seen["EventType"], seen["EventStatus"]) == (event.id, type_, "Scheduled")
     assert (event.type, event.status, event.resources) == (type_, "Scheduled", ["web-0"])
     assert event.not_before - fleet.now == timedelta(minutes=notice)
@@ -89,7 +89,7 @@ def test_a_test_may_approve_and_cancel(fleet: Fleet) -> None:
     assert (first.status, first.approved_by) == ("Started", ["test"])
     assert (second.status, second.order.state) == ("Over", "cancelled")
     assert "cancelled" in second.why
-    assert told(fleet.machine("web-1")) == []
+    assert events_of(fleet.machine("web-1")) == []
 
 
 def test_a_machine_that_never_polls_is_notified_even_after_days(fleet: Fleet) -> None:
@@ -132,8 +132,8 @@ def test_machines_of_a_group_see_the_same_document(fleet: Fleet) -> None:
 
     event = second.restart()
 
-    assert [each["EventId"] for each in told(first)] == [event.id]
-    assert told(alone) == []
+    assert [each["EventId"] for each in events_of(first)] == [event.id]
+    assert events_of(alone) == []
     approve(first, event.id)
     assert event.approved_by == ["web-0"]
 
@@ -228,17 +228,17 @@ def test_an_event_may_vanish_and_come_back(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     event = vm.restart()
     with vm.fault("vanished"):
-        assert told(vm) == []
-    assert [each["EventId"] for each in told(vm)] == [event.id]
+        assert events_of(vm) == []
+    assert [each["EventId"] for each in events_of(vm)] == [event.id]
 
 
 def test_an_event_may_begin_as_started(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     vm.fault("born-started")
     vm.restart()
-    assert told(vm) == []
+    assert events_of(vm) == []
     fleet.advance(minutes=15)
-    assert [each["EventStatus"] for each in told(vm)] == ["Started"]
+    assert [each["EventStatus"] for each in events_of(vm)] == ["Started"]
 
 
 def test_a_notice_may_be_shorter_than_promised(fleet: Fleet) -> None:
@@ -246,9 +246,9 @@ def test_a_notice_may_be_shorter_than_promised(fleet: Fleet) -> None:
     vm.fault("short-notice", notice=timedelta(minutes=1))
     vm.restart()
     fleet.advance(minutes=13)
-    assert told(vm) == []
+    assert events_of(vm) == []
     fleet.advance(minutes=1)
-    assert [each["EventStatus"] for each in told(vm)] == ["Scheduled"]
+    assert [each["EventStatus"] for each in events_of(vm)] == ["Scheduled"]
 
 
 def test_the_incarnation_restarts_with_each_fault(fleet: Fleet) -> None:
@@ -359,7 +359,7 @@ def test_a_timeout_reports_what_the_guest_did(fleet: Fleet) -> None:
 def test_the_log_lists_the_actions_of_test_and_guest(fleet: Fleet) -> None:
     vm = fleet.machine("web-0")
     event = vm.restart()
-    told(vm)
+    events_of(vm)
     fleet.advance(minutes=2)
     approve(vm, event.id)
     assert [line.split("  ")[-1] for line in fleet.log] == [
@@ -377,7 +377,7 @@ def test_two_fleets_are_independent() -> None:
         first, second = one.machine("web-0"), other.machine("web-0")
         first.restart()
         one.advance(minutes=5)
-        assert (len(told(first)), told(second)) == (1, [])
+        assert (len(events_of(first)), events_of(second)) == (1, [])
         assert one.now - other.now > timedelta(minutes=4)
 
 
@@ -397,7 +397,7 @@ def test_a_stopped_fleet_leaves_nothing_behind() -> None:
 
 
 def wait_for_polls(machine: Machine, count: int) -> None:
-    """Wait until its guest has polled so often."""
+    """Wait until its guest has polled this many times."""
     pause = threading.Event()
     while machine.polls < count:
         pause.wait(0.01)

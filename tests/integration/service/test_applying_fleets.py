@@ -145,7 +145,7 @@ def test_machines_may_swap_their_addresses_whatever_the_parts(service: Service) 
 
 
 @on_both
-def test_the_error_of_a_refused_part_says_how_far_it_got(service: Service) -> None:
+def test_the_error_of_a_refused_part_names_the_progress(service: Service) -> None:
     application = begin(service, declared())
     while not names(service):
         application.apply_next(service.transact)

@@ -76,7 +76,7 @@ def step_of(service: Service, placed: Placed) -> tuple[StepState, int, str]:
     return step.state, step.attempt, step.why
 
 
-def test_a_step_begins_once_it_is_saved_and_is_checked_when_its_driver_says(
+def test_a_step_begins_once_it_is_saved_and_is_checked_when_its_driver_requests(
     service: Service, driver: ScriptedDriver
 ) -> None:
     later = service.real_now() + timedelta(seconds=30)
@@ -302,7 +302,7 @@ def test_a_step_abandoned_before_its_begin_never_begins(service: Service, driver
     assert step_of(service, placed)[0] is StepState.MOOT
 
 
-def test_an_answer_that_could_not_be_saved_is_asked_for_again(
+def test_an_answer_that_could_not_be_saved_is_requested_again(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     placed = started(service)
@@ -332,10 +332,10 @@ def test_a_repeated_answer_begins_nothing_twice(service: Service, driver: Script
     ]
 
 
-# What it costs
+# Transactions
 
 
-def test_an_approval_that_starts_a_stage_takes_two_transactions_in_all(service: Service) -> None:
+def test_an_approval_that_starts_a_stage_takes_two_transactions(service: Service) -> None:
     service.apply(fleet(machine("web-0", "host-1"), machine("db-0", "host-1")))  # simulated
     placed = service.order("web-0", Action.RESTART)
     with counted(service.store) as asked:
@@ -422,7 +422,7 @@ def test_a_step_whose_end_is_uncertain_is_looked_up_and_not_checked_again(
     assert waiting(service) == []
 
 
-def test_a_running_step_uses_the_present_connection_of_its_host(
+def test_a_running_step_uses_the_current_connection_of_its_host(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.checks = [Unknown("no route to host-1"), Unknown("no route to host-1"), Done()]

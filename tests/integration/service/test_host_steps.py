@@ -140,7 +140,7 @@ def test_a_machine_is_recovered_once_its_driver_has_fenced_the_host(
     assert driver.asked[1:] == [("check", "fence of host-1", 1), ("begin", "web-0", 1)]
 
 
-def test_a_host_is_lost_and_comes_back_when_its_driver_says_so(
+def test_a_host_is_lost_and_comes_back_when_its_driver_reports_it(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.checks = [Running(None), Done()]

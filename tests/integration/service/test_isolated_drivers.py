@@ -110,7 +110,7 @@ def test_a_process_that_sends_an_invalid_message_is_killed(
     assert perform(driver, check()) == NotBegun()
 
 
-def test_a_crash_during_a_connection_test_says_nothing_about_the_host(
+def test_a_crash_during_a_connection_test_does_not_change_the_host(
     made: Callable[..., Drivers], tmp_path: Path
 ) -> None:
     driver: Any = made().by_name[NAME]
@@ -199,7 +199,7 @@ def test_an_exception_of_the_driver_is_no_crash(
     with pytest.raises(DriverBroke, match="its cable is torn") as broke:
         driver.reach(Host(name=HostName("broken")))
     assert any("ValueError: its cable is torn" in note for note in broke.value.__notes__)
-    with pytest.raises(Conflict, match="it is somebody else's"):
+    with pytest.raises(Conflict, match="another program manages it"):
         driver.reach(Host(name=HostName("refused")))
     with pytest.raises(DriverBroke, match="the answer is too long"):
         driver.reach(Host(name=HostName("long")))
@@ -265,7 +265,7 @@ def test_a_process_that_hangs_as_a_whole_is_ended(
     assert pid_of(driver) != pid
 
 
-def test_a_call_that_is_under_way_ends_with_the_server(made: Callable[..., Drivers], tmp_path: Path) -> None:
+def test_an_open_call_ends_with_the_server(made: Callable[..., Drivers], tmp_path: Path) -> None:
     drivers = made()
     driver: Any = drivers.by_name[NAME]
     pid = pid_of(driver)

@@ -94,7 +94,7 @@ def test_each_change_of_orders_events_rollouts_holds_and_tokens_is_one_line(
     assert not any(each["message"] in ("step-done", "machine-added") for each in said)
 
 
-def test_the_level_says_how_much_is_logged(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_level_limits_what_is_logged(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
     service.store.saved = log_records
     logged(format="json", level="debug")
     do_much(service)

@@ -213,7 +213,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
         yield program
 
 
-def told_after(program: Program, seconds: float) -> tuple[str, str]:
+def polled_after(program: Program, seconds: float) -> tuple[str, str]:
     """Announce work on a host and let one machine poll later; return the order and its event."""
     guest = program.guest(WEB_0)
     etag = guest.poll().headers["etag"]
@@ -225,7 +225,7 @@ def told_after(program: Program, seconds: float) -> tuple[str, str]:
 
 
 def test_the_program_keeps_the_first_time_over_a_restart(program: Program) -> None:
-    _, event = told_after(program, 22)
+    _, event = polled_after(program, 22)
     sent = notices(program, event)["web-0"]["sent_at"]
     assert program.stop() == 0
     program.start()
@@ -240,8 +240,8 @@ def test_the_program_keeps_the_first_time_over_a_restart(program: Program) -> No
     assert [kind for kind in kinds(program, event) if kind.startswith("notice-")] == ["notice-never"]
 
 
-def test_the_program_sums_up_the_notice_it_gave(program: Program, tmp_path: Path) -> None:
-    order, event = told_after(program, 22)
+def test_the_program_summarizes_the_notice_it_gave(program: Program, tmp_path: Path) -> None:
+    order, event = polled_after(program, 22)
     program.advance(1800)
     summed = program.get(f"/v1/orders/{order}")["order"]["notice"]
     assert (summed["late"], summed["never"] > 0) == (0, True)
@@ -273,7 +273,7 @@ def test_a_reader_that_reads_memory_before_its_snapshot_misses_nothing(
     look, polls = unsaved.now(), service.use_cases.polls.fresh()
     with service.store.read() as before:
         assert look.notices(before.work, [event]) == {event: {machine_id: START}}
-    unsaved.pending()  # the boards give away their notices
+    unsaved.pending()  # the boards hand their notices to the worker
     half_way = unsaved.now()
     service.use_cases.polls.collect()
     half_polls = service.use_cases.polls.fresh()

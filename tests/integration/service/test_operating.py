@@ -172,9 +172,7 @@ def test_a_hold_is_in_memory_or_known_at_each_moment_while_it_is_saved(
     assert (unsaved.in_force, unsaved.known) == ([], [hold])
 
 
-def test_holds_that_could_not_be_read_are_read_the_next_time(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_read_of_holds_is_repeated(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: bool) -> None:
         raise Unavailable("the database does not answer")
 
@@ -206,7 +204,7 @@ def test_a_second_hold_on_the_same_thing_names_the_first(service: Service) -> No
         service.fleet.hosts.hold(TEST, project=None, host=None)
 
 
-# Emergencies, and owners who do not wait
+# Emergencies, and owners who skip the notice
 
 
 def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(service: Service) -> None:
@@ -218,7 +216,7 @@ def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(se
     assert broken.reason == "coolant leak: 2 m of notice instead of 15 m"
 
 
-def test_the_owner_of_a_wedged_machine_need_not_wait_for_its_guests(service: Service) -> None:
+def test_the_owner_of_a_machine_can_restart_it_without_notice(service: Service) -> None:
     request = OrderRequest(by="owner", terms=OrderTerms(at_once=True))
     (event,) = service.orders.order_machine("web-0", Action.RESTART, request).events
     assert event.status is EventStatus.STARTED
@@ -264,7 +262,7 @@ def test_auto_approval_applies_to_user_orders_only(service: Service) -> None:
     )
 
 
-def test_a_group_may_ask_for_more_notice_and_all_of_the_host_get_it(service: Service) -> None:
+def test_a_group_with_longer_notice_delays_all_events_of_its_host(service: Service) -> None:
     spec = web(GroupPolicy(notice=timedelta(hours=1)))
     service.apply(replace(spec, machines=(*spec.machines, machine("db", "host-1"))))
     events = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
@@ -292,9 +290,9 @@ def test_a_guest_may_defer_an_event_once_together_with_its_stage(service: Servic
     assert service.incarnation("web-0") == before + 1
     # So that calendars move both.
     assert [each.deferrals for each in service.views.coming()] == [(START,), (START,)]
-    with pytest.raises(Conflict, match="put off already by web-2"):
+    with pytest.raises(Conflict, match="deferred already by web-2"):
         service.fleet.guests.defer(service.machine("web-0").id, {told.id: 60})
-    with pytest.raises(Conflict, match="cannot be put off"):
+    with pytest.raises(Conflict, match="cannot be deferred"):
         service.fleet.guests.defer(service.machine("db").id, {db.id: 60})
     service.advance(minutes=24, seconds=59)
     assert service.events("web-0")[0].status is EventStatus.SCHEDULED
@@ -341,7 +339,7 @@ def test_a_report_timeout_is_a_failure_even_if_service_time_stands_still(service
     assert failed.waiting[0].reason == "failed: the external program has not reported for 1 m"
 
 
-def test_work_without_a_first_report_has_no_timeout_also_after_a_retry(service: Service) -> None:
+def test_work_without_a_first_report_has_no_timeout_even_after_a_retry(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
     service.real += 86_400
     service.advance(days=1)

@@ -68,13 +68,13 @@ class Server:
         self.start()
 
     def is_stopped(self, span: timedelta) -> None:
-        """SIGSTOP, or a worker that hangs: both clocks go on."""
+        """SIGSTOP, or a worker that hangs: both clocks continue."""
         self._wall += span.total_seconds()
         self._monotonic += span.total_seconds()
         self.look()
 
     def is_suspended(self, span: timedelta) -> None:
-        """A suspended computer, or a clock that was set: the monotonic clock stands still."""
+        """A suspended computer, or a clock that was set: the monotonic clock stops."""
         self._wall += span.total_seconds()
         self.look()
 
@@ -116,7 +116,7 @@ def test_an_absence_is_recorded_and_disables_no_group(server: Server, gone: str)
     getattr(server, gone)(26 * HOURS)
     assert server.listens
     (record,) = (each for each in server.service.history() if each.kind == Kind.SERVICE_AWAY)
-    assert record.reason == "for 1 d 2 h; that is not the guests' silence"
+    assert record.reason == "for 1 d 2 h; this does not count as silence of guests"
 
 
 def test_a_day_of_silence_that_counts_disables_a_group(server: Server) -> None:
@@ -144,7 +144,9 @@ def spans(server: Server) -> list[float]:
 @pytest.mark.parametrize(
     ("gone", "counts", "does_not"), [("is_down", 3, 2), ("is_stopped", 8, 7), ("is_suspended", 8, 7)]
 )
-def test_a_short_absence_takes_notice(server: Server, gone: str, counts: float, does_not: float) -> None:
+def test_only_an_absence_above_the_limit_is_recorded(
+    server: Server, gone: str, counts: float, does_not: float
+) -> None:
     getattr(server, gone)(timedelta(seconds=does_not))
     server.second_passes()
     getattr(server, gone)(timedelta(seconds=counts))
@@ -168,7 +170,7 @@ def test_an_absence_is_saved_once_the_database_is_back(
     assert spans(server) == [30]
 
 
-def test_a_token_made_while_the_server_is_down_does_not_end_its_absence(server: Server) -> None:
+def test_a_token_created_while_the_server_is_down_does_not_end_its_absence(server: Server) -> None:
     later = server.service.clock.now() + 25 * HOURS
     server.service.clock.set(later)
     server.service.tokens.create(Grant(name="ann", role=Role.OPERATOR), by="test")
@@ -182,7 +184,7 @@ def test_an_advanced_day_counts_as_a_day(server: Server) -> None:
     assert not server.listens
 
 
-def test_a_clock_set_back_is_logged_once_and_so_is_its_end(
+def test_a_clock_that_was_set_back_is_logged_once_at_its_start_and_end(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="forewarn.server.threads.time_keeping")
@@ -233,7 +235,7 @@ def open_from_two_to_four(server: Server) -> None:
     server.service.apply(replace(known, projects=(project,)))
 
 
-def test_windows_open_by_the_systems_clock_once_it_is_corrected(server: Server) -> None:
+def test_windows_follow_the_corrected_system_clock(server: Server) -> None:
     open_from_two_to_four(server)
     server.runs(HOURS)
     server.is_suspended(5 * HOURS)

@@ -1,4 +1,4 @@
-"""Moves whose driver tells in advance whether they are possible, on a real store."""
+"""Moves that the driver prechecks, on a real store."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -59,16 +59,16 @@ def leaving(service: Service) -> Placed:
     return placed
 
 
-def told(service: Service) -> list[EventType]:
+def event_types(service: Service) -> list[EventType]:
     return [event.type for event in service.everything().events.values()]
 
 
 def test_the_event_follows_the_precheck(service: Service, driver: ScriptedDriver) -> None:
     placed = leaving(service)
-    assert (placed.events, told(service)) == ((), [])
+    assert (placed.events, event_types(service)) == ((), [])
     make_calls(service, driver)
     assert driver.prechecked == [("web-0", Work.FREEZE, "host-2")]
-    assert told(service) == [EventType.FREEZE]
+    assert event_types(service) == [EventType.FREEZE]
     service.advance(minutes=15)
     make_calls(service, driver)
     # Again immediately before it begins.
@@ -85,14 +85,14 @@ def test_a_machine_that_every_host_refuses_is_never_announced(
     make_calls(service, driver)
     assert driver.prechecked == [("web-0", Work.FREEZE, "host-2"), ("web-0", Work.REDEPLOY, "host-2")]
     order = service.reload(placed)
-    assert (order.state, told(service)) == (OrderState.FAILED, [])
+    assert (order.state, event_types(service)) == (OrderState.FAILED, [])
     assert f"host-2 cannot take it, its driver says: {WHY}" in order.waiting[0].reason
     assert not [each for each in service.history() if each.kind == Kind.EVENT_SCHEDULED]
     driver.refusing = {}
     service.orders.retry_order(order.id, by="ops")
     service.tick()
     make_calls(service, driver)
-    assert told(service) == [EventType.REDEPLOY]
+    assert event_types(service) == [EventType.REDEPLOY]
 
 
 def test_a_live_move_waits_for_an_unreachable_host(service: Service, driver: ScriptedDriver) -> None:
@@ -102,11 +102,11 @@ def test_a_live_move_waits_for_an_unreachable_host(service: Service, driver: Scr
     assert "host-2 cannot be reached" in service.reload(placed).waiting[0].reason
     service.advance(seconds=move_prechecks.ASK_AGAIN.total_seconds())
     make_calls(service, driver)
-    assert told(service) == []
+    assert event_types(service) == []
     driver.refusing = {}
     service.advance(seconds=move_prechecks.ASK_AGAIN.total_seconds())
     make_calls(service, driver)
-    assert told(service) == [EventType.FREEZE]
+    assert event_types(service) == [EventType.FREEZE]
 
 
 def test_a_brief_failure_at_the_start_does_not_turn_a_live_move_into_a_redeploy(
@@ -131,7 +131,7 @@ def test_a_precheck_lost_with_the_server_is_repeated(service: Service, driver: S
     assert driver.prechecked == []
     service.advance(seconds=move_prechecks.ANSWERED_WITHIN.total_seconds())
     make_calls(service, driver)
-    assert told(service) == [EventType.FREEZE]
+    assert event_types(service) == [EventType.FREEZE]
 
 
 def test_an_answer_for_an_order_that_is_cancelled_is_dropped(
@@ -141,7 +141,7 @@ def test_an_answer_for_an_order_that_is_cancelled_is_dropped(
     service.orders.cancel_order(placed.order.id, by="ops")
     make_calls(service, driver)
     assert service.reload(placed).state is OrderState.CANCELLED
-    assert told(service) == []
+    assert event_types(service) == []
 
 
 def test_drivers_without_prechecks_cost_nothing(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_drivers_without_prechecks_cost_nothing(tmp_path: Path) -> None:
         with counted(service.store) as statements:
             leaving(service)
         costs.append(len(statements))
-        assert told(service) == [EventType.FREEZE]
+        assert event_types(service) == [EventType.FREEZE]
         service.close()
     assert costs[0] == costs[1]
 
@@ -194,7 +194,7 @@ def test_a_plan_asks_about_more_hosts_while_all_refuse(service: Service, driver:
     assert [target for *_, target in driver.prechecked] == [f"host-{number}" for number in range(2, 7)]
 
 
-def test_a_plan_says_how_many_hosts_were_asked_about(
+def test_a_plan_shows_how_many_hosts_were_prechecked(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prechecked_moves, "WITHIN", 0.0)
@@ -208,7 +208,7 @@ def test_a_plan_says_how_many_hosts_were_asked_about(
     )
 
 
-def test_a_plan_says_how_many_machines_were_not_prechecked(
+def test_a_plan_shows_how_many_machines_were_not_prechecked(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prechecked_moves, "MOST_MACHINES", 1)
@@ -220,7 +220,7 @@ def test_a_plan_says_how_many_machines_were_not_prechecked(
     ) in planned(service, driver).warnings
 
 
-def test_a_plan_does_not_promise_to_empty_a_host_whose_driver_cannot_tell(
+def test_a_plan_does_not_promise_to_empty_a_host_whose_driver_has_no_precheck(
     service: Service, driver: ScriptedDriver
 ) -> None:
     driver.refusing = {"host-2": Unknown("host-2 cannot be reached")}
@@ -239,7 +239,7 @@ def test_a_plan_warns_of_machines_that_cannot_be_moved_live(service: Service, dr
     assert any("web-0 cannot be moved live, and is redeployed" in each for each in view.warnings)
 
 
-def test_a_plan_without_an_answer_in_time_says_so(
+def test_a_plan_without_a_timely_answer_shows_it(
     service: Service, driver: ScriptedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prechecked_moves, "WITHIN", 0.0)

@@ -109,7 +109,7 @@ def test_an_old_plan_is_made_again(service: Service, planned: list[RolloutReques
     assert planned == [ALL]
 
 
-def test_hosts_that_fail_before_the_first_order_stay_to_do(service: Service) -> None:
+def test_hosts_that_fail_before_the_first_order_are_not_done(service: Service) -> None:
     begun = service.rollouts.begin(ALL, prepared(service)).rollout
     for host in NAMES:
         service.fleet.hosts.order_host(host, Action.FAIL, TEST)
@@ -118,7 +118,7 @@ def test_hosts_that_fail_before_the_first_order_stay_to_do(service: Service) -> 
     assert (known.begun, known.left) == ((), NAMES)
 
 
-def test_a_rollout_that_is_paused_before_its_first_order_goes_on_when_it_is_resumed(service: Service) -> None:
+def test_a_rollout_paused_before_its_first_order_continues_when_it_is_resumed(service: Service) -> None:
     begun = service.rollouts.begin(ALL, prepared(service)).rollout
     paused = service.rollouts.pause(begun.id, by="ops").rollout
     assert (paused.begun, paused.left) == ((), NAMES)
@@ -127,7 +127,7 @@ def test_a_rollout_that_is_paused_before_its_first_order_goes_on_when_it_is_resu
     assert service.rollout(begun).state is RolloutState.DONE
 
 
-def test_a_rollout_that_is_aborted_before_its_first_order_does_nothing(service: Service) -> None:
+def test_a_rollout_aborted_before_its_first_order_does_nothing(service: Service) -> None:
     begun = service.rollouts.begin(ALL, prepared(service)).rollout
     service.rollouts.abort(begun.id, by="ops")
     service.advance(hours=1)

@@ -86,7 +86,7 @@ def test_withdrawn_events_and_events_without_notice_are_not_counted(service: Ser
     assert counted(service) == []
 
 
-def test_a_broken_promise_is_counted_beside_the_notice_that_was_got(service: Service) -> None:
+def test_a_broken_promise_is_counted_beside_the_delivered_notice(service: Service) -> None:
     terms = OrderTerms(emergency="coolant leak", notice=timedelta(minutes=2))
     maintain(service, replace(OUTSIDE, terms=terms))
     assert counted(service) == [("2026-01", False, 0, 0, 0, 1)]

@@ -96,13 +96,13 @@ async def _reached(folder: Path, driver: RackDriver) -> None:
                     "other": (None, None),
                 },
             )
-            await _until(parts, lambda: _is_told_of_what_is_away(client))
+            await _until(parts, lambda: _assert_unreachable_is_shown(client))
             driver.unreached = {"rack-1": "now this one"}
             await _shown_as(parts, client, {"rack-1": (False, "now this one"), "rack-2": (True, None)})
             assert driver.asked.count("rack-4") == 1  # until the first answer
             driver.go.set()
             await _shown_as(parts, client, {"rack-4": (True, None)})
-            await _until(parts, lambda: _is_told_of_what_is_back(client))
+            await _until(parts, lambda: _assert_reachable_is_shown(client))
     finally:
         driver.go.set()
         await parts.guest.stop()
@@ -144,7 +144,7 @@ def _shown(host: dict[str, Any]) -> tuple[bool | None, str | None]:
     return host["reachable"], host["unreachable_because"]
 
 
-async def _is_told_of_what_is_away(client: httpx.AsyncClient) -> None:
+async def _assert_unreachable_is_shown(client: httpx.AsyncClient) -> None:
     """Check the host and the gauges."""
     one = (await client.get("/v1/hosts/rack-2")).json()["host"]
     assert _shown(one) == (False, "no route to rack-2")
@@ -156,7 +156,7 @@ async def _is_told_of_what_is_away(client: httpx.AsyncClient) -> None:
     assert 'host="other"' not in gauges
 
 
-async def _is_told_of_what_is_back(client: httpx.AsyncClient) -> None:
+async def _assert_reachable_is_shown(client: httpx.AsyncClient) -> None:
     """Check the host, the counters, and the records by which clients update."""
     one = (await client.get("/v1/hosts/rack-4")).json()["host"]
     assert (one["reached_at"] is not None, one["unreachable_since"]) == (True, None)

@@ -57,7 +57,7 @@ def is_spoiled(service: Service) -> bool:
     return member.rehearsal is not None and member.rehearsal.has_fault(service.clock.now())
 
 
-def said(service: Service) -> list[str]:
+def recorded_kinds(service: Service) -> list[str]:
     return [each.kind for each in service.history() if each.kind.startswith("rehearsal")]
 
 
@@ -112,7 +112,7 @@ def test_an_uncertain_beginning_is_begun_once(service: Service, saved: bool) -> 
         play(service)
     assert play(service) == SPOILED
     assert is_spoiled(service)
-    assert said(service).count("rehearsal-begun") == 1
+    assert recorded_kinds(service).count("rehearsal-begun") == 1
 
 
 def test_an_uncertain_beginning_that_is_not_renewed_ends_automatically(
@@ -124,7 +124,7 @@ def test_an_uncertain_beginning_that_is_not_renewed_ends_automatically(
     assert shown(service) == CALM
     service.real += 31
     service.tick()
-    assert said(service)[-1] == "rehearsal-ended"
+    assert recorded_kinds(service)[-1] == "rehearsal-ended"
 
 
 @pytest.mark.parametrize("saved", [True, False])
@@ -134,7 +134,7 @@ def test_an_uncertain_end_counts_if_it_was_saved(service: Service, saved: bool) 
         service.rehearsals.end(LAB, by="lea")
     service.tick()
     assert is_spoiled(service) is not saved
-    assert said(service).count("rehearsal-ended") == saved
+    assert recorded_kinds(service).count("rehearsal-ended") == saved
     if saved:
         with pytest.raises(Conflict, match="lea has ended"):
             play(service)
@@ -148,7 +148,7 @@ def test_an_uncertain_automatic_end_is_recorded_once(service: Service) -> None:
     with lost_commit(saved=True), pytest.raises(Uncertain):
         service.tick()
     service.tick()
-    assert said(service).count("rehearsal-ended") == 1
+    assert recorded_kinds(service).count("rehearsal-ended") == 1
 
 
 def test_a_saved_rehearsal_is_answered_even_if_the_store_fails_after_the_commit(

@@ -41,7 +41,7 @@ def kinds(service: Service) -> list[str]:
     return [str(record.kind) for record in service.history()]
 
 
-def test_old_records_are_removed_and_the_history_says_so(service: Service) -> None:
+def test_old_records_are_removed_and_the_history_records_it(service: Service) -> None:
     before = service.history()
     service.advance(days=31)
     service.order("web-0", Action.FREEZE)
@@ -173,7 +173,7 @@ def test_a_server_keeps_its_history_for_the_configured_time(tmp_path: Path) -> N
         assert len(days) == len(pruned)
 
 
-def test_a_reader_that_was_away_too_long_gets_an_error(tmp_path: Path) -> None:
+def test_a_reader_that_resumes_before_the_oldest_record_gets_an_error(tmp_path: Path) -> None:
     environment = {"FOREWARN_HISTORY_KEEP": "1d"}
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path), environment=environment) as program:
         program.advance(3 * 86400)

@@ -87,7 +87,7 @@ def surveyed(service: Service, cache: RolloutCache) -> HostSurvey:
         return cache.survey(tx, HOSTS)
 
 
-def read_anew(service: Service) -> HostSurvey:
+def read_again(service: Service) -> HostSurvey:
     with service.store.read() as snapshot:
         return snapshot.rollouts.survey(HOSTS)
 
@@ -96,9 +96,9 @@ def read_anew(service: Service) -> HostSurvey:
 def test_after_a_change_the_cache_equals_the_store(
     service: Service, cache: RolloutCache, change: Callable[[Service], object]
 ) -> None:
-    before = read_anew(service)
+    before = read_again(service)
     change(service)
-    assert surveyed(service, cache) == read_anew(service) != before
+    assert surveyed(service, cache) == read_again(service) != before
 
 
 def test_known_footprints_are_not_computed_again(

@@ -59,13 +59,13 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service.close()
 
 
-def told(service: Service) -> list[str]:
+def announced_machines(service: Service) -> list[str]:
     """Return the machines in events that have not started, by name."""
     events = service.everything().events.values()
     return sorted(n.name for e in events if e.status is EventStatus.SCHEDULED for n in e.resources)
 
 
-def said(service: Service, rollout: Rollout) -> list[str]:
+def reasons_of(service: Service, rollout: Rollout) -> list[str]:
     waiting = service.rollouts.rollout(rollout.id).waiting
     return [f"{wait.what}: {wait.reason}" for wait in waiting]
 
@@ -81,9 +81,9 @@ def order_of(service: Service, rollout: Rollout, host: str) -> str:
 
 def test_a_rollout_goes_wave_by_wave_to_its_end(service: Service) -> None:
     rollout = service.roll(hosts_at_once=10)
-    assert told(service) == ["solo", "web-0", "web-2"]
+    assert announced_machines(service) == ["solo", "web-0", "web-2"]
     assert states(rollout) == ["announced", "planned"]
-    assert said(service, rollout) == [
+    assert reasons_of(service, rollout) == [
         "web: update domain 1 waits for domain 0",
         "host-2: wave 2 waits for wave 1",
     ]
@@ -91,7 +91,7 @@ def test_a_rollout_goes_wave_by_wave_to_its_end(service: Service) -> None:
     assert states(service.rollout(rollout)) == ["started", "planned"]
     service.advance(minutes=5)
     assert states(service.rollout(rollout)) == ["done", "announced"]
-    assert told(service) == ["web-1"]
+    assert announced_machines(service) == ["web-1"]
     service.advance(hours=1)
     rollout = service.rollout(rollout)
     assert (rollout.state, states(rollout)) == (RolloutState.DONE, ["done", "done"])
@@ -111,11 +111,11 @@ def test_a_gap_is_kept_between_waves(service: Service) -> None:
     rollout = service.roll("host-1", "host-3", gap=timedelta(hours=1))
     service.advance(minutes=20)
     gap = "wave 2 waits for the gap after wave 1, until 2026-01-05T13:20:00Z"
-    assert said(service, rollout) == [f"host-3: {gap}"]
+    assert reasons_of(service, rollout) == [f"host-3: {gap}"]
     service.advance(minutes=59)
-    assert told(service) == []
+    assert announced_machines(service) == []
     service.advance(minutes=1)
-    assert told(service) == ["web-2"]
+    assert announced_machines(service) == ["web-2"]
 
 
 def test_a_dry_run_shows_the_plan_and_does_nothing(service: Service) -> None:
@@ -125,7 +125,7 @@ def test_a_dry_run_shows_the_plan_and_does_nothing(service: Service) -> None:
     assert [when.end_at - START for when in plan.expected] == [timedelta(minutes=20), timedelta(minutes=40)]
     assert plan.warnings == ("never polled: solo, web-0, web-1, web-2",)
     assert service.history() == before
-    assert told(service) == []
+    assert announced_machines(service) == []
 
 
 def test_a_machine_that_just_polled_causes_no_warning(service: Service) -> None:
@@ -134,7 +134,7 @@ def test_a_machine_that_just_polled_causes_no_warning(service: Service) -> None:
     assert plan.warnings == ()
 
 
-def test_a_plan_says_when_each_stage_is_to_be_expected(service: Service) -> None:
+def test_a_plan_shows_when_each_stage_is_expected(service: Service) -> None:
     service.put("web-2", host=HostName("host-2"))
     plan = service.rollouts.plan(RolloutRequest(hosts=(HostName("host-2"),), work=Work.FREEZE, by="test"))
     minutes = [
@@ -144,7 +144,7 @@ def test_a_plan_says_when_each_stage_is_to_be_expected(service: Service) -> None
     assert minutes == [[0, 15, 20], [20, 35, 40]]
 
 
-def test_the_coming_waves_of_a_rollout_are_expected_after_the_one_under_way(service: Service) -> None:
+def test_later_waves_are_expected_after_the_current_one(service: Service) -> None:
     rollout = service.roll("host-1", "host-2", "host-4", gap=timedelta(hours=1))
     service.advance(minutes=10)
 
@@ -191,10 +191,12 @@ def test_unknown_hosts_and_empty_lists_are_refused(service: Service) -> None:
 # Obstacles
 
 
-def test_a_host_with_another_order_waits_and_goes_on_when_it_is_over(service: Service) -> None:
+def test_a_host_with_another_order_waits_and_continues_when_that_order_is_over(service: Service) -> None:
     other = service.host_order("host-4", Action.MAINTENANCE, Work.REBOOT)
     rollout = service.roll("host-4")
-    assert said(service, rollout) == [f"host-4: has order {other.order.id} (maintenance), which is announced"]
+    assert reasons_of(service, rollout) == [
+        f"host-4: has order {other.order.id} (maintenance), which is announced"
+    ]
     service.advance(hours=1)
     assert service.rollout(rollout).state is RolloutState.DONE
 
@@ -202,14 +204,14 @@ def test_a_host_with_another_order_waits_and_goes_on_when_it_is_over(service: Se
 def test_a_held_fleet_announces_no_wave_until_it_is_released(service: Service) -> None:
     hold = service.fleet.hosts.hold(OrderRequest(by="ops", reason="audit"), project=None, host=None)
     rollout = service.roll("host-1")
-    assert said(service, rollout) == ["the whole fleet: held by ops: audit"]
+    assert reasons_of(service, rollout) == ["the whole fleet: held by ops: audit"]
     service.fleet.hosts.release(hold.id, by="ops")
     service.tick()
-    assert told(service) == ["web-0"]
+    assert announced_machines(service) == ["web-0"]
 
 
 @pytest.mark.parametrize("host", [None, "host-1"])
-def test_a_hold_on_a_host_that_has_begun_is_shown(service: Service, host: HostName | None) -> None:
+def test_a_hold_on_a_started_host_is_shown(service: Service, host: HostName | None) -> None:
     rollout = service.roll("host-1", "host-2")
     hold = service.fleet.hosts.hold(OrderRequest(by="ops", reason="audit"), project=None, host=host)
     service.tick()
@@ -225,7 +227,7 @@ def test_a_hold_on_a_host_that_has_begun_is_shown(service: Service, host: HostNa
     assert not any("held" in wait.reason for wait in service.rollouts.rollout(rollout.id).waiting)
 
 
-def test_a_hold_on_a_host_that_is_not_in_the_rollout_is_not_shown(service: Service) -> None:
+def test_a_hold_on_a_host_outside_the_rollout_is_not_shown(service: Service) -> None:
     rollout = service.roll("host-1")
     request = OrderRequest(by="ops", reason="audit")
     service.fleet.hosts.hold(request, project=None, host=HostName("host-2"))
@@ -233,7 +235,7 @@ def test_a_hold_on_a_host_that_is_not_in_the_rollout_is_not_shown(service: Servi
     assert service.rollouts.rollout(rollout.id).waiting == ()
 
 
-def test_a_group_with_too_few_healthy_machines_is_spared(service: Service) -> None:
+def test_a_host_waits_while_a_group_has_too_few_healthy_machines(service: Service) -> None:
     service.apply(
         fleet(
             replace(group("db"), policy=GroupPolicy(budget=2)),
@@ -245,12 +247,12 @@ def test_a_group_with_too_few_healthy_machines_is_spared(service: Service) -> No
     service.advance(minutes=10)
     assert service.machine("db-2").state is MachineState.STOPPED
     rollout = service.roll("host-1")
-    assert said(service, rollout) == ["db: needs 2 healthy, db-2 is down"]
+    assert reasons_of(service, rollout) == ["db: needs 2 healthy, db-2 is down"]
     service.order("db-2", Action.START)
-    assert told(service) == ["db-0"]
+    assert announced_machines(service) == ["db-0"]
 
 
-def test_a_machine_that_runs_and_is_named_in_an_event_is_not_said_to_be_down(service: Service) -> None:
+def test_a_running_machine_in_an_event_is_not_reported_as_down(service: Service) -> None:
     service.apply(
         fleet(
             replace(group("db"), policy=GroupPolicy(budget=2)),
@@ -266,7 +268,9 @@ def test_a_machine_that_runs_and_is_named_in_an_event_is_not_said_to_be_down(ser
         service.order(name, Action.RESTART)
         assert service.machine(name).state is MachineState.RUNNING
     rollout = service.roll("host-3")
-    assert said(service, rollout) == ["db: needs 2 healthy, db-4 is down, db-0 and db-1 are under an event"]
+    assert reasons_of(service, rollout) == [
+        "db: needs 2 healthy, db-4 is down, db-0 and db-1 are under an event"
+    ]
 
 
 def test_a_budget_that_can_never_be_met_is_refused(service: Service) -> None:
@@ -280,7 +284,7 @@ def test_a_budget_that_can_never_be_met_is_refused(service: Service) -> None:
         service.roll("host-1")
 
 
-def test_a_host_that_its_group_can_no_longer_spare_pauses_the_rollout_which_says_what_to_do(
+def test_a_host_that_its_group_can_no_longer_spare_pauses_the_rollout_with_the_next_step(
     service: Service,
 ) -> None:
     def declared(needs: int) -> FleetSpec:
@@ -320,7 +324,7 @@ def test_machines_that_move_before_their_wave_are_planned_again(service: Service
 # Failures
 
 
-def test_a_failed_step_pauses_the_rollout_and_says_why(service: Service) -> None:
+def test_a_failed_step_pauses_the_rollout_with_the_reason(service: Service) -> None:
     service.driver.failing.add("web-0")
     rollout = service.roll("host-1", "host-2")
     service.advance(minutes=15)
@@ -329,7 +333,7 @@ def test_a_failed_step_pauses_the_rollout_and_says_why(service: Service) -> None
     assert paused.state is RolloutState.PAUSED
     assert paused.why == f"host-1: order {order} failed (web-0 failed: told to fail): retry or abandon it"
     service.advance(hours=2)
-    assert told(service) == []
+    assert announced_machines(service) == []
 
 
 def test_a_failed_order_must_be_settled_before_the_rollout_resumes(service: Service) -> None:
@@ -345,7 +349,7 @@ def test_a_failed_order_must_be_settled_before_the_rollout_resumes(service: Serv
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_host_whose_order_was_abandoned_is_given_up(service: Service) -> None:
+def test_a_host_with_an_abandoned_order_is_skipped(service: Service) -> None:
     service.driver.failing.add("web-0")
     rollout = service.roll("host-1", "host-2")
     service.advance(minutes=15)
@@ -358,7 +362,7 @@ def test_a_host_whose_order_was_abandoned_is_given_up(service: Service) -> None:
     assert (done.state, done.abandoned) == (RolloutState.DONE, (HostName("host-1"),))
 
 
-def test_hosts_that_fail_are_left_out_as_many_as_the_rollout_may_lose(service: Service) -> None:
+def test_a_rollout_skips_as_many_failed_hosts_as_it_may_lose(service: Service) -> None:
     service.driver.failing |= {"web-0", "web-2"}
     terms = RolloutTerms(max_failures=FailureLimit(amount=1))
     rollout = service.roll(hosts_at_once=1, terms=terms)
@@ -384,16 +388,16 @@ def test_a_cancelled_order_pauses_the_rollout_and_its_host_is_announced_again(se
     assert service.rollout(rollout).state is RolloutState.PAUSED
     service.rollouts.resume(rollout.id, by="ops")
     service.tick()
-    assert told(service) == ["web-0"]
+    assert announced_machines(service) == ["web-0"]
 
 
-def test_a_host_that_fails_pauses_the_rollout_and_waits_to_be_restored(service: Service) -> None:
+def test_a_failed_host_pauses_the_rollout_until_it_is_restored(service: Service) -> None:
     rollout = service.roll("host-1")
     service.host_order("host-1", Action.FAIL)
     assert "host host-1 failed" in service.rollout(rollout).why
     service.rollouts.resume(rollout.id, by="ops")
     service.advance(minutes=10)
-    assert said(service, rollout) == ["host-1: is failed: restore it first"]
+    assert reasons_of(service, rollout) == ["host-1: is failed: restore it first"]
     service.host_order("host-1", Action.RESTORE)
     service.tick()
     assert service.rollout(rollout).state is RolloutState.DONE
@@ -402,14 +406,14 @@ def test_a_host_that_fails_pauses_the_rollout_and_waits_to_be_restored(service: 
 # Pause, resume, abort
 
 
-def test_pausing_withdraws_what_is_announced_and_resuming_gives_full_notice(service: Service) -> None:
+def test_pausing_withdraws_announced_events_and_resuming_gives_full_notice(service: Service) -> None:
     rollout = service.roll(hosts_at_once=10)
     service.advance(minutes=10)
     paused = service.rollouts.pause(rollout.id, by="ops", reason="lunch").rollout
     assert (paused.state, paused.why) == (RolloutState.PAUSED, "by ops: lunch")
-    assert told(service) == []
+    assert announced_machines(service) == []
     service.advance(hours=1)
-    assert told(service) == []
+    assert announced_machines(service) == []
     service.rollouts.resume(rollout.id, by="ops")
     assert {event.not_before for event in service.everything().events.values()} == {
         START + timedelta(minutes=10 + 60 + 15)
@@ -434,7 +438,7 @@ def test_started_work_is_finished_while_paused(service: Service) -> None:
     assert [list(wave.hosts) for wave in done.waves] == [["host-1"], ["host-4"]]
 
 
-def test_the_second_of_two_operators_learns_what_changed(service: Service) -> None:
+def test_the_second_of_two_operators_is_refused_with_the_change(service: Service) -> None:
     rollout = service.roll("host-1")
     service.rollouts.pause(rollout.id, by="ann", reason="lunch")
     with pytest.raises(Conflict, match="is paused already: by ann: lunch"):
@@ -449,7 +453,7 @@ def two_stages(service: Service) -> Rollout:
     service.put("web-9", host=HostName("host-1"), group="web", update_domain=1)
     rollout = service.roll("host-1")
     service.advance(minutes=21)
-    assert told(service) == ["web-9"]
+    assert announced_machines(service) == ["web-9"]
     return rollout
 
 
@@ -457,7 +461,7 @@ def test_a_pause_withdraws_the_next_stage_of_a_host_too(service: Service) -> Non
     rollout = two_stages(service)
     service.rollouts.pause(rollout.id, by="ops", reason="lunch")
     service.advance(hours=2)
-    assert told(service) == []
+    assert announced_machines(service) == []
     assert service.rollout(rollout).state is RolloutState.PAUSED
     [order] = service.rollout(rollout).waves[0].orders
     assert service.views.order(order).order.waiting[0].reason == "paused: by ops: lunch"
@@ -474,9 +478,7 @@ def scheduled(service: Service) -> int:
 
 
 @pytest.mark.parametrize("paused", [True, False])
-def test_an_abort_announces_nothing_also_not_what_a_pause_has_withdrawn(
-    service: Service, paused: bool
-) -> None:
+def test_an_abort_announces_nothing_even_after_a_pause(service: Service, paused: bool) -> None:
     rollout = two_stages(service)
     if paused:
         service.rollouts.pause(rollout.id, by="ops")
@@ -485,7 +487,7 @@ def test_an_abort_announces_nothing_also_not_what_a_pause_has_withdrawn(
     service.advance(hours=1)
     now = service.rollout(rollout)
     assert (now.state, now.abandoned) == (RolloutState.ABORTED, ("host-1",))
-    assert (told(service), scheduled(service)) == ([], known)
+    assert (announced_machines(service), scheduled(service)) == ([], known)
     [order] = now.waves[0].orders
     cancelled = service.views.order(order).order
     assert (cancelled.state, cancelled.why) == (
@@ -611,7 +613,7 @@ def test_a_machine_that_never_polled_need_not_poll(service: Service) -> None:
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_machine_that_does_not_poll_again_is_missed_though_another_host_is_not_done(
+def test_a_missing_poll_pauses_the_rollout_before_another_host_is_done(
     service: Service,
 ) -> None:
     service.poll("web-0")
@@ -627,10 +629,10 @@ def test_a_machine_that_does_not_poll_again_is_missed_though_another_host_is_not
     service.advance(minutes=30)
     paused = service.rollout(rollout)
     assert paused.why == "solo: has not polled again 10 m after its work"
-    assert told(service) == []
+    assert announced_machines(service) == []
 
 
-def test_a_rollout_whose_polls_are_awaited_can_be_aborted(service: Service) -> None:
+def test_a_rollout_that_waits_for_polls_can_be_aborted(service: Service) -> None:
     rollout = polling(service, "web-0")
     service.advance(minutes=21)
     service.rollouts.abort(rollout.id, by="ops")
@@ -682,7 +684,7 @@ def test_a_machine_that_is_off_after_its_work_pauses_the_rollout(service: Servic
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_machine_that_is_started_in_time_is_well(service: Service) -> None:
+def test_a_machine_that_is_started_in_time_causes_no_pause(service: Service) -> None:
     rollout = found_off(service)
     service.advance(minutes=5)
     assert states(service.rollout(rollout)) == ["checking"]
@@ -692,7 +694,7 @@ def test_a_machine_that_is_started_in_time_is_well(service: Service) -> None:
 
 
 @pytest.mark.parametrize("restarted", [True, False])
-def test_a_machine_that_is_found_off_while_the_next_wave_is_announced_pauses_the_rollout(
+def test_a_machine_found_off_while_the_next_wave_is_announced_pauses_the_rollout(
     service: Service, restarted: bool
 ) -> None:
     rollout = rolled(service)
@@ -703,7 +705,7 @@ def test_a_machine_that_is_found_off_while_the_next_wave_is_announced_pauses_the
         service.restart()
     service.advance(minutes=9)
     paused = service.rollout(rollout)
-    assert (paused.state, told(service)) == (RolloutState.PAUSED, [])
+    assert (paused.state, announced_machines(service)) == (RolloutState.PAUSED, [])
     assert paused.why.startswith("web-0: is off")
 
 
@@ -711,7 +713,7 @@ def test_no_wave_is_announced_in_a_gap_while_a_machine_is_off(service: Service) 
     rollout = rolled(service, gap=timedelta(minutes=3))
     service.advance(minutes=22)
     seen(service, "web-0", running=False)
-    assert said(service, rollout)[0] == "web-0: is off, as its hypervisor says, since its work"
+    assert reasons_of(service, rollout)[0] == "web-0: is off, as its hypervisor says, since its work"
     service.advance(minutes=5)
     assert states(service.rollout(rollout)) == ["done", "planned"]
     seen(service, "web-0", running=True)
@@ -719,7 +721,7 @@ def test_no_wave_is_announced_in_a_gap_while_a_machine_is_off(service: Service) 
     assert states(service.rollout(rollout)) == ["done", "announced"]
 
 
-def test_a_machine_that_forewarn_has_stopped_is_not_missed(service: Service) -> None:
+def test_a_machine_stopped_by_forewarn_causes_no_pause(service: Service) -> None:
     service.put("web-0", priority=Priority.SPOT)
     rollout = rolled(service)
     service.advance(minutes=22)
@@ -745,7 +747,7 @@ def test_external_programs_can_do_the_work_of_a_rollout(service: Service) -> Non
     assert "the external program has not reported for 7 m" in service.rollout(rollout).why
 
 
-def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
+def test_the_notice_of_all_machines_is_summed(service: Service) -> None:
     service.poll("web-0")
     rollout = service.roll("host-1", "host-3", hosts_at_once=2)
     service.advance(minutes=2)
@@ -760,7 +762,7 @@ def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
     assert (wave.state, wave.notice) == (WaveState.DONE, given)
 
 
-def test_a_wave_keeps_when_it_was_announced_and_started(service: Service) -> None:
+def test_a_wave_keeps_the_times_of_its_announcement_and_start(service: Service) -> None:
     rollout = service.roll("host-1", "host-3")
     service.advance(minutes=16)
     first, second = service.rollout(rollout).waves
@@ -781,7 +783,7 @@ def test_the_last_record_of_a_rollout_names_no_earlier_author(service: Service) 
         service.rollouts.abort(rollout.id, by="bob")
 
 
-def test_a_wave_that_a_pause_ends_is_summed_at_once(service: Service) -> None:
+def test_a_wave_ended_by_a_pause_is_summed_at_once(service: Service) -> None:
     service.apply(replace(three_domains(), hosts=(*three_domains().hosts, declared_host("empty"))))
     rollout = service.roll("empty", "host-1", hosts_at_once=2)
     service.rollouts.pause(rollout.id, by="ops")
@@ -835,7 +837,7 @@ def test_redeploys_keep_a_group_apart_so_that_its_budget_can_be_met(service: Ser
     assert len(set(hosts_of(service))) == 3
 
 
-def test_a_group_is_kept_apart_where_the_hosts_without_it_are_the_fullest(service: Service) -> None:
+def test_a_group_is_kept_apart_even_if_the_hosts_without_it_are_the_fullest(service: Service) -> None:
     """A machine of web on each of 45 hosts, and two others on each of the last five."""
     declared = crowd(*range(1, 46), needs=44, count=50)
     others = [machine(f"o-{place}", f"host-{46 + place % 5}") for place in range(10)]
@@ -853,7 +855,7 @@ def test_machines_of_a_wave_are_not_moved_onto_hosts_of_the_same_wave(service: S
     assert len(service.driver.begun) == 2
 
 
-def test_a_machine_on_its_way_is_counted_where_it_goes(service: Service) -> None:
+def test_a_moving_machine_counts_on_its_target(service: Service) -> None:
     service.apply(crowd(1, 1, needs=0, count=4))
     service.driver.slow.update({"m-0", "m-1"})
     for name in ("m-0", "m-1"):
@@ -866,7 +868,7 @@ def test_a_machine_on_its_way_is_counted_where_it_goes(service: Service) -> None
     assert [service.machine(name).bound_for for name in ("m-0", "m-1")] == [None, None]
 
 
-def test_a_rollout_that_must_crowd_a_host_pauses_and_says_what_to_do(service: Service) -> None:
+def test_a_rollout_that_must_crowd_a_host_pauses_with_the_next_step(service: Service) -> None:
     service.apply(crowd(1, 2, needs=1, count=2))
     rollout = service.roll(work=Work.REDEPLOY)
     service.advance(hours=1)
@@ -885,7 +887,7 @@ def test_a_rollout_that_must_crowd_a_host_pauses_and_says_what_to_do(service: Se
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_host_that_got_crowded_while_its_order_was_under_way_pauses_the_rollout(service: Service) -> None:
+def test_a_host_that_became_crowded_during_its_order_pauses_the_rollout(service: Service) -> None:
     web = replace(group("web"), policy=GroupPolicy(budget=2))
     members = [machine(f"m-{place}", "host-2", group="web", domain=place) for place in range(2)]
     service.apply(fleet(web, *members, machine("m-2", "host-1", group="web", domain=1), hosts=2))
@@ -900,21 +902,21 @@ def test_a_host_that_got_crowded_while_its_order_was_under_way_pauses_the_rollou
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_aborting_cancels_what_is_announced(service: Service) -> None:
+def test_aborting_cancels_announced_orders(service: Service) -> None:
     rollout = service.roll("host-1", "host-2")
     aborted = service.rollouts.abort(rollout.id, by="ops", reason="wrong kernel").rollout
     assert (aborted.state, aborted.why) == (RolloutState.ABORTED, "by ops: wrong kernel")
-    assert told(service) == []
+    assert announced_machines(service) == []
     with pytest.raises(Conflict, match="is aborted"):
         service.rollouts.resume(rollout.id, by="ops")
 
 
-def test_aborting_leaves_started_work_to_finish(service: Service) -> None:
+def test_an_abort_lets_started_work_finish(service: Service) -> None:
     rollout = service.roll("host-1", "host-2")
     service.advance(minutes=16)
     aborting = service.rollouts.abort(rollout.id, by="ops")
     assert aborting.rollout.state is RolloutState.RUNNING
-    assert said(service, rollout) == ["host-1: started work is finished before the rollout is aborted"]
+    assert reasons_of(service, rollout) == ["host-1: started work is finished before the rollout is aborted"]
     with pytest.raises(Conflict, match="is being aborted"):
         service.rollouts.pause(rollout.id, by="ops")
     service.advance(hours=1)
@@ -945,7 +947,7 @@ def healthy(service: Service, name: str) -> int:
     at_once=st.integers(1, 4),
     work=st.sampled_from([Work.FREEZE, Work.REBOOT, Work.REDEPLOY]),
 )
-def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
+def test_a_rollout_never_breaks_a_budget_or_disturbs_two_domains(
     where: list[tuple[int, str, int]], needs: int, at_once: int, work: Work
 ) -> None:
     members = [
@@ -978,7 +980,7 @@ def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
         assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_looking_twice_changes_nothing(service: Service) -> None:
+def test_planning_twice_changes_nothing(service: Service) -> None:
     rollout = service.roll(hosts_at_once=2)
     with writing(service.store) as tx:
         service.engine.rollouts.carry_on(tx, service.rollout(rollout), service.clock.now())
@@ -986,7 +988,7 @@ def test_looking_twice_changes_nothing(service: Service) -> None:
 
 
 @pytest.mark.parametrize("minutes", [0, 5, 15, 16, 20, 21, 36])
-def test_stopping_in_the_middle_and_starting_again_carries_on(service: Service, minutes: int) -> None:
+def test_a_rollout_continues_after_a_restart_at_any_time(service: Service, minutes: int) -> None:
     rollout = service.roll(hosts_at_once=2)
     service.advance(minutes=minutes)
     service.restart()

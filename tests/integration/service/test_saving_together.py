@@ -114,9 +114,7 @@ def test_a_tick_yields_after_a_piece_and_leaves_the_rest(
     assert pieces == [(1, 0), (1, 1), (2, 1), (2, 2)]
 
 
-def test_groups_that_have_fallen_silent_are_disabled_a_batch_at_a_time(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_groups_are_disabled_in_batches(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "BATCH", 1)
     service.clock.set(service.clock.now() + timedelta(days=2))
     enabled = []

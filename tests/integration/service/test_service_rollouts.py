@@ -78,7 +78,7 @@ def test_the_hosts_of_a_wave_are_emptied_and_worked_on_together(service: Service
     assert any("service of 3 hosts" in each.reason for each in service.history())
 
 
-def test_machines_come_back_on_demand(service: Service) -> None:
+def test_machines_return_on_request(service: Service) -> None:
     rollout = service.roll("host-1", work=Work.HOST, terms=RolloutTerms(returning=True))
     service.advance(hours=2)
     assert service.rollout(rollout).state is RolloutState.DONE
@@ -216,7 +216,7 @@ def test_a_host_that_does_not_come_back_pauses_its_rollout(service: Service) -> 
     assert any("is lost: fail it, or wait for it" in wait.reason for wait in plan.waiting)
 
 
-def test_failed_hosts_are_given_up_and_take_no_machines(service: Service) -> None:
+def test_failed_hosts_are_skipped_and_receive_no_machines(service: Service) -> None:
     terms = RolloutTerms(host_driver=EXTERNAL, max_failures=FailureLimit(amount=1))
     rollout = service.roll("host-5", "host-4", work=Work.HOST, terms=terms)
     service.advance(minutes=20)
@@ -238,7 +238,7 @@ def test_a_host_cordoned_by_others_stays_cordoned(service: Service) -> None:
     assert service.everything().hosts[HostName("host-4")].state is HostState.CORDONED
 
 
-def test_a_host_that_cannot_be_emptied_is_given_up_after_all_attempts(service: Service) -> None:
+def test_a_host_that_cannot_be_emptied_is_skipped_after_all_attempts(service: Service) -> None:
     service.put("solo", host=HostName("host-1"))
     service.driver.failing.add("web-0")
     terms = RolloutTerms(max_failures=FailureLimit(amount=1))
@@ -251,9 +251,9 @@ def test_a_host_that_cannot_be_emptied_is_given_up_after_all_attempts(service: S
     tried = [(each.kind, each.reason) for each in service.history() if each.machine == "web-0"]
     said = [reason for kind, reason in tried if kind == "order-retried"]
     assert said == [
-        "is moved once more, attempt 2 of 2",
+        "is moved again, attempt 2 of 2",
         "cannot be moved live: it is redeployed, with notice of its own",
-        "is moved once more, attempt 2 of 2",
+        "is moved again, attempt 2 of 2",
     ]
     assert [task[2] for task in service.driver.begun if task[1] == "web-0"] == [1, 2, 3, 4]
 

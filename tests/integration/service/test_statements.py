@@ -76,7 +76,9 @@ def test_an_approval_with_its_start_takes_35_statements_and_two_writes(
     assert asked.writes <= 2, asked.listed()
 
 
-def test_an_unknown_name_costs_the_worker_no_spelling_search(service: Service, worker: WorkerByHand) -> None:
+def test_an_unknown_name_runs_no_spelling_search_on_the_worker(
+    service: Service, worker: WorkerByHand
+) -> None:
     with counted(service.store) as asked:
         (answer,) = worker.do(ordering(service, "m-5x", Action.RESTART))
         refused = answer.exception()

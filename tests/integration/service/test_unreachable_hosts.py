@@ -163,7 +163,7 @@ def test_a_target_that_comes_and_goes_ends_no_order(service: Service, driver: Sc
     assert len(driver.asked) == 2
 
 
-def test_of_many_unreachable_empty_hosts_none_is_chosen(service: Service) -> None:
+def test_the_only_reachable_host_is_chosen_among_many_empty_ones(service: Service) -> None:
     """The store reads only the emptiest hosts. Unreachable ones must not hide the reachable one."""
     away = [HostName(f"away-{number:02}") for number in range(60)]
     declare(service, SOURCE, *away, HostName("there"))

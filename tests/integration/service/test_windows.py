@@ -73,7 +73,7 @@ def maintain(service: Service, host: str, **terms: Any) -> Placed:
     return placed
 
 
-def said(service: Service, placed: Placed) -> list[str]:
+def reasons_of(service: Service, placed: Placed) -> list[str]:
     return [unmarked(str(wait)) for wait in service.reload(placed).waiting]
 
 
@@ -90,18 +90,18 @@ def test_the_reason_names_the_opening_by_the_clock_of_the_project_and_holds_unti
     berlin = replace(open_at("02:00", 2), zone=ZoneInfo("Europe/Berlin"))
     service.apply(declared(berlin))
     placed = maintain(service, "host-1")
-    before = said(service, placed)
+    before = reasons_of(service, placed)
     outside = "outside the window of project shop, which opens 2026-01-06 02:00 (Europe/Berlin)"
     assert before == [f"host-1: {outside}"]
     service.advance(hours=12)
     service.work_on(placed.order.id)
-    assert said(service, placed) == before
+    assert reasons_of(service, placed) == before
 
 
 def test_events_are_announced_in_time_for_the_window_and_not_earlier(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     placed = maintain(service, "host-1")
-    assert said(service, placed) == [f"host-1: {OUTSIDE}"]
+    assert reasons_of(service, placed) == [f"host-1: {OUTSIDE}"]
     service.advance(minutes=104)
     assert service.events("web-0") == []
     service.advance(minutes=1)
@@ -117,7 +117,7 @@ def test_an_approval_never_starts_work_outside_the_window(service: Service) -> N
     placed = maintain(service, "host-1")
     service.advance(minutes=105)
     service.approve("web-0", *service.events("web-0"))
-    assert said(service, placed) == [f"host-1: {OUTSIDE}"]
+    assert reasons_of(service, placed) == [f"host-1: {OUTSIDE}"]
     service.advance(minutes=15)
     assert started_at(service) == [START + timedelta(hours=2)]
 
@@ -145,7 +145,7 @@ def test_work_that_missed_its_window_is_announced_again_for_the_next(service: Se
     service.fleet.hosts.release(hold.id, by="test")
     service.tick()
     outside = "outside the window of project shop, which opens 2026-01-06 12:10 (UTC)"
-    assert f"host-1: {outside}" in said(service, placed)
+    assert f"host-1: {outside}" in reasons_of(service, placed)
     service.advance(hours=24)
     kinds = [record.kind for record in service.history() if record.kind.startswith("event")]
     assert kinds.count(Kind.EVENT_WITHDRAWN) == 1
@@ -251,7 +251,7 @@ def test_a_guest_cannot_defer_an_event_past_the_deadline_of_its_order(service: S
     assert service.events("front")[0].not_before == START + timedelta(minutes=20)
     other = maintain(service, "host-2", deadline=START + timedelta(minutes=10))
     [late] = other.events
-    with pytest.raises(Conflict, match="cannot be put off: it must start by 2026-01-05T12:10:00Z"):
+    with pytest.raises(Conflict, match="cannot be deferred: it must start by 2026-01-05T12:10:00Z"):
         service.fleet.guests.defer(service.machine("late").id, {late.id: 60})
 
 
@@ -262,7 +262,7 @@ def waiting(service: Service, id_: str) -> list[str]:
     return [unmarked(str(wait)) for wait in service.rollouts.rollout(id_).waiting]
 
 
-def test_a_rollout_takes_the_hosts_whose_windows_are_open_first(service: Service) -> None:
+def test_a_rollout_takes_hosts_with_open_windows_first(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     rollout = service.roll()
     assert [event.status for event in service.events("till")] == [EventStatus.SCHEDULED]
@@ -317,7 +317,7 @@ def test_at_its_deadline_a_rollout_waits_for_no_window(service: Service) -> None
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
-def test_a_rollout_over_a_blackout_goes_on_the_day_after(service: Service) -> None:
+def test_a_rollout_over_a_blackout_continues_the_day_after(service: Service) -> None:
     service.apply(declared(Calendar(blackout=frozenset({START.date()}), zone=UTC)))
     rollout = service.roll("host-1")
     service.advance(hours=13)
@@ -364,7 +364,7 @@ def test_windows_that_stop_overlapping_pause_a_rollout_once_all_others_are_done(
     assert started_at(service) == [START + timedelta(hours=2)]
 
 
-def test_windows_that_never_overlap_wait_for_the_deadline_if_there_is_one(service: Service) -> None:
+def test_hosts_without_a_common_window_wait_for_the_deadline(service: Service) -> None:
     service.apply(never_in_common())
     rollout = service.roll("host-2", terms=RolloutTerms(deadline=START + timedelta(days=2)))
     assert waiting(service, rollout.id) == [f"{NEVER}: it waits for the deadline, 2026-01-07T12:00:00Z"]

@@ -1,4 +1,4 @@
-"""What people do on the console's page: go to an address, press a button, answer its question."""
+"""Actions of the tests in the console: open an address, press a button, fill in a dialog."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 
 def go(page: Page, address: str) -> None:
-    """Show another view, as the browser's own buttons do: without loading the page again."""
+    """Show another view without a reload, as the back button does."""
     page.evaluate(
         "address => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate')) }",
         f"/console{address}",
@@ -16,7 +16,7 @@ def go(page: Page, address: str) -> None:
 
 
 def press(where: Page | Locator, label: str, *, in_menu: bool = False) -> Locator:
-    """Press the button of a verb, on a page or in a part of it, and return the dialog that asks."""
+    """Press the button of an action and return its dialog."""
     page = where if isinstance(where, Page) else where.page
     part = page.get_by_role("main") if where is page else where
     if in_menu:
@@ -28,11 +28,11 @@ def press(where: Page | Locator, label: str, *, in_menu: bool = False) -> Locato
 
 
 def fill(dialog: Locator, fields: Mapping[str, str | bool]) -> None:
-    """Fill in fields by their labels, once they have their values; those that are rare come after "More"."""
+    """Fill in fields by label. Unfold "More" for a hidden field."""
     expect(dialog).not_to_have_attribute("aria-busy", "true")
     folded = dialog.locator("details.more-fields:not([open]) > summary")
     for label, value in fields.items():
-        field = dialog.get_by_label(re.compile(f"^{re.escape(label)}( \\(needed\\))?$"))
+        field = dialog.get_by_label(re.compile(f"^{re.escape(label)}( \\(required\\))?$"))
         if not field.is_visible() and folded.count():
             folded.click()
         if isinstance(value, bool):
@@ -44,11 +44,11 @@ def fill(dialog: Locator, fields: Mapping[str, str | bool]) -> None:
 
 
 def answer(dialog: Locator, button: str) -> None:
-    """Let it be done, and wait until it is."""
+    """Press a button of the dialog and wait until the dialog closes."""
     dialog.get_by_role("button", name=button, exact=True).click()
     expect(dialog).to_be_hidden()
 
 
 def expect_command(dialog: Locator, words: str) -> None:
-    """Expect the command that would do the same."""
+    """Expect the equivalent command."""
     expect(dialog.locator(".as-command code")).to_have_text(f"forewarn {words}")

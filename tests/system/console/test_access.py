@@ -84,7 +84,7 @@ def test_a_tenant_sees_its_project_and_has_no_button_that_would_be_refused(
     expect(views.get_by_role("link", name="Hosts")).to_have_count(0)
     expect(views.get_by_role("link", name="Rollouts")).to_have_count(0)
     expect(page.get_by_role("button", name="Hold …")).to_have_count(0)
-    expect(page.get_by_role("button", name="turn it")).to_have_count(0)
+    expect(page.get_by_role("button", name="advance")).to_have_count(0)
     go(page, "/machines/web-0")
     expect(page.get_by_role("button", name="Restart …")).to_be_visible()
     page.locator("main .menu-button").click()
@@ -94,7 +94,7 @@ def test_a_tenant_sees_its_project_and_has_no_button_that_would_be_refused(
     expect(page.get_by_role("button", name="Approve …")).to_be_visible()
     # The order is the platform's, and may concern others.
     expect(page.get_by_role("button", name="Cancel …")).to_have_count(0)
-    expect(page.get_by_text("maintenance freeze of a host, ordered by")).to_be_visible()
+    expect(page.get_by_text("maintenance freeze of a host, placed by")).to_be_visible()
     answer(press(page, "Approve"), "Approve")
     assert server.get(f"/v1/events/{event}")["event"]["approved"]
     go(page, f"/orders/{maintenance['order']['id']}")
@@ -125,7 +125,7 @@ def test_a_page_that_was_open_to_everybody_says_that_tokens_are_asked_for_now(
     page = visitor.open("/console/machines/web-0")
     expect(page.get_by_role("heading", level=1)).to_contain_text("web-0")
     secret = let_in(server, "ann", "operator")
-    expect(page.get_by_text("This server has tokens now")).to_be_visible()
+    expect(page.get_by_text("This server now requires a token")).to_be_visible()
     sign_in(page, secret)
     expect(page.get_by_role("heading", level=1)).to_contain_text("web-0")
 

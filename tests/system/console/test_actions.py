@@ -73,7 +73,7 @@ MACHINES = [
         to="batch_1",
         label="Recommend rebalance",
         in_menu=True,
-        button="Recommend it to batch_1",
+        button="Send the recommendation to batch_1",
         command="machine recommend-rebalance batch_1",
     ),
     Deed(
@@ -109,18 +109,18 @@ HOSTS = [
         to="host-1",
         label="Maintenance",
         fields={
-            "What is done to its machines": "reboot",
+            "Action": "reboot",
             "Reason": "firmware",
             "Deadline": "2027-03-02T12:00",
-            "Takes": "30m",
-            "Who does the work": "external",
+            "Expected duration": "30m",
+            "Driver": "external",
             "Heartbeat": "5m",
-            "Emergency, because": "smoke",
-            "Notice of the emergency": "2m",
-            "In one go all the same, because": "smoke",
+            "Emergency because": "smoke",
+            "Emergency notice": "2m",
+            "Treat update domains together because": "smoke",
         },
         typed="host-1",
-        button="Maintain host-1",
+        button="Start maintenance on host-1",
         command="host maintenance host-1 --action reboot --reason firmware --deadline 2027-03-02T12:00:00Z "
         "--takes 30m --together smoke --driver external --heartbeat 5m --emergency smoke --notice 2m",
     ),
@@ -138,7 +138,7 @@ HOSTS = [
         to="host-3",
         label="Fail",
         in_menu=True,
-        fields={"Reason": "fire", "It is fenced, because": "burnt"},
+        fields={"Reason": "fire", "Already fenced because": "burnt"},
         typed="host-3",
         button="Fail host-3",
         command="host fail host-3 --reason fire --fenced burnt",
@@ -208,7 +208,7 @@ def test_hosts_are_added_changed_and_deleted(server: Program, visit: Visit) -> N
     visitor.expects("^400 PUT /v1/hosts/host-9$", "^404 POST /v1/rollouts$")
     page = visitor.open("/console/hosts")
     dialog = press(page, "Add a host")
-    fill(dialog, {"Name": "host-9", "Who does the work on it": "external", "URI": "no uri"})
+    fill(dialog, {"Name": "host-9", "Driver": "external", "URI": "no uri"})
     dialog.get_by_role("button", name="Add", exact=True).click()
     expect(dialog.get_by_role("alert")).to_contain_text("uri: expected a URI")
     fill(dialog, {"URI": "ssh://host-9/", "Resources": "vcpus=64x4\nram-gib=256", "Labels": "rack=7"})
@@ -224,7 +224,7 @@ def test_hosts_are_added_changed_and_deleted(server: Program, visit: Visit) -> N
         to="host-9",
         label="Change",
         in_menu=True,
-        fields={"Calls at once": "2", "Resources": "vcpus=64x4", "Bare metal": True},
+        fields={"Concurrent driver calls": "2", "Resources": "vcpus=64x4", "Bare metal": True},
         button="Save",
         command="host put host-9 --at-once 2 --resource vcpus=64x4 --bare-metal",
     )
@@ -258,7 +258,7 @@ def test_groups_are_added_changed_and_deleted(server: Program, visit: Visit) -> 
     answer(dialog, "Add")
     group = page.get_by_role("region", name="cache")
     dialog = press(group, "Change", in_menu=True)
-    fill(dialog, {"Notice": "2h", "Approved by itself": True})
+    fill(dialog, {"Notice": "2h", "Approve automatically": True})
     expect_command(dialog, "group put cache --policy notice=2h --policy auto-approve=true")
     answer(dialog, "Save")
     changed = server.get("/v1/groups/cache")["group"]
@@ -362,7 +362,7 @@ def test_orders_are_reported_on_retried_abandoned_and_cancelled(serve: Serve, vi
         return state
 
     short = order[:8]
-    still, failed = "Report still at it", "Report failed"
+    still, failed = "Report still running", "Report failed"
     assert do_to(order, still, still, f"heartbeat {short}", in_menu=True) == "started"
     said = f"fail {short} --reason 'no disk'"
     assert do_to(order, failed, failed, said, in_menu=True, Reason="no disk") == "failed"
@@ -392,9 +392,9 @@ def test_the_red_button_holds_with_a_reason_and_the_bar_releases(server: Program
         hold.click()
         dialog = page.get_by_role("dialog")
         dialog.get_by_role("button", name="Hold", exact=True).click()
-        expect(dialog.get_by_text("Reason is needed")).to_be_visible()
+        expect(dialog.get_by_text("Enter a value for Reason")).to_be_visible()
         assert server.get("/v1/holds")["holds"] == []
-        fill(dialog, {"Where": reach, **more, "Reason": "an alarm"})
+        fill(dialog, {"Reach": reach, **more, "Reason": "an alarm"})
         answer(dialog, "Hold")
         [made] = server.get("/v1/holds")["holds"]
         assert {"project": made["project"], "host": made["host"]} == held
@@ -429,14 +429,14 @@ def test_what_is_held_while_nothing_can_be_saved_says_so_until_it_is(
 def test_a_manual_clock_is_turned_by_steps_and_a_fast_one_says_its_speed(serve: Serve, visit: Visit) -> None:
     server = serve()
     page = visit(server).open("/console/history")
-    page.get_by_role("button", name="turn it").click()
+    page.get_by_role("button", name="advance").click()
     page.get_by_role("button", name="+ 15 min").click()
     expect(page.locator("fw-clock-stepper time")).to_contain_text("09:15:00")
-    page.get_by_role("button", name="Own …").click()
+    page.get_by_role("button", name="Other …").click()
     dialog = page.get_by_role("dialog")
     fill(dialog, {"By": "soon"})
     dialog.get_by_role("button", name="Advance").click()
-    expect(dialog.get_by_text("Expected as 90 (seconds), 15m, 1h30m or 7d")).to_be_visible()
+    expect(dialog.get_by_text("Enter a duration such as 90 (seconds), 15m, 1h30m or 7d")).to_be_visible()
     fill(dialog, {"By": "1h30m"})
     expect_command(dialog, "clock advance 1h30m")
     answer(dialog, "Advance")
@@ -512,7 +512,7 @@ def test_shortcuts_lead_through_the_views_and_can_be_turned_off(server: Program,
     page.keyboard.press("h")
     expect(page).to_have_url(re.compile("/console/hosts$"))
     page.keyboard.press("!")
-    expect(page.get_by_role("dialog", name="Hold everything?")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Hold all new work?")).to_be_visible()
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Menu").click()
     accessibility.check(page)

@@ -82,14 +82,14 @@ def test_adding_changes_nothing_that_exists(server: Program, visit: Visit) -> No
 def test_a_change_shows_its_difference_before_it_is_saved(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/machines/web-0?project=shop")
     dialog = _change(page)
-    changes = dialog.get_by_role("region", name="What changes")
-    expect(changes).to_contain_text("Nothing yet")
+    changes = dialog.get_by_role("region", name="Changes")
+    expect(changes).to_contain_text("No changes yet")
     save = dialog.get_by_role("button", name="Save")
     expect(save).to_have_attribute("aria-disabled", "true")
     fill(dialog, {"Host": "host-2", "Size": "large"})
     expect(changes.get_by_role("definition")).to_have_text(
         [
-            re.compile(r"^host-1 →  becomes host-2This says that it runs on host-2 now.+no notice"),
+            re.compile(r"^host-1 →  becomes host-2Records that the machine now runs on host-2.+no notice"),
             "not set →  becomes large",
         ]
     )
@@ -105,8 +105,8 @@ def test_a_group_that_gets_another_project_says_who_goes_along(server: Program, 
     page = visit(server).open("/console/fleet")
     dialog = press(page.get_by_role("region", name="web"), "Change", in_menu=True)
     fill(dialog, {"Project": "lab"})
-    expect(dialog.get_by_role("region", name="What changes")).to_contain_text(
-        "1 machine of it moves to project lab with it"
+    expect(dialog.get_by_role("region", name="Changes")).to_contain_text(
+        "1 machine of the group moves to project lab with it"
     )
 
 
@@ -119,7 +119,7 @@ def test_a_stale_form_overwrites_nothing_and_keeps_what_was_typed(server: Progra
     # Another operator reports a move and sets a zone, which the form does not show yet.
     server.call("PUT", "/v1/machines/web-0", json={"host": "host-2", "zone": "b"})
     said = _try(dialog, "Save")
-    expect(said).to_contain_text("another person has changed this since you opened it")
+    expect(said).to_contain_text("another person changed these values after you opened the form")
     expect(said.get_by_role("definition")).to_have_text(
         [re.compile("host-1 →  becomes host-2"), "not set →  becomes b"]
     )

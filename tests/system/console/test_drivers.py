@@ -1,4 +1,4 @@
-"""Work that a driver of somebody else's does: what it cannot tell, and how it is called off."""
+"""Work of a plug-in driver: unknown steps, and cancelling."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.helpers.service.spool_driver import installed
 from tests.system.console.acting import answer, go, press
 
 
-def test_a_step_that_is_unknown_says_why_and_abandoning_calls_off_what_its_driver_can(
+def test_an_unknown_step_shows_why_and_abandoning_cancels_what_the_driver_can(
     tmp_path: Path, serve: Serve, visit: Visit
 ) -> None:
     installed(tmp_path)
@@ -18,8 +18,8 @@ def test_a_step_that_is_unknown_says_why_and_abandoning_calls_off_what_its_drive
     page = visit(server).open("/console/hosts/host-1")
     expect(page.locator(".page-title")).to_contain_text(f"driver spool at {spool.as_uri()}, 2 calls at once")
     go(page, f"/orders/{server.post('/v1/machines/lost/restart')['order']['id']}")
-    expect(page.get_by_role("row", name="lost")).to_contain_text("running, unknown how far")
-    expect(page.locator(".notice", has_text="Waits")).to_contain_text("No such file or directory")
+    expect(page.get_by_role("row", name="lost")).to_contain_text("running, state unknown")
+    expect(page.locator(".notice", has_text="Waiting")).to_contain_text("No such file or directory")
     unknown = page.locator(".notice", has_text="It is unknown how far 1 step is")
     expect(unknown).to_contain_text("forewarn order abandon")
     answer(press(page, "Abandon"), "Abandon")
@@ -31,12 +31,12 @@ def test_a_step_that_is_unknown_says_why_and_abandoning_calls_off_what_its_drive
     go(page, f"/orders/{server.post('/v1/machines/left/restart')['order']['id']}")
     expect(page.get_by_role("row", name="left")).to_contain_text("running")
     answer(press(page, "Abandon"), "Abandon")
-    expect(page.get_by_role("main")).to_contain_text("Over since")
+    expect(page.get_by_role("main")).to_contain_text("Ended ")
     assert any(spool.glob("*.cancelled"))
 
 
 def fleet(spool: Path) -> str:
-    """Declare two machines on a host that the driver of the documentation works on."""
+    """Declare two machines on a host with the driver of the documentation."""
     return f"""
         [hosts.host-1]
         driver = "spool"

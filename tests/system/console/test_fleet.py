@@ -1,4 +1,4 @@
-"""The fleet as people see it: tiles that change, filters in the address, a machine's page."""
+"""The fleet view: live tiles, filters in the URL, and the page of a machine."""
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -13,9 +13,7 @@ def _tile(page: Page, name: str) -> Locator:
     return page.locator(f'.tile[data-machine$="/{name}"]')
 
 
-def test_a_tile_says_what_is_announced_approved_and_done_to_its_machine_as_it_happens(
-    server: Program, visit: Visit
-) -> None:
+def test_a_tile_follows_its_machine_through_an_event(server: Program, visit: Visit) -> None:
     server.guest(WEB_0).document()
     page = visit(server).open("/console/fleet")
     tile = _tile(page, "web-0")
@@ -30,7 +28,7 @@ def test_a_tile_says_what_is_announced_approved_and_done_to_its_machine_as_it_ha
     expect(tile).to_have_attribute("data-look", "running")
 
 
-def test_a_tile_has_room_for_the_longest_words_of_an_announcement(server: Program, visit: Visit) -> None:
+def test_a_tile_fits_the_longest_announcement(server: Program, visit: Visit) -> None:
     server.guest(WEB_0).document()
     server.post("/v1/machines/web-0/redeploy")
     words = _tile(visit(server).open("/console/fleet"), "web-0").locator(".tile-state")
@@ -51,7 +49,7 @@ def test_groups_are_rows_and_their_update_domains_columns(calm: Program, visit: 
     expect(alone.locator(".tile .name")).to_have_text(["db"])
 
 
-def test_what_is_shown_stands_in_the_address(server: Program, visit: Visit) -> None:
+def test_the_filters_are_in_the_url(server: Program, visit: Visit) -> None:
     server.guest(WEB_0).document()
     server.post("/v1/machines/web-0/restart")
     visitor = visit(server)
@@ -65,9 +63,7 @@ def test_what_is_shown_stands_in_the_address(server: Program, visit: Visit) -> N
     expect(sent.locator(".tile[data-machine]")).to_have_count(14)
 
 
-def test_a_folded_group_shows_counts_and_stays_folded_for_who_gets_the_address(
-    calm: Program, visit: Visit
-) -> None:
+def test_a_folded_group_shows_counts_and_the_url_keeps_it_folded(calm: Program, visit: Visit) -> None:
     visitor = visit(calm)
     page = visitor.open("/console/fleet")
     page.get_by_role("button", name="web", exact=True).click()
@@ -78,7 +74,7 @@ def test_a_folded_group_shows_counts_and_stays_folded_for_who_gets_the_address(
     expect(_tile(sent, "db")).to_be_visible()
 
 
-def test_a_tile_that_is_pointed_at_or_focused_tells_more(server: Program, visit: Visit) -> None:
+def test_a_tile_shows_a_card_with_details(server: Program, visit: Visit) -> None:
     server.guest(WEB_0).document()
     server.post("/v1/machines/web-0/restart")
     page = visit(server).open("/console/fleet")
@@ -90,7 +86,7 @@ def test_a_tile_that_is_pointed_at_or_focused_tells_more(server: Program, visit:
     expect(card).to_be_hidden()
 
 
-def test_the_keyboard_alone_goes_from_tile_to_tile_and_opens_a_machine(calm: Program, visit: Visit) -> None:
+def test_the_keyboard_moves_between_tiles_and_opens_a_machine(calm: Program, visit: Visit) -> None:
     page = visit(calm).open("/console/fleet")
     page.get_by_role("button", name="web", exact=True).focus()
     page.keyboard.press("Tab")
@@ -103,12 +99,12 @@ def test_the_keyboard_alone_goes_from_tile_to_tile_and_opens_a_machine(calm: Pro
     expect(page.get_by_role("heading", level=1)).to_have_text("web-5")
 
 
-def test_a_first_visit_to_an_empty_fleet_says_what_to_do_next(serve: Serve, visit: Visit) -> None:
+def test_an_empty_fleet_shows_the_first_steps(serve: Serve, visit: Visit) -> None:
     empty = serve(fleet=None)
     page = visit(empty).open("/console/fleet")
     expect(page.get_by_text("forewarn fleet apply fleet.toml", exact=True)).to_be_visible()
     expect(page.get_by_text(f"export FOREWARN_SERVER={empty.operators}")).to_be_visible()
-    # Without a host it would be refused.
+    # A machine needs a host.
     expect(page.get_by_role("button", name="Add a machine")).to_have_count(0)
     empty.call(
         "PUT", "/v1/fleet", json={"hosts": {"host-1": {}}, "machines": [{"name": "a", "host": "host-1"}]}
@@ -116,30 +112,32 @@ def test_a_first_visit_to_an_empty_fleet_says_what_to_do_next(serve: Serve, visi
     expect(_tile(page, "a")).to_be_visible()
 
 
-def test_a_machine_has_a_page_with_its_event_its_order_and_its_history(server: Program, visit: Visit) -> None:
+def test_the_page_of_a_machine_shows_its_event_its_order_and_its_history(
+    server: Program, visit: Visit
+) -> None:
     server.guest(WEB_0).document()
     page = visit(server).open("/console/machines/web-0")
-    expect(page.get_by_text("Nothing is announced to it.")).to_be_visible()
+    expect(page.get_by_text("No events.")).to_be_visible()
     server.post("/v1/machines/web-0/restart", json={"reason": "a leak"})
     event = page.get_by_role("article", name="Event Reboot")
     expect(event).to_contain_text("Not before in 15 m")
-    expect(event).to_contain_text("Not approved; awaits any of its machines")
+    expect(event).to_contain_text("Waiting for approval by any of its machines")
     expect(page.get_by_role("article", name="Order restart")).to_contain_text("a leak")
     expect(page.locator("dt:text-is('Incarnation') + dd")).to_have_text("2")
-    expect(page.locator("fw-recent-records").get_by_text("event scheduled")).to_be_visible()
+    expect(page.locator("fw-recent-records").get_by_text("event announced")).to_be_visible()
     expect(page.get_by_role("link", name="host-1")).to_be_visible()
 
 
-def test_a_machine_that_is_not_there_says_so(calm: Program, visit: Visit) -> None:
+def test_an_unknown_machine_shows_a_message(calm: Program, visit: Visit) -> None:
     visitor = visit(calm)
-    visitor.expects("404 GET /v1/machines/nobody")
-    page = visitor.open("/console/machines/nobody")
-    expect(page.get_by_role("alert")).to_contain_text("nobody")
+    visitor.expects("404 GET /v1/machines/missing")
+    page = visitor.open("/console/machines/missing")
+    expect(page.get_by_role("alert")).to_contain_text("missing")
     page.get_by_role("main").get_by_role("link", name="Show the fleet").click()
     expect(_tile(page, "db")).to_be_visible()
 
 
-def test_tenants_are_shown_no_host(server: Program, visit: Visit) -> None:
+def test_project_tokens_see_no_hosts(server: Program, visit: Visit) -> None:
     let_in(server, "ada", "operator")
     page = visit(server).sign_in(let_in(server, "tenant", "user", "default"), "/console/fleet")
     for address in ("/fleet", "/machines/web-0"):

@@ -1,4 +1,4 @@
-"""The history on the page: as it comes, filtered, one record of it, and as a file."""
+"""The history view: live records, filters, links to a record, and the export."""
 
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -6,11 +6,25 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.helpers.console.console_fixtures import Visit
+from tests.helpers.console.console_fixtures import Serve, Visit
 from tests.helpers.programs.process import Program, run
 from tests.system.console.acting import go
 
 HOSTILE = 'board, "swapped" <b>exe</b>'
+# The second machine waits for its turn.
+IN_TURN = """
+[defaults]
+driver = "simulated"
+[hosts.host-1]
+at-once = 1
+[hosts.host-2]
+[[machines]]
+name = "first"
+host = "host-1"
+[[machines]]
+name = "second"
+host = "host-1"
+"""
 
 
 def _lines(page: Page) -> list[str]:
@@ -23,7 +37,7 @@ def _query(page: Page) -> dict[str, list[str]]:
 
 @pytest.fixture
 def busy(server: Program) -> Program:
-    """A server on which something has happened."""
+    """A server with a restart and an emergency in its history."""
     server.guest("127.0.1.10").document()
     server.advance(600)
     server.post("/v1/machines/web-0/restart")
@@ -32,7 +46,7 @@ def busy(server: Program) -> Program:
     return server
 
 
-def test_a_record_is_on_the_page_when_it_happens(busy: Program, visit: Visit) -> None:
+def test_a_new_record_appears_at_once(busy: Program, visit: Visit) -> None:
     page = visit(busy).open("/console/history")
     expect(page.locator(".record")).not_to_have_count(0)
     busy.post("/v1/hosts/host-1/cordon")
@@ -40,7 +54,21 @@ def test_a_record_is_on_the_page_when_it_happens(busy: Program, visit: Visit) ->
     expect(record.get_by_role("link", name="host-1")).to_have_attribute("href", "/console/hosts/host-1")
 
 
-def test_what_is_read_does_not_jump_when_more_happens(busy: Program, visit: Visit) -> None:
+def test_repeated_records_share_a_row_that_unfolds(serve: Serve, visit: Visit) -> None:
+    server = serve(fleet=IN_TURN)
+    server.post("/v1/hosts/host-1/service")
+    server.advance(12 * 60)
+    page = visit(server).open("/console/history?kind=event-postponed")
+    expect(page.locator(".record")).to_have_count(1)
+    records = [each for each in server.history() if each["kind"] == "event-postponed"]
+    assert len(records) > 2
+    repeats = page.locator(".record-repeats")
+    expect(repeats.locator("summary")).to_contain_text(f"{len(records)} times in ")
+    repeats.locator("summary").click()
+    expect(repeats.get_by_role("link", name="record")).to_have_count(len(records) - 1)
+
+
+def test_new_records_do_not_move_the_list_while_someone_reads(busy: Program, visit: Visit) -> None:
     page = visit(busy).open("/console/history")
     expect(page.locator(".record")).not_to_have_count(0)
     before, known = _lines(page), len(busy.history())
@@ -58,7 +86,7 @@ def test_what_is_read_does_not_jump_when_more_happens(busy: Program, visit: Visi
     expect(page.locator(".record").first).to_be_in_viewport()
 
 
-def test_filters_are_in_the_address_and_find_what_the_api_finds(busy: Program, visit: Visit) -> None:
+def test_filters_are_in_the_url_and_match_the_api(busy: Program, visit: Visit) -> None:
     page = visit(busy).open("/console/history")
     page.get_by_role("button", name="Promises", exact=True).click()
     found = [each for each in busy.history() if each["kind"].startswith(("promise", "notice"))]
@@ -69,20 +97,20 @@ def test_filters_are_in_the_address_and_find_what_the_api_finds(busy: Program, v
     expect(page.get_by_role("button", name="Promises 3/4")).to_be_visible()
     page.get_by_label("Machine", exact=True).fill("web-2")
     page.get_by_label("Machine", exact=True).press("Tab")
-    # It had no notice, and was disturbed beside another update domain.
+    # The machine had no notice, and another update domain was disturbed too.
     expect(page.locator(".record")).to_have_count(2)
     query = _query(page)
     assert query["machine"] == ["web-2"]
     assert set(query["kind"][0].split(",")) == {"promise-broken", "notice-late", "unannounced-impact"}
     page.reload()
     expect(page.locator(".record")).to_have_count(2)
-    page.get_by_role("button", name="Remove the filter Machine: web-2").click()
+    page.get_by_role("button", name="Remove filter Machine: web-2").click()
     page.get_by_role("button", name="Clear all filters").click()
     expect(page.locator(".record").filter(has_text="order placed")).not_to_have_count(0)
     assert _query(page) == {}
 
 
-def test_what_is_typed_stays_while_the_list_is_read_anew(busy: Program, visit: Visit) -> None:
+def test_typed_text_stays_while_the_list_reloads(busy: Program, visit: Visit) -> None:
     page = visit(busy).open("/console/history")
     expect(page.locator(".record")).not_to_have_count(0)
     page.get_by_text("More filters").click()
@@ -99,27 +127,27 @@ def test_what_is_typed_stays_while_the_list_is_read_anew(busy: Program, visit: V
     expect(page.get_by_label("Machine", exact=True)).to_have_value("web-2")
 
 
-def test_a_record_has_an_address_that_shows_what_was_around_it(busy: Program, visit: Visit) -> None:
+def test_the_link_of_a_record_shows_the_records_around_it(busy: Program, visit: Visit) -> None:
     visitor = visit(busy)
     page = visitor.open("/console/history")
-    meant = next(each for each in busy.history() if each["kind"] == "promise-broken")
-    page.get_by_role("link", name=f"record {meant['number']}").click()
-    page.wait_for_url(f"**/console/history?at={meant['number']}")
+    linked = next(each for each in busy.history() if each["kind"] == "promise-broken")
+    page.get_by_role("link", name=f"record {linked['number']}").click()
+    page.wait_for_url(f"**/console/history?at={linked['number']}")
     record = page.locator(".record[aria-current]")
     expect(record).to_have_count(1)
     expect(record).to_be_in_viewport()
     expect(record).to_be_focused()
     expect(record).to_contain_text("promise broken")
-    page.get_by_role("link", name="Show the newest").click()
+    page.get_by_role("link", name="Show newest records").click()
     newest = page.locator(".record").first
     expect(newest).to_contain_text(f"record {busy.history()[-1]['number']}")
     gone = visitor.open("/console/history?at=999999")
-    expect(gone.get_by_text("Record 999999 is not here")).to_be_visible()
+    expect(gone.get_by_text("Record 999999 is not available")).to_be_visible()
 
 
-def test_an_export_is_what_the_command_writes(busy: Program, visit: Visit, tmp_path: Path) -> None:
+def test_an_export_equals_the_file_of_the_command(busy: Program, visit: Visit, tmp_path: Path) -> None:
     page = visit(busy).open("/console/history?kind=orders,promises")
-    page.get_by_text("Export, and as a command").click()
+    page.get_by_text("Export and commands").click()
     for button, form in (("Export CSV", "csv"), ("Export JSON lines", "jsonl")):
         with page.expect_download() as downloading:
             page.get_by_role("button", name=button).click()
@@ -138,7 +166,7 @@ def test_an_export_is_what_the_command_writes(busy: Program, visit: Visit, tmp_p
         assert b"event-scheduled" not in written
 
 
-def test_a_history_opened_while_the_server_is_away_is_there_once_it_is_back(
+def test_a_history_opened_while_the_server_is_down_appears_after_the_restart(
     server: Program, visit: Visit
 ) -> None:
     visitor = visit(server)
@@ -147,7 +175,7 @@ def test_a_history_opened_while_the_server_is_away_is_there_once_it_is_back(
     expect(page.get_by_role("heading", level=1)).to_have_text("Fleet")
     server.kill()
     go(page, "/history")
-    expect(page.get_by_role("alert")).to_have_text("no server answers")
+    expect(page.get_by_role("alert")).to_have_text("the server does not respond")
     server.start()
     expect(page.locator(".record")).not_to_have_count(0)
     expect(page.get_by_role("alert")).to_have_count(0)

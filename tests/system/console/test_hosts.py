@@ -1,4 +1,4 @@
-"""Hosts as people see them: what each carries, what its maintenance would touch, what it waits for."""
+"""The host list and the page of a host: machines, effect of maintenance and reasons for waiting."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.helpers.service.served import app_of, serving
 from tests.system.console.acting import go
 
 
-def test_each_host_says_what_it_carries_and_what_is_ordered_for_it(server: Program, visit: Visit) -> None:
+def test_each_host_shows_its_machines_and_its_order(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/hosts")
     line = page.get_by_role("row", name="host-1")
     expect(line.locator('[data-column="machines"]')).to_contain_text("5")
@@ -28,7 +28,7 @@ def test_each_host_says_what_it_carries_and_what_is_ordered_for_it(server: Progr
     expect(page.get_by_role("row", name="host-2")).to_contain_text("waits for domain")
 
 
-def test_hosts_are_found_by_name_and_by_what_holds_them(server: Program, visit: Visit) -> None:
+def test_hosts_are_filtered_by_name_and_by_hold(server: Program, visit: Visit) -> None:
     server.post("/v1/holds", json={"host": "host-2", "reason": "a power supply"})
     visitor = visit(server)
     page = visitor.open("/console/hosts?state=held")
@@ -62,7 +62,7 @@ host = "three"
 """
 
 
-def test_hosts_have_a_line_each_and_are_sorted_as_the_address_says(serve: Serve, visit: Visit) -> None:
+def test_hosts_have_one_line_each_and_the_url_keeps_the_sort_order(serve: Serve, visit: Visit) -> None:
     server = serve(fleet=RACKS)
     visitor = visit(server)
     page = visitor.open("/console/hosts")
@@ -90,42 +90,38 @@ def test_hosts_have_a_line_each_and_are_sorted_as_the_address_says(serve: Serve,
         assert max(heights) < 48, (width, heights)
 
 
-def test_a_host_says_what_its_maintenance_would_touch_before_anybody_orders_it(
-    calm: Program, visit: Visit
-) -> None:
+def test_a_host_shows_the_effect_of_maintenance_before_it_is_ordered(calm: Program, visit: Visit) -> None:
     page = visit(calm).open("/console/hosts/host-1")
-    plan = page.get_by_role("region", name="What its maintenance would touch")
+    plan = page.get_by_role("region", name="Effect of maintenance")
     expect(plan).to_contain_text("5 machines: 4 update domains of 3 groups, in 2 stages")
     expect(plan.get_by_role("row", name="shop UD 0: FrontEnd_IN_0")).to_be_visible()
     expect(plan.get_by_role("row", name="shop UD 1: Worker_IN_1")).to_be_visible()
     expect(plan).to_contain_text("never polled")
-    # What is ordered by the dialog as it opens is what the plan shows at first.
+    # The dialog and the plan have the same default action.
     expect(plan.get_by_label("freeze")).to_be_checked()
     plan.get_by_label("redeploy").check()
-    expect(page.get_by_role("link", name="Plan it as a rollout")).to_have_attribute(
+    expect(page.get_by_role("link", name="Plan a rollout")).to_have_attribute(
         "href", "/console/rollouts/new?hosts=host-1&action=redeploy"
     )
     assert not calm.all("orders")
 
 
-def test_a_host_shows_its_open_order_its_machines_and_later_what_was_done(
-    server: Program, visit: Visit
-) -> None:
+def test_a_host_shows_its_open_order_its_machines_and_its_ended_orders(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/hosts/host-1")
-    expect(page.get_by_text("No order is open")).to_be_visible()
+    expect(page.get_by_text("No open orders")).to_be_visible()
     server.post("/v1/hosts/host-1/maintenance", json={"action": "freeze", "reason": "a new kernel"})
     order = page.get_by_role("article", name="Order maintenance")
     expect(order).to_contain_text("a new kernel")
     server.advance(3600)
     expect(order).to_have_count(0)
-    expect(page.get_by_text("Orders that are over")).to_be_visible()
+    expect(page.get_by_text("Ended orders")).to_be_visible()
     expect(page.locator('.tile[data-look="running"]')).to_have_count(5)
 
 
 def test_a_viewer_sees_the_stages_of_a_host_without_a_dry_run(server: Program, visit: Visit) -> None:
     let_in(server, "ada", "operator")
     page = visit(server).sign_in(let_in(server, "viewer", "viewer"), "/console/hosts/host-1")
-    plan = page.get_by_role("region", name="What its maintenance would touch")
+    plan = page.get_by_role("region", name="Effect of maintenance")
     expect(plan.get_by_role("listitem").filter(has_text="shop UD 1: Worker_IN_1").first).to_be_visible()
     expect(plan.get_by_role("radio")).to_have_count(0)
 
@@ -149,26 +145,28 @@ def imported(folder: Path) -> None:
     service.close()
 
 
-def test_what_was_imported_says_from_where_and_a_host_why_its_driver_cannot_be_used(
+def test_imported_hosts_and_machines_show_their_source_and_an_unusable_driver(
     serve: Serve, visit: Visit
 ) -> None:
     page = visit(serve(store=imported)).open("/console/hosts")
     row = page.get_by_role("row", name=re.compile("kvm01"))
-    for words in ("imported from blades", "not reached", "driver blades is not installed"):
+    for words in ("imported from blades", "unreachable", "driver blades is not installed"):
         expect(row).to_contain_text(words)
     go(page, "/fleet")
     stuck = page.get_by_role("region", name="Now").locator('[data-kind="stuck"]')
     expect(stuck.get_by_role("link", name="kvm01")).to_be_visible()
     go(page, "/hosts?sort=reached")
     row.get_by_role("link", name="kvm01").click()
-    expect(page.locator(".page-title")).to_contain_text("not reached")
-    expect(page.locator(".notice", has_text="waits")).to_contain_text("driver blades is not installed")
+    expect(page.locator(".page-title")).to_contain_text("unreachable")
+    expect(page.locator(".notice", has_text="orders wait")).to_contain_text("driver blades is not installed")
     expect(page.get_by_role("definition").filter(has_text="imported from blades")).to_be_visible()
     go(page, "/machines/vm-0")
     expect(page.get_by_role("definition").filter(has_text="imported from blades")).to_be_visible()
 
 
-def test_a_lost_host_says_what_to_choose_and_others_who_blocks_them(server: Program, visit: Visit) -> None:
+def test_a_lost_host_shows_the_choices_and_other_orders_show_what_blocks_them(
+    server: Program, visit: Visit
+) -> None:
     placed = server.post(
         "/v1/hosts/host-3/service",
         json={"mode": "in-place", "host_work": "external", "together": "the rack is rewired"},
@@ -184,10 +182,10 @@ def test_a_lost_host_says_what_to_choose_and_others_who_blocks_them(server: Prog
     expect(page.get_by_text("Cordoned for order")).to_be_visible()
     server.advance(15 * 60)
     server.advance(60 * 60)
-    lost = page.get_by_role("region", name="Lost: choose what becomes of it")
+    lost = page.get_by_role("region", name="Host lost: choose what to do")
     expect(lost.get_by_text("forewarn host fail host-3")).to_be_visible()
     accessibility.check(page)
-    lost.get_by_role("button", name="Wait on …").click()
-    page.get_by_role("dialog").get_by_role("button", name="Wait on host-3").click()
+    lost.get_by_role("button", name="Wait longer …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Give host-3 more time").click()
     expect(lost).to_have_count(0)
     assert server.get("/v1/hosts/host-3")["host"]["state"] == "cordoned"

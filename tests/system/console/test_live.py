@@ -1,4 +1,4 @@
-"""The page shows what happens as it happens, says when it cannot, and mends that by itself."""
+"""Live updates: changes appear at once, and the page recovers from a lost connection."""
 
 import re
 
@@ -7,12 +7,12 @@ from playwright.sync_api import Page, expect
 from tests.helpers.console.console_fixtures import Visit
 from tests.helpers.programs.process import Program
 
-# However a call ends that was under way when the server was killed.
+# The errors of calls that were running when the server was killed.
 AWAY = "^net::ERR_"
 
 
 def mark(page: Page) -> None:
-    """Tell this page from one that was loaded again."""
+    """Mark the page, to detect a reload."""
     page.evaluate("window.isSame = true")
 
 
@@ -20,7 +20,7 @@ def is_same(page: Page) -> bool:
     return bool(page.evaluate("window.isSame"))
 
 
-def test_what_is_ordered_elsewhere_is_on_the_page_at_once(server: Program, visit: Visit) -> None:
+def test_changes_from_elsewhere_appear_at_once(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/machines/web-0")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     mark(page)
@@ -33,7 +33,7 @@ def test_what_is_ordered_elsewhere_is_on_the_page_at_once(server: Program, visit
     assert is_same(page)
 
 
-def test_two_people_see_what_the_other_does(server: Program, visit: Visit) -> None:
+def test_two_people_see_each_others_actions(server: Program, visit: Visit) -> None:
     one, other = (visit(server).open("/console/machines/web-0") for _ in range(2))
     expect(other.get_by_text("live", exact=True)).to_be_visible()
     one.get_by_role("button", name="Hold …").click()
@@ -43,7 +43,7 @@ def test_two_people_see_what_the_other_does(server: Program, visit: Visit) -> No
     expect(other.get_by_role("log")).to_contain_text("hold")
 
 
-def test_a_lost_connection_is_shown_and_mended_without_a_gap(server: Program, visit: Visit) -> None:
+def test_a_lost_connection_is_shown_and_recovers_without_a_gap(server: Program, visit: Visit) -> None:
     visitor = visit(server)
     visitor.expects(AWAY)
     page = visitor.open("/console/machines/web-0")
@@ -52,7 +52,7 @@ def test_a_lost_connection_is_shown_and_mended_without_a_gap(server: Program, vi
     server.kill()
     banner = page.locator("fw-link-banner")
     expect(banner).to_contain_text("Reconnecting …")
-    expect(banner).to_contain_text("What is shown may be old")
+    expect(banner).to_contain_text("The view may be out of date")
     expect(page.get_by_role("heading", level=1)).to_contain_text("web-0")
     server.start()
     server.post("/v1/holds", json={"reason": "an alarm"})

@@ -21,7 +21,7 @@ address = "127.0.0.12"
 """
 
 
-def test_a_name_that_two_projects_have_leads_to_either_machine(serve: Serve, visit: Visit) -> None:
+def test_a_name_in_two_projects_links_to_both_machines(serve: Serve, visit: Visit) -> None:
     visitor = visit(serve(fleet=TWO_OF_A_NAME))
     visitor.expects(r"^409 GET /v1/machines/web-0$")
     page = visitor.open("/console/machines/web-0")

@@ -1,4 +1,4 @@
-"""The fleet view first shows everything that needs a person. Only failures and broken promises are red."""
+"""The strip at the top of the fleet view. Only failures and broken promises are red."""
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -8,7 +8,7 @@ from tests.helpers.programs.process import Program
 from tests.system.console.acting import go
 
 WEB_0 = "127.0.1.10"
-# The patterns that bars of the timeline are drawn with are there for every tone.
+# The timeline has a hatch pattern for every tone.
 RED = 'main [data-tone="danger"]:not(pattern)'
 
 
@@ -16,7 +16,7 @@ def _part(page: Page, kind: str) -> Locator:
     return page.get_by_role("region", name="Now").locator(f'[data-kind="{kind}"]')
 
 
-def test_a_fleet_without_trouble_says_that_nothing_needs_a_person(server: Program, visit: Visit) -> None:
+def test_a_calm_fleet_shows_that_nothing_needs_a_person(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/fleet")
     now = page.get_by_role("region", name="Now")
     expect(now).to_contain_text("Nothing needs you.")
@@ -36,7 +36,7 @@ def test_a_planned_restart_is_not_red_and_a_failed_host_is(server: Program, visi
     expect(page.locator('.tile[data-machine$="/web-0"]')).to_have_attribute("data-tone", "restart")
     for address in ("/timeline", f"/events/{event}", "/orders", "/hosts", "/history", "/fleet"):
         go(page, address)
-        expect(page.get_by_text("Reading")).to_have_count(0)
+        expect(page.get_by_text("Loading")).to_have_count(0)
         expect(page.locator(RED)).to_have_count(0)
 
     server.post("/v1/hosts/host-3/fail", json={"reason": "its power supply"})
@@ -46,7 +46,7 @@ def test_a_planned_restart_is_not_red_and_a_failed_host_is(server: Program, visi
     accessibility.check(page)
 
 
-def test_groups_in_trouble_come_first(serve: Serve, visit: Visit) -> None:
+def test_groups_with_problems_come_first(serve: Serve, visit: Visit) -> None:
     groups = "".join(
         f'[groups.{name}]\nkind = "availability-set"\nupdate-domains = 1\n'
         f'[[machines]]\nname = "{name}-0"\ngroup = "{name}"\nhost = "{host}"\n'
@@ -61,7 +61,7 @@ def test_groups_in_trouble_come_first(serve: Serve, visit: Visit) -> None:
     expect(page.get_by_role("region", name="zeta").locator(".group-head .badge")).to_have_text("✕failed")
 
 
-def test_what_is_held_and_what_is_late_is_counted_with_links(server: Program, visit: Visit) -> None:
+def test_held_and_late_items_are_counted_with_links(server: Program, visit: Visit) -> None:
     server.guest(WEB_0).document()
     event = server.post("/v1/machines/web-0/restart")["event"]["id"]
     server.post("/v1/holds", json={"host": "host-1", "reason": "a power supply"})

@@ -1,4 +1,4 @@
-"""The page is there, starts, and asks nothing of anybody but its server."""
+"""The page loads, and makes requests only to its server."""
 
 import re
 from functools import partial
@@ -11,20 +11,20 @@ from tests.helpers.console.console_fixtures import MORNING, Visit
 from tests.helpers.programs.process import Program, until
 
 
-def test_the_page_opens_at_once_where_there_are_no_tokens(calm: Program, visit: Visit) -> None:
+def test_the_page_opens_without_a_sign_in_if_there_are_no_tokens(calm: Program, visit: Visit) -> None:
     page = visit(calm).open("/")
     expect(page).to_have_url(f"{calm.operators}/console/")
     expect(page.get_by_role("main")).to_be_visible()
 
 
-def test_the_service_begins_on_the_same_morning_each_time(calm: Program) -> None:
+def test_every_test_server_starts_at_the_same_time(calm: Program) -> None:
     assert calm.get("/v1/clock")["now"] == f"{MORNING:%Y-%m-%dT%H:%M:%S}Z"
 
 
 TROUBLES = {
     "window.open('http://elsewhere.example/')": "asked elsewhere: GET http://elsewhere.example/",
     "fetch('http://elsewhere.example/')": "connect-src",
-    "fetch('/v1/machines/nobody')": "404 GET /v1/machines/nobody",
+    "fetch('/v1/machines/missing')": "404 GET /v1/machines/missing",
     "console.error('on fire')": "console error: on fire",
     "setTimeout(() => { throw new Error('on fire') })": "uncaught: .*on fire",
     "document.body.setAttribute('style', 'color: red')": "style-src",
@@ -33,7 +33,7 @@ TROUBLES = {
 }
 
 
-def test_a_page_on_which_something_goes_wrong_fails_its_test(calm: Program, visit: Visit) -> None:
+def test_an_error_on_a_page_fails_its_test(calm: Program, visit: Visit) -> None:
     visitor = visit(calm)
     page = visitor.open()
     for script, trouble in TROUBLES.items():
@@ -46,5 +46,5 @@ def test_a_page_on_which_something_goes_wrong_fails_its_test(calm: Program, visi
 
 
 def _has_met(visitor: Visitor, page: Page, trouble: str) -> bool:
-    page.evaluate("0")  # what happened before it is reported before its answer
+    page.evaluate("0")  # earlier errors are reported before this answer
     return any(re.search(trouble, each) for each in visitor.troubles)

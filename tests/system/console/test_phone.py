@@ -1,4 +1,4 @@
-"""The console on a phone: machines first, the rest folded away, names with the end that tells them apart."""
+"""The console on a phone: machines first, collapsed filters, and readable names."""
 
 from playwright.sync_api import Page, expect
 
@@ -24,7 +24,7 @@ group = "payments"
 update-domain = 1
 host = "host-1"
 """
-# Whether the end of a name is inside its tile, and its beginning has been cut.
+# Whether the tile shows the end of a name and cuts its beginning.
 IS_SHORTENED = """tile => {
     const [begin, end] = tile.querySelectorAll(".name span");
     const isInside = end.getBoundingClientRect().right <= tile.getBoundingClientRect().right;
@@ -38,7 +38,7 @@ def _top(page: Page, place: str) -> float:
     return box["y"]
 
 
-def test_the_first_machine_is_seen_at_once_and_filters_and_changes_unfold(
+def test_the_first_machine_is_visible_at_once_and_counts_and_filters_unfold(
     calm: Program, visit: Visit
 ) -> None:
     page = visit(calm, screen=PHONE).open("/console/fleet")
@@ -57,10 +57,13 @@ def test_the_first_machine_is_seen_at_once_and_filters_and_changes_unfold(
     filters.click()
     expect(search).to_be_hidden()
     page.get_by_role("button", name="Add and change").click()
+    expect(page.get_by_role("button", name="14 running")).to_be_hidden()
+    page.get_by_role("button", name="Counts").click()
+    expect(page.get_by_role("button", name="14 running")).to_be_visible()
     expect(add).to_be_visible()
 
 
-def test_a_name_without_room_keeps_its_end(serve: Serve, visit: Visit) -> None:
+def test_a_long_name_keeps_its_end(serve: Serve, visit: Visit) -> None:
     page = visit(serve(fleet=TWO_LONG), screen=PHONE).open("/console/fleet")
     tile = page.get_by_role("link", name=f"{LONG} running")
     expect(tile.locator(".name")).to_have_text(LONG)

@@ -1,4 +1,4 @@
-"""Promises on the page: counts by month and project, what they are made of, and files of them."""
+"""The promises view: counts by month and project, links to records, and export."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ COUNTS = ("kept", "late", "never", "judged", "broken")
 
 
 def _promises(server: Program) -> None:
-    """Let one promise be kept, one be broken, and, a month later, one be neither heard nor kept."""
+    """Keep one promise, break one, and a month later leave one machine without a poll."""
     web, shop = server.guest("127.0.1.10"), server.guest("127.0.1.20")
     web.document()
     shop.document()
@@ -38,7 +38,7 @@ def _row(page: Page, month: str) -> list[str]:
 COUNTED = ("judged", "kept", "late", "never", "broken", "unannounced")
 
 
-def test_counts_are_those_of_the_api_and_lead_to_their_records(server: Program, visit: Visit) -> None:
+def test_counts_equal_the_api_and_link_to_their_records(server: Program, visit: Visit) -> None:
     _promises(server)
     page = visit(server).open("/console/promises")
     expect(page.get_by_role("rowheader", name="2027-04")).to_be_visible()
@@ -52,7 +52,7 @@ def test_counts_are_those_of_the_api_and_lead_to_their_records(server: Program, 
     expect(page.locator(".record")).to_contain_text("notice never")
 
 
-def test_months_and_projects_are_chosen_in_the_address(server: Program, visit: Visit) -> None:
+def test_the_filters_are_in_the_url(server: Program, visit: Visit) -> None:
     _promises(server)
     page = visit(server).open("/console/promises?from=2027-04")
     expect(page.get_by_role("rowheader", name="2027-04")).to_be_visible()
@@ -60,28 +60,28 @@ def test_months_and_projects_are_chosen_in_the_address(server: Program, visit: V
     page.get_by_label("From").select_option("")
     expect(page.get_by_role("rowheader", name="2027-03")).to_be_visible()
     page.get_by_label("Work").select_option("real")
-    expect(page.get_by_text("No promises are like that.")).to_be_visible()
+    expect(page.get_by_text("No promises match.")).to_be_visible()
     assert page.url.endswith("/console/promises?work=real")
 
 
-def test_what_is_shown_can_be_taken_along(server: Program, visit: Visit) -> None:
+def test_the_visible_counts_can_be_exported(server: Program, visit: Visit) -> None:
     _promises(server)
     page = visit(server).open("/console/promises?to=2027-03")
-    told = [each for each in server.get("/v1/promises")["promises"] if each["month"] == "2027-03"]
+    expected = [each for each in server.get("/v1/promises")["promises"] if each["month"] == "2027-03"]
     with page.expect_download() as downloading:
         page.get_by_role("button", name="Export CSV").click()
     lines = csv.DictReader(Path(downloading.value.path()).read_text().splitlines())
     assert [int(line[name]) for line in lines for name in COUNTS] == [
-        each[name] for each in told for name in COUNTS
+        each[name] for each in expected for name in COUNTS
     ]
     with page.expect_download() as downloading:
         page.get_by_role("button", name="Export JSON").click()
-    assert json.loads(Path(downloading.value.path()).read_text()) == {"promises": told}
+    assert json.loads(Path(downloading.value.path()).read_text()) == {"promises": expected}
 
 
-def test_a_promise_is_judged_on_the_page_when_it_falls_due(serve: Serve, visit: Visit) -> None:
+def test_a_new_verdict_appears_at_once(serve: Serve, visit: Visit) -> None:
     server = serve()
     page = visit(server).open("/console/promises")
-    expect(page.get_by_text("nothing that was announced has started")).to_be_visible()
+    expect(page.get_by_text("no announced event has ended")).to_be_visible()
     _promises(server)
     expect(page.get_by_role("rowheader", name="2027-04")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Rollouts on the page: planned, drawn before anything happens, started, followed, stopped."""
+"""Rollouts in the console: plan, dry run, start, progress and abort."""
 
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -11,7 +11,7 @@ from tests.helpers.programs.process import Program
 from tests.system.console.acting import expect_command
 
 HOSTS = ("host-1", "host-2", "host-3")
-# Two projects on one host each; one of them lets itself be disturbed in the night alone.
+# Two projects on one host each. One of them allows maintenance only at night.
 WINDOWS = """
 [projects.shop]
 time-zone = "Europe/Berlin"
@@ -37,7 +37,7 @@ host = "host-2"
 
 
 def _enable(program: Program) -> None:
-    """Let guests of every group listen, so that rollouts give notice."""
+    """Enable scheduled events for every group, so that rollouts give notice."""
     for number in range(10, 26):
         program.guest(f"127.0.1.{number}").poll()
 
@@ -54,12 +54,12 @@ def _waves(page: Page) -> Locator:
 
 
 def _press_until(page: Page, key: str, wanted: Locator) -> None:
-    """Go from control to control with a key, as somebody without a mouse does."""
+    """Press a key until a control has the focus."""
     for _ in range(60):
         if wanted.evaluate("each => each === document.activeElement"):
             return
         page.keyboard.press(key)
-    raise AssertionError(f"{key} does not lead to {wanted}")
+    raise AssertionError(f"{key} never reaches {wanted}")
 
 
 def test_a_rollout_is_planned_and_started_by_keyboard_alone(server: Program, visit: Visit) -> None:
@@ -68,7 +68,7 @@ def test_a_rollout_is_planned_and_started_by_keyboard_alone(server: Program, vis
     _press_until(page, "Tab", page.get_by_role("link", name="Plan a rollout").first)
     page.keyboard.press("Enter")
     expect(_waves(page)).to_have_count(3)
-    _press_until(page, "Tab", page.get_by_label("What is done to their machines"))
+    _press_until(page, "Tab", page.get_by_label("Action"))
     page.keyboard.press("ArrowDown")
     _press_until(page, "Tab", page.get_by_label("Gap between waves"))
     page.keyboard.type("1h30m")
@@ -96,20 +96,20 @@ def test_a_rollout_is_planned_and_started_by_keyboard_alone(server: Program, vis
     assert told == {"action": "reboot", "gap_seconds": 5400, "reason": "kernel 6.12", "hosts_at_once": 1}
 
 
-def test_the_dry_run_is_drawn_with_the_windows_that_bind(serve: Serve, visit: Visit) -> None:
+def test_the_dry_run_shows_the_maintenance_windows(serve: Serve, visit: Visit) -> None:
     server = serve(fleet=WINDOWS)
     page = visit(server).open("/console/rollouts/new?action=reboot")
-    windows = page.get_by_role("region", name="Windows that bind")
+    windows = page.get_by_role("region", name="Maintenance windows")
     expect(windows).to_contain_text(re.compile("mon.wed 22:00 for 4 h"))
     expect(windows).to_contain_text("never on 2027-03-05")
     expect(windows).to_contain_text("Europe/Berlin")
     expect(_waves(page)).to_have_count(2)
     expect(_waves(page).nth(1)).to_contain_text("host-1")
     expect(_waves(page).nth(1).locator(".wave-bar[data-kind=work]")).to_have_count(1)
-    expect(page.get_by_role("region", name="What waits")).to_contain_text(
+    expect(page.get_by_role("region", name="Waiting for")).to_contain_text(
         "host-1: outside the window of project shop, which opens 2027-03-01 21:00:00"
     )
-    page.get_by_text("Only some").click()
+    page.get_by_text("Selected hosts").click()
     page.get_by_role("checkbox", name="host-2").check()
     expect(_waves(page)).to_have_count(1)
     expect(windows).to_contain_text("lab: no windows")
@@ -117,10 +117,37 @@ def test_the_dry_run_is_drawn_with_the_windows_that_bind(serve: Serve, visit: Vi
     accessibility.check(page)
 
 
-def test_hosts_are_chosen_by_the_address_and_by_searching(server: Program, visit: Visit) -> None:
+def test_the_form_shows_only_the_options_of_the_action(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/rollouts/new?in-place=1")
+    action, in_place = page.get_by_label("Action"), page.get_by_label("In place")
+    expect(_waves(page)).to_have_count(3)
+    expect(in_place).to_have_count(0)
+    action.select_option("service")
+    expect(in_place).to_be_checked()
+    expect(page.get_by_label("Move machines back afterwards")).to_have_count(0)
+    in_place.uncheck()
+    expect(page.get_by_label("Move machines back afterwards")).to_be_visible()
+    page.get_by_text("Equivalent command").click()
+    expect(page.get_by_text("forewarn rollout plan --all --action service", exact=True)).to_be_visible()
+
+
+def test_a_deadline_is_an_iso_date(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/rollouts/new")
+    deadline = page.get_by_label("Deadline")
+    deadline.fill("2027-03-02 22:00")
+    deadline.press("Tab")
+    page.wait_for_url("**deadline=2027-03-02T22%3A00%3A00Z")
+    expect(_waves(page)).to_have_count(3)
+    expect(deadline).to_have_value("2027-03-02 22:00")
+    deadline.fill("tomorrow")
+    deadline.press("Tab")
+    expect(page.locator("#plan-deadline-problem")).to_contain_text("such as 2027-03-02 22:00")
+
+
+def test_hosts_are_selected_by_the_url_and_by_search(server: Program, visit: Visit) -> None:
     server.post("/v1/hosts/host-3/cordon")
     page = visit(server).open("/console/rollouts/new?hosts=host-2,host-1&hosts_at_once=2")
-    chosen = page.get_by_role("list", name="Chosen hosts").locator(".name")
+    chosen = page.get_by_role("list", name="Selected hosts").locator(".name")
     expect(chosen).to_have_text(["host-2", "host-1"])
     page.get_by_label("Search hosts").fill("cordoned")
     found = page.get_by_role("list", name="Hosts found").get_by_role("listitem")
@@ -128,15 +155,13 @@ def test_hosts_are_chosen_by_the_address_and_by_searching(server: Program, visit
     found.get_by_role("checkbox").check()
     expect(chosen).to_have_text(["host-2", "host-1", "host-3"])
     assert parse_qs(urlsplit(page.url).query)["hosts"] == ["host-2,host-1,host-3"]
-    page.get_by_role("button", name="Take host-1 out").click()
+    page.get_by_role("button", name="Remove host-1").click()
     expect(chosen).to_have_text(["host-2", "host-3"])
-    page.get_by_text("As a command").click()
+    page.get_by_text("Equivalent command").click()
     expect(page.get_by_text("forewarn rollout plan host-2 host-3 --hosts-at-once 2")).to_be_visible()
 
 
-def test_a_host_that_was_just_chosen_stays_chosen_when_the_list_is_redrawn(
-    server: Program, visit: Visit
-) -> None:
+def test_a_selected_host_stays_selected_after_a_redraw(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/rollouts/new?hosts=host-2")
     box = page.get_by_role("list", name="Hosts found").get_by_role("checkbox", name="host-1")
     expect(box).not_to_be_checked()
@@ -158,7 +183,7 @@ def test_a_host_that_was_just_chosen_stays_chosen_when_the_list_is_redrawn(
     assert lost == 0
 
 
-def test_what_is_refused_stands_at_its_field(server: Program, visit: Visit) -> None:
+def test_an_error_appears_at_its_field(server: Program, visit: Visit) -> None:
     visitor = visit(server)
     visitor.expects("400 POST /v1/rollouts", "404 POST /v1/rollouts")
     page = visitor.open("/console/rollouts/new?heartbeat=5m&driver=simulated")
@@ -173,22 +198,22 @@ def test_what_is_refused_stands_at_its_field(server: Program, visit: Visit) -> N
     expect(page.locator("#hosts-problem")).to_have_text('host "host-9" does not exist')
 
 
-def test_a_rollout_is_followed_to_its_end(server: Program, visit: Visit) -> None:
+def test_the_page_follows_a_rollout_to_its_end(server: Program, visit: Visit) -> None:
     _enable(server)
     id_ = _begin(server)
     page = visit(server).open(f"/console/rollouts/{id_}")
     expect(_waves(page)).to_have_count(3)
     expect(_waves(page).nth(0)).to_contain_text("announced")
     expect(_waves(page).nth(2)).to_contain_text("expected")
-    expect(page.get_by_role("region", name="What waits")).to_contain_text("host-2: wave 2 waits for wave 1")
+    expect(page.get_by_role("region", name="Waiting for")).to_contain_text("host-2: wave 2 waits for wave 1")
     server.advance(16 * 60)
     expect(page.get_by_role("progressbar", name="Hosts done")).to_have_attribute("aria-valuenow", "0")
     expect(_waves(page).nth(0)).to_contain_text("started")
     server.advance(24 * 3600)
     expect(page.get_by_role("progressbar", name="Hosts done")).to_have_attribute("aria-valuenow", "3")
     expect(page.locator("main")).to_contain_text("3 of 3 hosts done · 3 of 3 waves done")
-    page.get_by_role("navigation", name="Where this is").get_by_role("link", name="Rollouts").click()
-    over = page.get_by_role("table", name="Rollouts that are over")
+    page.get_by_role("navigation", name="Path").get_by_role("link", name="Rollouts").click()
+    over = page.get_by_role("table", name="Ended rollouts")
     expect(over.get_by_role("row").nth(1)).to_contain_text("3 of 3 hosts done")
 
 
@@ -208,18 +233,18 @@ def test_a_rollout_is_paused_resumed_and_aborted(server: Program, visit: Visit) 
     server.advance(16 * 60)
     expect(_waves(page).nth(0)).to_contain_text("started")
     page.get_by_role("button", name="Abort …").click()
-    expect(page.get_by_role("dialog")).to_contain_text("Started, so the steps that run are finished: host-1.")
+    expect(page.get_by_role("dialog")).to_contain_text("Running steps finish on: host-1.")
     expect_command(page.get_by_role("dialog"), f"rollout abort {id_[:8]}")
     page.get_by_role("dialog").get_by_role("button", name="Abort").click()
     expect(page.get_by_role("region", name="Not done")).to_contain_text("host-3")
     server.advance(3600)
-    expect(page.locator("main")).to_contain_text("0 of 3 hosts done, 1 given up, 2 hosts not done")
+    expect(page.locator("main")).to_contain_text("0 of 3 hosts done, 1 skipped, 2 hosts not done")
     expect(page.locator("main")).not_to_contain_text("failure so far")
     expect(page.get_by_role("button", name="Resume …")).to_have_count(0)
     assert server.get(f"/v1/rollouts/{id_}")["rollout"]["state"] == "aborted"
 
 
-def test_two_people_do_not_undo_each_others_work_unseen(server: Program, visit: Visit) -> None:
+def test_a_stale_page_cannot_undo_the_action_of_another_operator(server: Program, visit: Visit) -> None:
     secret = let_in(server, "olga", "operator")
     id_ = _begin(server)
     olga = visit(server).sign_in(secret, f"/console/rollouts/{id_}")
@@ -238,14 +263,14 @@ def test_two_people_do_not_undo_each_others_work_unseen(server: Program, visit: 
     assert server.get(f"/v1/rollouts/{id_}")["rollout"]["state"] == "paused"
 
 
-def test_a_plan_that_the_fleet_has_overtaken_is_not_started(server: Program, visit: Visit) -> None:
+def test_a_stale_plan_is_not_started(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/rollouts/new")
     page.get_by_role("button", name="Start this rollout").click()
     dialog = page.get_by_role("dialog", name="Freeze the machines of 3 hosts?")
     server.post("/v1/hosts/host-3/fail")
     expect(page.locator("main")).to_contain_text("2 waves")
     dialog.get_by_role("button", name="Start on 3 hosts").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("The fleet has changed, and the plan with it")
+    expect(dialog.get_by_role("alert")).to_contain_text("The fleet has changed since this plan was made")
     assert server.all("rollouts") == []
     dialog.get_by_role("button", name="Do nothing").click()
     page.get_by_role("button", name="Start this rollout").click()
@@ -253,7 +278,9 @@ def test_a_plan_that_the_fleet_has_overtaken_is_not_started(server: Program, vis
     expect(page.get_by_role("heading", level=1, name=re.compile("^Rollout "))).to_be_visible()
 
 
-def test_a_rollout_over_hosts_of_another_is_refused_with_the_reason(server: Program, visit: Visit) -> None:
+def test_a_rollout_over_hosts_of_another_rollout_is_refused_with_a_reason(
+    server: Program, visit: Visit
+) -> None:
     id_ = _begin(server)
     visitor = visit(server)
     visitor.expects("409 POST /v1/rollouts")
@@ -263,52 +290,52 @@ def test_a_rollout_over_hosts_of_another_is_refused_with_the_reason(server: Prog
     page.get_by_role("button", name="Start on 3 hosts").click()
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text(id_)
     page.get_by_role("button", name="Do nothing").click()
-    page.get_by_text("More", exact=True).click()
-    page.get_by_label("Overlap with another rollout").check()
+    page.get_by_text("More options", exact=True).click()
+    page.get_by_label("Overlap another rollout").check()
     page.get_by_role("button", name="Start this rollout").click()
     page.get_by_role("button", name="Start on 3 hosts").click()
     expect(page.get_by_role("heading", level=1, name=re.compile("^Rollout "))).to_be_visible()
     assert len(server.all("rollouts")) == 2
 
 
-def test_viewers_see_rollouts_and_start_none(server: Program, visit: Visit) -> None:
+def test_viewers_see_rollouts_and_cannot_start_one(server: Program, visit: Visit) -> None:
     let_in(server, "olga", "operator")
     id_ = _begin(server)
     page = visit(server).sign_in(let_in(server, "vera", "viewer"), f"/console/rollouts/{id_}")
     expect(_waves(page)).to_have_count(3)
     expect(page.get_by_role("button", name="Abort …")).to_have_count(0)
     page.goto(f"{server.operators}/console/rollouts/new")
-    expect(page.locator("main")).to_contain_text("Rollouts are planned and started by operators")
+    expect(page.locator("main")).to_contain_text("Only operators plan and start rollouts")
 
 
-def test_a_rollout_that_is_none_is_said_to_be_none(server: Program, visit: Visit) -> None:
+def test_an_unknown_rollout_shows_a_message(server: Program, visit: Visit) -> None:
     visitor = visit(server)
     visitor.expects("404 GET /v1/rollouts/")
     page = visitor.open("/console/rollouts/00000000-0000-4000-8000-000000000000")
-    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such rollout")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Rollout not found")
     page.get_by_role("link", name="Show all rollouts").click()
-    expect(page.get_by_role("heading", name="No rollout yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No rollouts yet")).to_be_visible()
 
 
-def test_the_night_is_drawn_host_by_host_and_says_who_is_lost(server: Program, visit: Visit) -> None:
+def test_the_host_progress_shows_a_lost_host(server: Program, visit: Visit) -> None:
     terms = {"action": "service", "mode": "in-place", "host_work": "external", "together": "a new switch"}
     rollout = _begin(server, canary=1, max_failures="1", **terms)
     page = visit(server).open(f"/console/rollouts/{rollout}")
-    night = page.get_by_role("region", name="Its hosts, as it goes")
-    expect(night.get_by_role("link")).to_have_count(3)
-    expect(night.get_by_role("link", name="host-1: announced")).to_be_visible()
-    expect(night).to_contain_text("Wave 1, canaries")
-    expect(page.get_by_text("0 failures so far; up to 1 are borne")).to_be_visible()
+    progress = page.get_by_role("region", name="Host progress")
+    expect(progress.get_by_role("link")).to_have_count(3)
+    expect(progress.get_by_role("link", name="host-1: announced")).to_be_visible()
+    expect(progress).to_contain_text("Wave 1, canaries")
+    expect(page.get_by_text("0 failures so far; up to 1 allowed")).to_be_visible()
     server.advance(15 * 60)
-    expect(night.get_by_role("link", name="host-1: worked on")).to_be_visible()
+    expect(progress.get_by_role("link", name="host-1: working")).to_be_visible()
     server.advance(60 * 60)
-    expect(night.get_by_role("link", name="host-1: lost")).to_be_visible()
-    expect(page.get_by_text("1 host did not come back: a person chooses")).to_be_visible()
+    expect(progress.get_by_role("link", name="host-1: lost")).to_be_visible()
+    expect(page.get_by_text("1 host did not return: an operator must decide")).to_be_visible()
     (order,) = server.get(f"/v1/rollouts/{rollout}")["rollout"]["waves"][0]["orders"]
     server.post(f"/v1/orders/{order}/complete")
-    expect(night.get_by_role("link", name="host-1: done")).to_be_visible()
-    # Tab reaches one of the hosts, the arrows the others.
-    night.get_by_role("link", name="host-1: done").focus()
+    expect(progress.get_by_role("link", name="host-1: done")).to_be_visible()
+    # Tab reaches one host, the arrow keys the others.
+    progress.get_by_role("link", name="host-1: done").focus()
     page.keyboard.press("ArrowDown")
-    expect(night.get_by_role("link", name=re.compile("^host-[23]: planned$")).first).to_be_focused()
+    expect(progress.get_by_role("link", name=re.compile("^host-[23]: planned$")).first).to_be_focused()
     accessibility.check(page)

@@ -1,4 +1,4 @@
-"""The timeline: events as bars, moved and zoomed by hand and by keys, and the same as a table."""
+"""The timeline: bars, pan and zoom by pointer and keyboard, and the table."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ WEB_2 = "127.0.1.12"
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """A server with an event that was approved, one of which nobody was told, and one that was deferred."""
+    """A server with an approved event, an event without notified machines, and a deferred event."""
     folder = tmp_path_factory.mktemp("busy")
     begin_in_the_morning(folder)
     fleet = sample_fleet(folder)
@@ -54,7 +54,7 @@ def _range(page: Page) -> str:
 
 
 def _sides(place: Locator, *selectors: str) -> list[list[list[float]]]:
-    """Return the left and right sides of all that these find inside a place, read at one moment."""
+    """Return the left and right sides of the elements that match, measured together."""
     sides = (
         "(place, selectors) => selectors.map(each => [...place.querySelectorAll(each)]"
         ".map(found => found.getBoundingClientRect()).map(({ left, right }) => [left, right]))"
@@ -68,7 +68,7 @@ def _overlap(one: list[float], other: list[float]) -> bool:
 
 
 def _drag(page: Page) -> None:
-    """Pull what is coming towards the middle."""
+    """Drag the future towards the middle."""
     box = page.locator(".timeline").bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + 900, box["y"] + box["height"] - 4)
@@ -77,22 +77,20 @@ def _drag(page: Page) -> None:
     page.mouse.up()
 
 
-def test_past_and_coming_events_are_bars_with_the_notice_that_was_kept_or_not(
-    busy: Program, visit: Visit
-) -> None:
+def test_events_are_bars_with_promised_and_delivered_notice(busy: Program, visit: Visit) -> None:
     page = visit(busy).open("/console/timeline?span=6h")
     expect(_bars(page)).to_have_count(3)
-    assert _names(page) == ["Reboot, finished", "Freeze, finished", "Reboot, scheduled"]
+    assert _names(page) == ["Reboot, finished", "Freeze, finished", "Reboot, announced"]
     approved = page.locator(".bar", has=page.get_by_role("link", name=re.compile("web-0 restarted")))
     expect(approved.locator(".mark-approval")).to_have_count(1)
     expect(approved.locator('.bar-delivered[data-tone="calm"]')).to_have_count(1)
     deferred = page.locator(".bar", has=page.get_by_role("link", name=re.compile("web-2 will restart")))
     expect(deferred.locator(".mark-deferral")).to_have_count(1)
     untold = page.get_by_role("link", name=re.compile("web-1 paused"))
-    expect(untold).to_have_accessible_name(re.compile("15 m promised, 1 never told"))
-    expect(page.locator(".bar-label", has_text="✕ Freeze web-1 · 1 never told")).to_be_visible()
+    expect(untold).to_have_accessible_name(re.compile("15 m promised, 1 never notified"))
+    expect(page.locator(".bar-label", has_text="✕ Freeze web-1 · 1 never notified")).to_be_visible()
     untold.hover()
-    expect(page.get_by_role("tooltip")).to_contain_text("1 never told")
+    expect(page.get_by_role("tooltip")).to_contain_text("1 never notified")
     untold.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Freeze: web-1 paused")
 
@@ -120,19 +118,17 @@ def test_no_mark_covers_a_label(busy: Program, visit: Visit) -> None:
     assert not [tick for tick in ticks if _overlap(tick, now)]
     line = page.locator(".line.now").bounding_box()
     assert line is not None
-    assert line["width"] <= 3, "the line of the present is no bar"
+    assert line["width"] <= 3, "the line of now is too wide"
 
 
-def test_what_the_command_orders_and_the_clock_does_is_seen_at_once_and_so_are_coming_waves(
-    server: Program, visit: Visit
-) -> None:
+def test_new_events_clock_advances_and_coming_waves_appear_at_once(server: Program, visit: Visit) -> None:
     server.guest(WEB_1).document()
     page = visit(server).open("/console/timeline")
-    expect(page.get_by_text("Nothing is announced in this range")).to_be_visible()
-    expect(page.get_by_text("appears here when it is announced")).to_be_visible()
+    expect(page.get_by_text("No events in this range")).to_be_visible()
+    expect(page.get_by_text("appear here when they are announced")).to_be_visible()
     expect(page.get_by_text("forewarn host maintenance")).to_have_count(0)
     server.post("/v1/machines/web-1/restart")
-    bar = page.get_by_role("link", name=re.compile("^Reboot, scheduled: web-1 will restart"))
+    bar = page.get_by_role("link", name=re.compile("^Reboot, announced: web-1 will restart"))
     expect(bar).to_be_visible()
     expect(page.locator(".line.now")).to_have_text("now 09:00:00")
     server.advance(900)
@@ -140,21 +136,19 @@ def test_what_the_command_orders_and_the_clock_does_is_seen_at_once_and_so_are_c
     expect(page.get_by_role("link", name=re.compile("^Reboot, started: web-1 restarts"))).to_be_visible()
     server.advance(900)
     gone = page.get_by_role("link", name=re.compile("^Reboot, finished: web-1 restarted"))
-    expect(gone).to_have_accessible_name(re.compile("left 2027-03-01 09:16:30"))
+    expect(gone).to_have_accessible_name(re.compile("ended 2027-03-01 09:16:30"))
     asked = {"hosts": ["host-1", "host-2"], "action": "freeze", "hosts_at_once": 1}
     rollout = server.post("/v1/rollouts", json=asked)["rollout"]["id"]
     wave = page.get_by_role("link", name=re.compile("^Wave 2 of rollout .* freeze of host-2"))
     expect(wave.locator(".wave-work")).to_have_count(1)
     expect(page.locator(".bar-label", has_text="wave 2: host-2")).to_be_visible()
     wave.focus()
-    expect(page.get_by_role("tooltip")).to_contain_text("expected, not promised")
+    expect(page.get_by_role("tooltip")).to_contain_text("Expected times, not promises")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Rollout {rollout[:8]}")
 
 
-def test_a_range_can_be_sent_and_dragged_and_keys_alone_move_zoom_and_open_an_event(
-    busy: Program, visit: Visit
-) -> None:
+def test_the_range_is_in_the_url_and_follows_pointer_and_keyboard(busy: Program, visit: Visit) -> None:
     page = visit(busy).open("/console/timeline?from=2027-03-01T08:50:00Z&to=2027-03-01T09:10:00Z")
     expect(_bars(page)).to_have_count(1)
     assert re.findall(r"\d\d:\d\d:\d\d", _range(page)) == ["08:50:00", "09:10:00"]
@@ -175,7 +169,7 @@ def test_a_range_can_be_sent_and_dragged_and_keys_alone_move_zoom_and_open_an_ev
     for key, span in (("n", "6h"), ("+", "14400s"), ("-", "6h")):
         page.keyboard.press(key)
         expect(page).to_have_url(re.compile(rf"timeline\?span={span}$"))
-    page.get_by_role("link", name=re.compile("^Reboot, scheduled")).focus()
+    page.get_by_role("link", name=re.compile("^Reboot, announced")).focus()
     expect(page.get_by_role("tooltip")).to_contain_text("web-2 will restart")
     page.keyboard.press("ArrowLeft")
     expect(page.get_by_role("link", name=re.compile("^Freeze, finished"))).to_be_focused()
@@ -187,18 +181,18 @@ def test_a_range_can_be_sent_and_dragged_and_keys_alone_move_zoom_and_open_an_ev
     expect(page.get_by_role("heading", level=1)).to_have_text("Reboot: web-0 restarted")
 
 
-def test_a_table_says_the_same_in_words(busy: Program, visit: Visit) -> None:
+def test_the_table_shows_the_same_events(busy: Program, visit: Visit) -> None:
     page = visit(busy).open("/console/timeline?span=6h")
     expect(_bars(page)).to_have_count(3)
     page.get_by_role("button", name="Show as a table").click()
     assert _query(page)["as"] == ["table"]
     rows = page.get_by_role("table").locator("tbody tr")
     expect(rows).to_have_count(3)
-    expect(rows.nth(0)).to_contain_text("awaits any of its machines")
-    expect(rows.nth(2)).to_contain_text("told")
+    expect(rows.nth(0)).to_contain_text("waiting for approval by any of its machines")
+    expect(rows.nth(2)).to_contain_text("notified")
     expect(rows.nth(0).locator("[data-label='Notice']")).to_have_text(re.compile(r"^…\s*\d+ m promised$"))
     expect(rows.nth(0).locator("[data-label='Not before']")).to_contain_text("in 19 m")
     expect(rows.nth(2).locator("[data-label='Not before']")).to_contain_text("ended")
-    page.get_by_label("Only events that name").fill("web-1")
+    page.get_by_label("Search events").fill("web-1")
     expect(rows).to_have_count(1)
     assert _query(page)["q"] == ["web-1"]

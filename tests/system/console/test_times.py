@@ -1,4 +1,4 @@
-"""Times of a page: one zone, which it states; no raw timestamps; days as ranges; labels apart."""
+"""Times on a page: one stated zone, no raw timestamps, day ranges, and labels that do not overlap."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.system.console.acting import go
 from tests.system.console.test_views import AXIS_LABELS, OVERLAPPING, WIDTHS
 
 HOSTS = 6
-# Short windows: a rollout takes several nights, with long pauses between.
+# Short windows, so that a rollout takes several nights.
 FLEET = "".join(
     [
         '[projects.shop]\ntime-zone = "Europe/Berlin"\n',
@@ -28,12 +28,12 @@ FLEET = "".join(
 )
 
 
-def test_all_times_of_a_page_are_in_the_zone_that_it_states(serve: Serve, visit: Visit) -> None:
+def test_all_times_of_a_page_are_in_its_stated_zone(serve: Serve, visit: Visit) -> None:
     server = serve(fleet=FLEET)
     page = visit(server, timezone_id="America/New_York").open("/console/rollouts/new")
     zone = page.get_by_role("contentinfo")
     expect(zone).to_contain_text("in your local time (America/New_York, now UTC\N{MINUS SIGN}5)")
-    windows = page.get_by_role("region", name="Windows that bind")
+    windows = page.get_by_role("region", name="Maintenance windows")
     expect(windows).to_contain_text("never on 2027-03-05 to 2027-03-09, 2027-04-01")
     expect(page.locator(".wave-tick-label")).not_to_have_count(0)
     for width in WIDTHS:
@@ -54,7 +54,7 @@ def test_all_times_of_a_page_are_in_the_zone_that_it_states(serve: Serve, visit:
     )
     page.get_by_role("button", name="Menu").click()
     page.get_by_role("group", name="Times").get_by_label("UTC").check()
-    expect(zone).to_contain_text("All times on this page are in UTC")
+    expect(zone).to_contain_text("All times are in UTC")
     expect(page.locator(".record").filter(has_text="clock advanced")).to_contain_text(
         re.compile(r"by 15 m to\s+2027-03-01 09:15:00 UTC")
     )

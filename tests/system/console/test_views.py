@@ -1,4 +1,4 @@
-"""What must hold on every view: a title, one heading, a keyboard, names as text; axe finds nothing grave."""
+"""Rules for every view: a title, one heading, keyboard access, escaped names, and no findings by axe."""
 
 import re
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ from tests.helpers.programs.process import Program
 
 ROUTES = Path(__file__).parents[3] / "src/forewarn/console/web/shell/routes.js"
 WIDTHS = (360, 768, 1440)
-# Names have letters, digits, dots, underscores and hyphens; reasons, labels and people's names have anything.
+# Names allow letters, digits, dots, underscores and hyphens. Reasons and labels allow any text.
 RENAMED = {"checkout-2": "machine-" + "x" * 56, "kvm01": "host-" + "y" * 59, "web": "group_" + "Z" * 58}
 MARKUP = "<img src=x onerror=\"document.title='taken over'\"><b>bold</b>"
 HOSTILE = f"{MARKUP} \N{RIGHT-TO-LEFT OVERRIDE}שלום {'long-' * 30}"
-# A page of the history has as many links as a keyboard has patience for.
+# The full history has too many links for a keyboard test.
 ADDRESSES = {"history": "/console/history?kind=promises"}
-# More would be a keyboard that never reaches the end.
+# The most presses of Tab before a view counts as a keyboard trap.
 MOST_STOPS = 400
 
-# Texts on axes and beside them.
+# Labels of axes and charts.
 AXIS_LABELS = ".tick, .wave-tick-label, .wave-fold-label, .promise-month, .promise-share, .promise-broken"
 OVERLAPPING = """selector => {
     const labels = [...document.querySelectorAll(selector)].filter(each => each.checkVisibility());
@@ -35,14 +35,14 @@ OVERLAPPING = """selector => {
         && one.box.top < other.box.bottom && other.box.top < one.box.bottom)
         .map(other => `${one.text} and ${other.text}`));
 }"""
-# Commands and links may have them.
+# Commands may contain raw timestamps.
 SENTENCES = """() => {
     const main = document.querySelector('main').cloneNode(true);
     for (const each of main.querySelectorAll('code')) each.remove();
     return main.textContent;
 }"""
 
-# A field for a time has several stops of its own.
+# A date field has several Tab stops.
 GOES_ON = """() => {
     const at = document.activeElement;
     if (!at || at === document.body || (at !== last && reached.has(at))) return false;
@@ -58,7 +58,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         yield story
 
 
-def test_every_route_is_looked_at(story: Story) -> None:
+def test_every_route_has_a_test(story: Story) -> None:
     routes = re.findall(r'path: "([^"]+)"', ROUTES.read_text())
     looked_at = {address.partition("?")[0].removeprefix("/console") for address in story.views.values()}
     for route in routes:
@@ -66,11 +66,9 @@ def test_every_route_is_looked_at(story: Story) -> None:
         assert route == "/" or any(re.fullmatch(pattern, each) for each in looked_at), route
 
 
-# Loaded once and looked at in all ways: loading is most of the work.
+# One test per view, because loading is most of the work.
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_can_be_used_by_everybody_and_names_are_only_text(
-    story: Story, visit: Visit, view: str
-) -> None:
+def test_a_view_is_accessible_and_escapes_names(story: Story, visit: Visit, view: str) -> None:
     visitor = visit(story.program)
     page = visitor.open(ADDRESSES.get(view) or story.views[view])
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
@@ -83,9 +81,7 @@ def test_a_view_can_be_used_by_everybody_and_names_are_only_text(
         visitor.settle(page)
         assert page.evaluate(OVERLAPPING, AXIS_LABELS) == [], f"labels overlap at {width} pixels"
     assert re.findall(r"\d{4}-\d\d-\d\dT\d\d:[^ ]*", page.evaluate(SENTENCES)) == []
-    expect(page.get_by_role("contentinfo")).to_have_text(
-        re.compile("^All times on this page are in UTC, except")
-    )
+    expect(page.get_by_role("contentinfo")).to_have_text(re.compile("^All times are in UTC, except"))
     # As on a phone: tests/console_long.
     for theme in THEMES:
         page.emulate_media(color_scheme=theme)
@@ -95,7 +91,7 @@ def test_a_view_can_be_used_by_everybody_and_names_are_only_text(
 
 
 def _walk(page: Page) -> None:
-    """Go from control to control as a keyboard does, and fail if one that is seen was not reached."""
+    """Press Tab through the page, and fail if a visible control is not reached."""
     page.evaluate("document.activeElement?.blur()")
     page.evaluate("() => { window.reached = new Set(); window.last = null; }")
     for _ in range(MOST_STOPS):
@@ -106,14 +102,14 @@ def _walk(page: Page) -> None:
         "() => [...document.querySelectorAll('a[href], button, input, select, textarea, summary')]"
         ".filter(each => each.checkVisibility({visibilityProperty: true}) && !each.disabled"
         " && each.closest('[tabindex=\"-1\"]') !== each && !reached.has(each)"
-        # One of a row of radio buttons is enough, and the arrows go on from there.
+        # Tab reaches one radio button of a group, the arrow keys the others.
         " && each.type !== 'radio' && !each.closest('[role=grid], [role=toolbar], [role=tree]'))"
         ".map(each => each.outerHTML.slice(0, 200))"
     )
     assert not missed, "\n".join(missed)
 
 
-def test_every_tab_is_whole_on_a_laptop(server: Program, visit: Visit) -> None:
+def test_the_navigation_fits_a_laptop(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/fleet")
     page.set_viewport_size({"width": 1000, "height": 800})
     expect(page.get_by_role("link", name="Promises")).to_be_visible()

@@ -147,7 +147,7 @@ def test_each_driver_of_the_settings_is_created_with_its_options() -> None:
         ),
         (
             {"lab": {"kind": "hyper", "timeout": 0}},
-            "[drivers.lab] timeout: expected more than no time, got 0",
+            "[drivers.lab] timeout: expected a time greater than zero, got 0",
         ),
         ({"lab": {"kind": "hyper", "at-once": 0}}, "[drivers.lab] at-once: expected at least 1, got 0"),
         ({"a b": {"kind": "hyper"}}, "[drivers.a b] expected a name of 1 to 64 letters"),

@@ -246,7 +246,7 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         (
             {"hosts": {"a": {"bare-metal": True}}, "machines": [{"name": "a", "mobility": "live"}]},
-            'machines[0] "a": mobility: expected "none"because it is bare metal, got "live"',
+            'machines[0] "a": mobility: expected "none" because it is bare metal, got "live"',
         ),
         (
             {"groups": {"web": {"kind": "vmss"}}},

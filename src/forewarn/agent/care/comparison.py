@@ -23,7 +23,7 @@ from forewarn.sdk.documents import Document, Event
 # If the incarnation goes back, the endpoint has restarted and may not know all events yet. For this many
 # seconds, a missing event does not count as over, whatever the number of documents.
 RESTART_SECONDS = 10.0
-# So many documents without an event prove its end.
+# This many documents without an event prove its end.
 ENOUGH_DOCUMENTS = 2
 
 
@@ -52,7 +52,7 @@ def seen(
     machine: str,
     now: float,
 ) -> SeenDocuments:
-    """Return the history after a document."""
+    """Return the history with one more document."""
     known = {} if before is None else before.missing
     missing = {
         id_: Missing(since=known[id_].since, documents=known[id_].documents + 1)
@@ -206,7 +206,7 @@ def boot_entry(
 def _began_before(tracked: TrackedEvent, booted: datetime | None) -> bool:
     """Return whether the event had started when the machine booted, as far as earlier boots have seen.
 
-    An event starts before NotBefore only if it is approved. A crash before the start is no restart of it.
+    An event starts before NotBefore only if it is approved. A crash before the start is not its restart.
     """
     if tracked.event.status == EventStatus.STARTED or tracked.approved is not None:
         return True

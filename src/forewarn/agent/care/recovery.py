@@ -80,7 +80,7 @@ class Recovery:
             return after if isinstance(outcome, Again) else None
 
     def _in_time(self, outcome: Again, name: str, *, after: float, patience: float) -> Outcome:
-        """Give up after the handler's patience, counted over restarts too: then a person must look at it."""
+        """Give up after the handler's `patience`, counted over restarts too: then a person must act."""
         known = self._tracked.attempt(Side.RECOVER, name)
         passed = 0.0 if known is None else (self._context.now() - known.first).total_seconds()
         if passed + after < patience:

@@ -289,7 +289,7 @@ class EventWatcher:
             self.trouble, self.trouble_since = str(error), self._context.now()
             self._context.metrics.count("troubles")
             passing = (
-                "; what is prepared stays so meanwhile" if isinstance(error, EndpointUnavailable) else ""
+                "; preparations stay in effect meanwhile" if isinstance(error, EndpointUnavailable) else ""
             )
             self._context.log.warn(f"the endpoint gives no document: {error}{passing}")
 

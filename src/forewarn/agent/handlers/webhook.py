@@ -50,7 +50,7 @@ def body(value: object) -> object:
 
 
 def sides(value: object) -> tuple[Any, ...]:
-    """Read the sides with a request."""
+    """Read the list of sides that send a request."""
     return tuple(fields.choice(list(WORK))(each) for each in fields.sequence(value))
 
 

@@ -64,7 +64,7 @@ class Handler:
         return self.kind in QUIET
 
     def pause(self, wanted: float | None, *, tries: int = 1) -> float:
-        """Return the seconds before another attempt: the handler's wish, or increasing pauses."""
+        """Return the seconds before another attempt: as the handler asks, or increasing ones."""
         if wanted is not None:
             return wanted
         return max(self.retry, min(LONGEST_PAUSE, self.retry * 2.0 ** min(tries - 1, MOST_DOUBLINGS)))

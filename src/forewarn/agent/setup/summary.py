@@ -49,7 +49,7 @@ def explain(config: Config) -> tuple[TypeSummary, ...]:
 
 
 def grouped(explained: Sequence[TypeSummary]) -> list[tuple[TypeSummary, ...]]:
-    """Group the types with the same actions."""
+    """Group the types of events that have the same actions."""
     groups: dict[tuple[object, ...], list[TypeSummary]] = {}
     for each in explained:
         groups.setdefault(each.done, []).append(each)

@@ -1,1 +1,1 @@
-"""The endpoints, a module for each noun: what each takes, asks of control, and answers with."""
+"""The endpoints, one module for each kind of resource."""

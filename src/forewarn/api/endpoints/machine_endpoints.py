@@ -38,7 +38,7 @@ from forewarn.wire.fields import several
 
 router = ApiRouter("machines")
 
-# So many names of the maximum length fit into a request line.
+# This many names of the maximum length fit into a request line.
 MOST_NAMES = 500
 
 Declaration = Annotated[Mapping[str, Any], RawBodyInput(declarations.MACHINE_CHANGES)]

@@ -150,7 +150,7 @@ async def _start(query: StreamQuery, last_event_id: str | None, service: Service
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
-    """Reads records for one stream, from a number on, when it is woken."""
+    """Reads the records after a number for one stream, whenever it is woken."""
 
     records: FollowedRecords
     wanted: RecordFilter

@@ -1,1 +1,1 @@
-"""The commands that ask a server, a module for each noun: `forewarn machine`, `forewarn order` and so on."""
+"""The commands that call a server, one module for each noun, such as `forewarn machine`."""

@@ -40,7 +40,7 @@ ONE_BY_ONE = flag(
     "--one-by-one",
     "Run the command once for each part of a host, with the machines in FOREWARN_MACHINES.",
 )
-AGAIN = option("--again", "ROLLOUT", "Resume this rollout, by its id or how it begins.")
+AGAIN = option("--again", "ROLLOUT", "Resume this rollout, by its id or a prefix.")
 RESUME = flag("--yes", "Skip the question whether another gate does the work.")
 
 

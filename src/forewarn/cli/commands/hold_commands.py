@@ -14,7 +14,7 @@ from forewarn.cli.session import EVERYWHERE, Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.service_answers import HoldAnswer
 
-ID = id_argument("[HOLD]", "The id, or how it begins. Default: the only hold.")
+ID = id_argument("[HOLD]", "The id, or a prefix. Default: the only hold.")
 ON_HOST = option("--host", "HOST", "The hold on this host.")
 
 
@@ -44,7 +44,7 @@ LIST = terminal.ItemTable[HoldAnswer](
 
 
 def hold(session: Session, reason: str | None, host: str | None, abort: bool) -> None:
-    """Do the work of `hold set`, which may be left out."""
+    """Set a hold: `forewarn hold` is the earlier name of `forewarn hold set`."""
     if reason is None:
         raise WrongUsage("--reason", "is required")
     _set(session, reason=reason, host=host, abort=abort)

@@ -184,7 +184,7 @@ def _show_check(session: Session, wanted: "Filter", found: Sequence[str]) -> Non
     option("--label labels", "NAME=VALUE", "A label that machines may require. Repeatable.", multiple=True),
     flag("--no-resources", "Clear the resources."),
     flag("--no-labels", "Clear the labels."),
-    flag("--bare-metal/--no-bare-metal", "Whether the host is itself the one machine on it.", default=None),
+    flag("--bare-metal/--no-bare-metal", "Whether the host is its own only machine.", default=None),
     options.ONLY_NEW,
 )
 def put(

@@ -104,7 +104,7 @@ DETACH = flag("--detach", "Return at once.")
 FOLLOW = flag(
     "--follow follow_", "Show progress until the rollout ends or pauses. Ctrl-C stops only the view."
 )
-ID = options.id_argument("[ROLLOUT]", "The id, or how it begins. Default: the only open rollout.")
+ID = options.id_argument("[ROLLOUT]", "The id, or a prefix. Default: the only open rollout.")
 
 
 @app.verb(*ROLLOUT)
@@ -181,7 +181,7 @@ OUTCOMES = {
 
 
 def _find(session: Session, typed: str | None, verb: str) -> tuple[str, int | None]:
-    """Return the id and the version of the rollout that is meant; no version if the whole id was typed."""
+    """Return the id of the requested rollout, and its version unless the whole id was typed."""
     if typed is not None and is_guid(typed):
         return typed.upper(), None
     if typed is not None:

@@ -43,7 +43,7 @@ MACHINE = option("--machine", "NAME", "The name of this machine. Default: from t
 IDS = argument(
     "ids",
     "[EVENT]...",
-    "The ids, or how they begin. Without ids, the command asks for each event.",
+    "The ids, or prefixes. Without ids, the command asks for each event.",
     nargs=-1,
     shell_complete=None,  # a machine cannot reach the operator API
 )

@@ -22,9 +22,9 @@ GAP = "  "
 # The lines of one thing; its `show` command has the rest.
 MOST_LINES = 3
 BAR = 10
-# The named hosts of current waves; more hosts are counted by progress.
+# If current waves have more hosts, they are not named but counted by progress.
 MOST_HOSTS = 6
-# The named machines of an event; `event show` has all.
+# The most machines of an event that are named; `event show` has all.
 MOST_NAMES = 5
 _PARTS = re.compile(r"\d+|\D+")
 

@@ -103,7 +103,7 @@ def _cells(host: WatchedHost) -> list[Text]:
 
 
 def _state_words(host: WatchedHost) -> list[tuple[str, str]]:
-    """Write the state of a host; `ok` gives way to `unreachable`."""
+    """Write the state of a host; `unreachable` replaces `ok`."""
     state = (str(host.state), terminal.STYLES.get(host.state, ""))
     if not host.unreachable:
         return [state]

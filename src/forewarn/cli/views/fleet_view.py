@@ -66,7 +66,7 @@ def _host(host: dict[str, Any]) -> dict[str, Any]:
 def _machine(machine: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in machine.items() if key == "project" or value != _MACHINE.get(key)}
     if machine["group"] is not None:
-        kept.pop("project", None)  # the group has it
+        kept.pop("project", None)  # its group names the project
     # An evicted machine has no host, and TOML has no null.
     return kept if "host" in kept else {**kept, "host": ""}
 
@@ -82,7 +82,7 @@ def _value(value: object) -> str:
         return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_value(each) for each in value) + "]"
-    # JSON and TOML write texts and numbers alike.
+    # JSON and TOML write texts and numbers in the same way.
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -37,7 +37,7 @@ def show_host(session: Session, host: HostWithMachinesAnswer) -> None:
             ("at once", host.at_once),
             ("free", "; ".join(_free(host, [*machines, *coming]))),
             ("labels", host.labels),
-            *([("bare metal", "the host is itself its one machine")] if host.bare_metal else []),
+            *([("bare metal", "the host is its own only machine")] if host.bare_metal else []),
             ("machines", host.machines),
             *([("arriving", [machine.name for machine in coming])] if coming else []),
             *_ways(machines),

@@ -35,7 +35,7 @@ class HostProgress(Enum):
 
     @property
     def mark(self) -> str:
-        """The character that stands for a host."""
+        """The character that represents a host."""
         return self.value[0]
 
     @property

@@ -1,4 +1,4 @@
-/** Where the page begins: find out who asks, follow the fleet, show the view of the address. */
+/** The console's entry point: find the caller, follow the fleet, show the view of the address. */
 
 import { router } from "./page/router.js";
 import { startKeyboard } from "./shell/keyboard.js";

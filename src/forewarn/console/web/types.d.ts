@@ -1,4 +1,4 @@
-/** Names for what the operator API speaks of, taken from its OpenAPI document. */
+/** Types of the operator API, from its OpenAPI document. */
 
 import type { components, paths } from "./generated/api";
 
@@ -32,17 +32,17 @@ export type Stage = Schemas["Stage"];
 export type Step = Schemas["Step"];
 export type Summary = Answer<"/v1/summary", "get">["summary"];
 export type Token = Schemas["Token"];
-/** A list that a record concerns. */
+/** A topic of records. */
 export type Topic = Schemas["Topic"];
 export type Waiting = Schemas["Waiting"];
 export type Wave = Schemas["Wave"];
 export type Webhook = Schemas["Webhook"];
 
-/** What an element may contain; see `page/tree.js`. */
+/** The content of an element; see `page/tree.js`. */
 export type Child =
   string | number | boolean | null | undefined | import("./page/tree").Described | readonly Child[];
 
-/** The addresses that have a method, as the document writes them: `/v1/machines/{name}`. */
+/** The paths that have a method, such as `/v1/machines/{name}`. */
 export type PathWith<M extends "get" | "post" | "put" | "delete"> = {
   [P in keyof paths]: paths[P] extends { [K in M]: object } ? P : never;
 }[keyof paths];
@@ -51,13 +51,13 @@ type Operation<P extends keyof paths, M extends keyof paths[P]> = paths[P][M];
 
 type Json<R> = R extends { content: { "application/json": infer A } } ? A : never;
 
-/** What a call answers with when it is not refused. */
+/** The successful answer of a call. */
 export type Answer<P extends keyof paths, M extends keyof paths[P]> =
   Operation<P, M> extends { responses: infer R }
     ? { [S in keyof R]: S extends 200 | 201 | 202 ? Json<R[S]> : never }[keyof R]
     : never;
 
-/** What a call takes: names in its path, its query, and its body. */
+/** The arguments of a call: names in its path, its query and its body. */
 export type Arguments<P extends keyof paths, M extends keyof paths[P]> =
   Operation<P, M> extends { parameters: { query?: infer Q; path?: infer N } }
     ? { path?: N; query?: Q; body?: Body<Operation<P, M>> }
@@ -65,7 +65,7 @@ export type Arguments<P extends keyof paths, M extends keyof paths[P]> =
 
 type Body<O> = O extends { requestBody?: { content: { "application/json": infer B } } } ? B : undefined;
 
-/** What of the fleet has changed, as the live copy announces it. */
+/** A change of the live copy, fired as an event. */
 export type CopyChange =
   | "machines"
   | "groups"

@@ -37,7 +37,7 @@ from forewarn.core.basic_types import HostName, OrderId
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import AttemptId
 
-# When to call a driver again that could not tell, unless it names a time.
+# When to call a driver again after `Unknown`, unless it names a time.
 ASK_AGAIN = timedelta(seconds=10)
 # How often to call a driver that relies on the events of its hypervisor: an event may be lost.
 ASK_ANYWAY = timedelta(minutes=1)
@@ -133,7 +133,7 @@ class DriverAttempts:
                     driver.ended(attempt.step.task)
 
     def unloaded(self, orders: Iterable[OrderId]) -> list[OrderId]:
-        """Return those of these orders that have attempts whose steps are not loaded."""
+        """Return the orders, out of these, with attempts whose steps are not loaded."""
         return [order for order in orders if any(each.step is None for each in self._of(order).values())]
 
     def due(self, orders: Iterable[OrderId], now: datetime) -> list[AttemptId]:

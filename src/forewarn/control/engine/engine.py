@@ -91,7 +91,7 @@ class Engine(UseCase):
             return True
         # Commits are noted, so before the known due time nothing is due, and the store is not read.
         found = self.due.look(now) if self.due.is_reached(now) else NOTHING_DUE
-        # If unsaved polls are left, they may include the newest poll of a group that seems silent.
+        # If unsaved polls are left, they may include the newest poll of a group that seems idle.
         silent = not more_polls and _is_past(found.silent, now)
         if silent:
             self._disable_some(now)
@@ -200,7 +200,7 @@ class Engine(UseCase):
             with self._saving(tx, now=absence.until) as draft:
                 if not absence.brief:
                     away = format_span_briefly((absence.until - absence.since).total_seconds())
-                    reason = f"for {away}; that is not the guests' silence"
+                    reason = f"for {away}; this does not count as silence of guests"
                     draft.record(Kind.SERVICE_AWAY, None, reason=reason)
                 absences = listening.add_absence(tx.time.absences(), absence, policy=self._policy)
                 tx.time.set_absences(absences)
@@ -212,7 +212,7 @@ class Engine(UseCase):
 
         def grant(tx: Transaction) -> None:
             with self._saving(tx, now=now) as draft:
-                reason = f"forward by {jump}; unapproved starts wait as long"
+                reason = f"forward by {jump}; unapproved starts are delayed by as much"
                 draft.record(Kind.CLOCK_JUMPED, None, reason=reason)
                 draft.wake_all()
                 granted = tx.time.grace()
@@ -260,7 +260,7 @@ class Engine(UseCase):
         self.save_presence(now, ahead=ahead)
 
     def _disable_some(self, now: datetime) -> None:
-        """Disable a batch of groups that have fallen silent."""
+        """Disable a batch of groups that have become idle."""
         with self._store.read() as snapshot:
             since = listening.idle_cutoff(now, snapshot.time.absences(), policy=self._policy)
             names = [group.name for group in snapshot.due.idle_groups(since=since, limit=BATCH)]

@@ -11,7 +11,7 @@ from forewarn.store.snapshots import ReadStore
 
 
 class FirstDue(NamedTuple):
-    """When the next order and rollout are due, and when the next group falls silent."""
+    """When the next order and rollout are due, and when the next group becomes idle."""
 
     order: datetime | None
     rollout: datetime | None

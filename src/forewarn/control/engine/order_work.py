@@ -35,7 +35,7 @@ TOGETHER = 20
 FEW = 3
 # A driver that asks to be called again immediately would starve all other work.
 SHORTEST_WAIT = timedelta(seconds=1)
-# When to call a driver again that could not tell, in service time.
+# When to call a driver again after `Unknown`, in service time.
 ASK_AGAIN = timedelta(seconds=30)
 
 

@@ -1,1 +1,1 @@
-"""Declaring the fleet: machines, whole fleet files, and what removed projects leave behind."""
+"""Declare, import and show the fleet: single machines or a whole fleet file."""

@@ -156,7 +156,7 @@ def _find_machines(fleet: FleetQueries, project: ProjectName, names: Sequence[st
 def _check(wanted: Rehearsal) -> None:
     numbers = [fault.number for fault in wanted.faults]
     if len(set(numbers)) < len(numbers):
-        raise Invalid("faults: expected a number for each that no other has")
+        raise Invalid("faults: expected a unique number for each")
     for index, fault in enumerate(wanted.faults):
         outsiders = set(fault.machines) - set(wanted.machines)
         if outsiders:

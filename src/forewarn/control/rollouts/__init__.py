@@ -1,1 +1,1 @@
-"""Planning, steering and carrying on rollouts."""
+"""Plan, show and change rollouts, and advance them."""

@@ -26,7 +26,7 @@ class Proposal:
     armed: Mapping[GroupName, Mapping[int, ArmedDomain]]  # the update domains with an armed event
     budgets: Mapping[GroupName, Budget]
     timing: Timing
-    whole: bool = False  # the host is treated in one go, or not at all
+    whole: bool = False  # the host is treated as a whole, or not at all
 
 
 def why_not(proposal: Proposal, *, now: datetime) -> tuple[Waiting, ...]:
@@ -40,7 +40,7 @@ def why_not(proposal: Proposal, *, now: datetime) -> tuple[Waiting, ...]:
 
 
 def divided(proposal: Proposal) -> tuple[Waiting, ...]:
-    """Return the groups with several update domains on a host that is to be treated in one go."""
+    """Return the groups with several update domains on a host that is to be treated as a whole."""
     if not proposal.whole or proposal.footprint.at_once:
         return ()
     return tuple(
@@ -111,8 +111,8 @@ def _order_of(armed: ArmedDomain, *, named: bool) -> str:
 def check(proposal: Proposal, *, what: str, now: datetime) -> None:
     """Refuse work that could never be announced.
 
-    A window may never open. A group may never be able to spare so many machines. A host that is to be
-    treated in one go may carry several update domains of a group.
+    A window may never open. A group may never be able to spare this many machines. A host that is to be
+    treated as a whole may carry several update domains of a group.
     """
     check_undivided([proposal])
     proposal.timing.check(what, now=now)
@@ -122,14 +122,14 @@ def check(proposal: Proposal, *, what: str, now: datetime) -> None:
 
 
 IN_ONE_GO = (
-    "in one go they would be disturbed together. Do it in parts (without --whole, a gate with --one-by-one "
+    "as a whole it would disturb them together. Treat it in parts (without --whole, a gate with --one-by-one "
     'for a command that treats machines; over the API without "whole"), or say why they may be disturbed '
-    'together all the same (--together REASON; "together")'
+    'together nevertheless (--together REASON; "together")'
 )
 
 
 def check_undivided(proposals: Iterable[Proposal], *, otherwise: str = IN_ONE_GO) -> None:
-    """Refuse hosts that are to be treated in one go and carry several update domains of a group."""
+    """Refuse hosts that are to be treated as a whole and carry several update domains of a group."""
     found = []
     for proposal in filter(divided, proposals):
         groups = proposal.footprint.divided.items()

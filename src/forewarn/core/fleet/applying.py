@@ -162,7 +162,7 @@ def _apply_groups(draft: Draft, groups: Iterable[GroupSpec], *, by: str) -> Iter
 
 
 def _differences(before: Any, after: Any) -> Iterable[str]:
-    """Describe the changed fields; of a nested value, those of its own that changed."""
+    """Describe the changed fields; of a nested value, its changed fields."""
     for each in fields(before):
         old, new = getattr(before, each.name), getattr(after, each.name)
         if old == new:

@@ -106,7 +106,7 @@ def difference(base: Slice, spec: FleetSpec) -> FleetChange:
 
 
 def _undeclared(known: Mapping[Name, Host | Group | Project], wanted: Collection[Name]) -> Iterator[Name]:
-    """Yield what was declared before and is not any more."""
+    """Yield the objects that were declared before and are not any more."""
     return (name for name in sorted(known.keys() - wanted) if known[name].source == DECLARED)
 
 

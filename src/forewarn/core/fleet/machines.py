@@ -187,7 +187,7 @@ def check_bare_metal(spec: MachineSpec, bare_metal: Collection[HostName], where:
             )
         if spec.mobility is not Mobility.NONE:
             raise Invalid(
-                f'{where}: mobility: expected "none"because it is bare metal, got "{spec.mobility}"'
+                f'{where}: mobility: expected "none" because it is bare metal, got "{spec.mobility}"'
             )
     elif spec.host in bare_metal:
         raise Invalid(f'{where}: host: expected another host, because "{spec.host}" is bare metal')

@@ -1,4 +1,4 @@
-"""Whether a group's guests listen: the first poll enables the feature, a day without polls disables it.
+"""Whether a group's guests listen: the first poll enables notice, a day without polls disables it.
 
 Only time in which the server could receive polls counts.
 """
@@ -29,7 +29,7 @@ def enable(draft: Draft, group: Group, *, policy: Policy) -> Group:
 
 
 def disable(draft: Draft, group: Group, *, policy: Policy) -> Group:
-    """Disable the feature for a group; its next poll enables it again."""
+    """Disable notice for a group; its next poll enables it again."""
     draft.record(Kind.GROUP_DISABLED, group, reason=f"no poll for {policy.idle_after}")
     return draft.put_group(replace(group, enabled_at=None, ready_at=None))
 

@@ -52,7 +52,7 @@ class Hold:
     at: datetime
     project: ProjectName | None = None
     host: HostName | None = None
-    abort: bool = False  # also call off the work that is under way
+    abort: bool = False  # also cancel the work that is under way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

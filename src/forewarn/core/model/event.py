@@ -93,7 +93,7 @@ class Event:
 
     @property
     def hint(self) -> bool:
-        """Whether it only recommends: it never starts, and no rule counts it."""
+        """Whether it only recommends: it never starts, and the rules ignore it."""
         return self.type in HINTS
 
     @property

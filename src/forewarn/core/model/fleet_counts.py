@@ -30,7 +30,7 @@ class GroupSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSummary:
-    """Counts by state; None: the count is of the whole fleet, and one project was asked for."""
+    """Counts by state. A count that exists only for the whole fleet is None for one project."""
 
     machines: int  #: Number of machines.
     states: Mapping[str, int]  #: Number of machines by state.

@@ -38,7 +38,7 @@ class FoundMachine:
     update_domain: int | None = None
     mobility: Mobility | None = None
     tags: Mapping[str, str] | None = None
-    resources: Mapping[str, float] | None = None  # what it takes of its host; others are unchanged
+    resources: Mapping[str, float] | None = None  # the resources that it uses; others are unchanged
     project: ProjectName | None = None
     manager: str | None = None  # another manager, such as nova; imported only with --managed
 

@@ -62,7 +62,7 @@ class Group(GroupTraits):
 
     born: int = 0  # the record that added it; a later group of the same name has another
     incarnation: int = 1
-    enabled_at: datetime | None = None  # the first poll; None while the feature is disabled
+    enabled_at: datetime | None = None  # the first poll; None while notice is disabled
     ready_at: datetime | None = None  # when polls are answered: enabled_at plus the enable delay
     heard: bool = False  # whether a guest of it has ever polled
 

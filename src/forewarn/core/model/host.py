@@ -48,7 +48,7 @@ class HostTraits:
     # Resources by freely chosen names. A resource that is not declared is unlimited.
     resources: Mapping[str, HostResource] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)  # machines may require labels
-    bare_metal: bool = False  # it is itself the one machine that it carries, of the same name
+    bare_metal: bool = False  # it is its own only machine, of the same name
     source: str = DECLARED  # a person, a fleet file, or the driver that imported it
 
 

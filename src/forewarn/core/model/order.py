@@ -67,7 +67,7 @@ class StepProgress:
     attempt: int = 1
     begun_at: datetime | None = None
     look_at: datetime | None = None  # while it runs: when to ask the driver again, if known
-    taken_up_at: datetime | None = None  # when an external program first reported that it is at work
+    taken_up_at: datetime | None = None  # when an external program first reported that it works on the step
     unknown_at: datetime | None = None  # since when its driver cannot tell its state
     mark: str = ""  # how its driver recognises this attempt
     progress: float | None = None  # from 0 to 1, if its driver reports it
@@ -168,7 +168,7 @@ class OrderTerms(WorkTerms):
     abandoned_by: str = ""  # who abandoned it; steps of it may still run
     fenced: str = ""  # who confirmed that the failed host is powered off or isolated, and why
     despite_hold: bool = False  # an emergency that holds do not stop
-    stopped_by: str = ""  # the hold that called it off
+    stopped_by: str = ""  # the hold that stopped it
     stopped_because: str = ""  # the reason of that hold
     driver_chooses: bool = False  # the driver chooses where its machines go
     homes: tuple[HostName, ...] = ()  # preferred targets: hosts interchangeable with this one
@@ -231,7 +231,7 @@ class Order:
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the failed host is isolated from its machines, by a fencing step or a person's word."""
+        """Whether the failed host is isolated from its machines, by a fencing step or a person."""
         fences = (step for step in self.host_steps if step.task is HostTask.FENCE)
         return bool(self.terms.fenced) or any(step.state is StepState.DONE for step in fences)
 

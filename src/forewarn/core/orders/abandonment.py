@@ -33,7 +33,7 @@ def cancel(draft: Draft, order: Order, *, by: str, why: str) -> Order:
 
 
 def _cancel_steps(draft: Draft, order: Order) -> Order:
-    """Have the drivers of running steps asked now to cancel them."""
+    """Make running steps due now, so that their drivers are called to cancel them."""
 
     def asked(step: AnyStep) -> AnyStep:
         runs = step.state is StepState.RUNNING

@@ -144,17 +144,17 @@ def _deferred_until(
     event: Event, wanted: timedelta, *, limit: timedelta, latest: datetime | None
 ) -> datetime:
     if not limit:
-        raise Conflict(f"events of group {event.group} cannot be put off")
+        raise Conflict(f"events of group {event.group} cannot be deferred")
     if event.status is not EventStatus.SCHEDULED:
-        raise Conflict(f"event {event.id} is {event.status}, too late to put it off")
+        raise Conflict(f"event {event.id} is {event.status}, too late to defer it")
     if event.deferred is not None:
-        raise Conflict(f"event {event.id} was put off already by {event.deferred.by}")
+        raise Conflict(f"event {event.id} was deferred already by {event.deferred.by}")
     until = round_up_to_second(event.not_before + min(wanted, limit))
     if latest is None or until <= latest:
         return until
     until = latest.replace(microsecond=0)
     if until <= event.not_before:
-        raise Conflict(f"event {event.id} cannot be put off: it must start by {format_time(latest)}")
+        raise Conflict(f"event {event.id} cannot be deferred: it must start by {format_time(latest)}")
     return until
 
 

@@ -70,7 +70,7 @@ def approve(draft: Draft, event: Event, approval: Approval, *, policy: Policy) -
 def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, policy: Policy) -> None:
     """Defer an event, and the events that start with it, because a guest asks for more time."""
     if event.hint:
-        raise Conflict(f"event {event.id} is a recommendation: it cannot be put off")
+        raise Conflict(f"event {event.id} is a recommendation: it cannot be deferred")
     order = draft.orders[event.order]
     stage, announced = order.stages[event.stage], departures.stage_events(draft, order, event.stage)
     if stages.starts_per_event(stage):
@@ -96,7 +96,7 @@ def resume(draft: Draft, order_id: OrderId) -> None:
     draft.wake([draft.put_order(stages.reset_withdrawals(resumed))])
 
 
-# After so many announcements without a start, a person should look at the order.
+# After this many announcements without a start, a person should look at the order.
 STUCK_ANNOUNCEMENTS = 3
 
 

@@ -115,7 +115,7 @@ def _next(draft: Draft, order: Order, step: Step, policy: Policy) -> Step | None
     if sent and step.failures <= policy.move_retries:
         avoided = (*step.failed_on, *(() if step.target is None else (step.target,)))
         tries = f"attempt {step.failures + 1} of {policy.move_retries + 1}"
-        _record(draft, order, step, f"is moved once more, {tries}")
+        _record(draft, order, step, f"is moved again, {tries}")
         return replace(steps.tried_again(step), target=None, failed_on=avoided)
     # If no host at all had room, another way to move does not help.
     tried = sent or step.refused or step.failed_on

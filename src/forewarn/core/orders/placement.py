@@ -75,8 +75,8 @@ def choose(
 ) -> HostName | None:
     """Choose the best sound host for a machine and count the machine there; None if there is no such host.
 
-    The order tells which machines stand beside it now, and which hosts are its homes. `first` is preferred:
-    the driver has agreed to that host.
+    The order names the other machines that leave the host, and the preferred targets (homes). The driver has
+    agreed to `first`, so that host comes before all others.
     """
     chosen = first
     if (
@@ -213,7 +213,7 @@ def why_unsuitable(draft: Draft, machine: Machine, host: HostName) -> str:
     """Explain why a host cannot take a machine now, or return ""."""
     known, room = draft.hosts.get(host), draft.room.get(host)
     if known is not None and known.bare_metal:
-        return f"host {host} is bare metal, and carries itself alone"
+        return f"host {host} is bare metal, and carries only itself"
     if known is not None and known.state is not HostState.OK:
         return f"host {host} is {known.state}"
     if room is None:
@@ -340,7 +340,7 @@ class _Source:
     rack: str | None
     # For each group with several update domains: the domain on this host, or None if it has several.
     domains: Mapping[GroupName, int | None]
-    enough: int  # a host with so many machines is worse than any other
+    enough: int  # a host with this many machines is worse than any other
 
     @classmethod
     def of(cls, draft: Draft, machine: Machine, beside: Iterable[Step]) -> "_Source":

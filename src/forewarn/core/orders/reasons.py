@@ -80,7 +80,7 @@ def proposal(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Pol
 
 
 def divided_groups(draft: Draft, order: Order, policy: Policy) -> tuple[Waiting, ...]:
-    """Return the groups with several update domains on a host that is to be treated in one go.
+    """Return the groups with several update domains on a host that is to be treated as a whole.
 
     The order was refused if there were any at first, so these machines have arrived since.
     """
@@ -171,7 +171,7 @@ def why_not_finished(draft: Draft, order: Order, affected: tuple[Step, ...]) -> 
 def why_not_closed(order: Order) -> tuple[Waiting, ...]:
     """Return the steps of an abandoned order that still run."""
     names = machine_names(step.name for step in order.driven)
-    what = f"the work on {names} is called off or over"
+    what = f"the work on {names} is cancelled or over"
     if all(step.name == HostTask.UNCORDON for step in order.driven):
         what = f"host {order.host} is uncordoned"
     ends = f"being {order.given_up}: ends once {what}"
@@ -182,7 +182,7 @@ def why_not_closed(order: Order) -> tuple[Waiting, ...]:
                 what=_named(order, step),
                 reason="is done outside, and is asked to stop with its next heartbeat"
                 if order.driver_of(step) == EXTERNAL
-                else "can no longer be called off: it goes on",
+                else "can no longer be cancelled: it continues",
             )
             for step in order.driven
             if step.too_late
@@ -213,14 +213,14 @@ def _done_outside(order: Order) -> tuple[Waiting, ...]:
     report = f"`forewarn order complete {order.id}` (POST /v1/orders/{{id}}/complete)"
     since = [step.taken_up_at for step in running if step.taken_up_at is not None]
     if order.action is Action.FAIL and isinstance(running[0], HostStep):
-        reason = f"to be fenced outside: {report} says that it is"
+        reason = f"to be fenced outside forewarn: {report} reports that it is"
     elif since:
         reason = f"done outside since {format_time(min(since))}: waits for {report}"
     else:
         in_parts = len(order.stages) > 1 and not order.terms.undivided
         how = " --one-by-one" if in_parts else ""
         gate = f"`forewarn gate order {order.id}{how} -- COMMAND`"
-        reason = f"to be done outside, and not taken up yet: {gate} does it, {report} says it is done"
+        reason = f"to be done outside forewarn, not taken up yet: {gate} does it, {report} reports it as done"
     return (Waiting(what=what, reason=reason, outside=True),)
 
 

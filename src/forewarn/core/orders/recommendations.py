@@ -1,6 +1,6 @@
 """Recommendations to guests: an event for a limited time, without any step.
 
-No rule counts such an event, and its approval changes nothing. Only a hold delays it.
+The rules ignore such an event, and its approval changes nothing. Only a hold delays it.
 """
 
 from dataclasses import replace

@@ -149,7 +149,7 @@ def step_done(
     if isinstance(step, HostStep):
         _done(draft, attempt.order, step)
     elif host is not None and host not in draft.hosts:
-        why = f"its driver says it is on {host}, which is no host of the fleet: declare it, then retry"
+        why = f"its driver says it is on {host}, which is not a host of the fleet: declare it, then retry"
         _fail(draft, attempt.order, step, why=why)
     else:
         _done(draft, attempt.order, replace(step, impact=impact), host=host, note=note)
@@ -203,7 +203,7 @@ def step_cancelled(draft: Draft, attempt: AttemptId) -> None:
     """Make a step of an abandoned order moot, because its driver has cancelled it."""
     if (step := _running_step(draft, attempt)) is not None:
         order = draft.orders[attempt.order]
-        why = f"{order.given_up}, and called off"
+        why = f"{order.given_up}, and cancelled"
         if isinstance(step, HostStep):
             _put(draft, order.id, host_steps.abandon(draft, step, why=why))
             return
@@ -323,7 +323,7 @@ def silence_before_start(
     """Return how much silence from before a start of the server counts against an external program.
 
     After a brief restart the count goes on, but at least a minute of the limit is left. A longer outage may
-    have swallowed a heartbeat, and a clock that was set proves nothing. In both cases the count is reset, as
+    have lost a heartbeat, and a clock that was set proves nothing. In both cases the count is reset, as
     after any other absence.
 
     A running server measures silence with its monotonic clock. Across a start only saved system times exist.

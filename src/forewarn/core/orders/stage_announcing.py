@@ -1,7 +1,7 @@
 """Announce a stage in shares, and announce machines that arrive later.
 
-A share is a whole stage, or, where machines leave a host or return to it, the machines of one update domain
-of a group that do so in the same way.
+A share is what starts together: usually a whole stage. If machines leave a host or return to it, each share
+has the machines of one update domain of a group that do so in the same way.
 """
 
 from collections.abc import Iterable, Sequence
@@ -192,7 +192,7 @@ def announce_latecomers(draft: Draft, order: Order, index: int, policy: Policy) 
     order = stages.put_stage(order, index, stages.with_joined(stage, late))
     arming.record_emergency(draft, order, announced, policy)
     order = stages.put_steps(order, index, placement.reserve_hosts(draft, order, late))
-    return replan(draft, order)
+    return service.replan(draft, order)
 
 
 def _admissible_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Step, ...]:

@@ -1,7 +1,7 @@
 """Advance a stage: announce, arm and start its shares, begin their steps, and withdraw stale events.
 
-A share is what starts together: a whole stage, or, where machines leave a host or return to it, one event
-with its machines. Such shares do not wait for each other, but each waits for a free slot.
+A share is what starts together: usually a whole stage. If machines leave a host or return to it, each event
+with its machines is a share. Such shares do not wait for each other, but each waits for a free slot.
 """
 
 from dataclasses import replace

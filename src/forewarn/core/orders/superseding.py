@@ -93,9 +93,7 @@ def hand_over(draft: Draft, order_id: OrderId, step: Step, *, why: str) -> bool:
     if not host_failures.is_superseded(draft, order):
         return False
     host = draft.machines[step.machine].host
-    departures.remove_machine(
-        draft, order, step.machine, why=f"{why}; host {order.host} has failed once more"
-    )
+    departures.remove_machine(draft, order, step.machine, why=f"{why}; host {order.host} has failed again")
     _mark_down(draft, step, host)
     departures.wake_failures(draft, order.host)
     return True

@@ -181,7 +181,7 @@ class Candidates:
         at = self.announce_at(host, now)
         if at is None or at == now:
             return ()
-        reason = f"would be cut by the end of a window; done whole, it is announced at {format_time(at)}"
+        reason = f"would be cut by the end of a window; to fit into one, it is announced at {format_time(at)}"
         return (Waiting(what=host, reason=reason, until=at),)
 
     def check(self, *, now: datetime) -> None:

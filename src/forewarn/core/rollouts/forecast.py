@@ -16,7 +16,7 @@ from forewarn.core.rollouts.candidates import Candidates, PlannedStages
 from forewarn.core.rollouts.evacuation import HALF_OF_A_RACK, HALF_OF_INTERCHANGEABLE, evacuation_limits
 from forewarn.core.time_formats import format_time
 
-# Hosts that were planned together rarely need different times. If they do for so long, they need a new plan.
+# Hosts planned together rarely need different times. If they do for this long, they need a new plan.
 MOST_TRIES = 20
 
 

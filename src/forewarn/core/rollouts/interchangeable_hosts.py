@@ -1,8 +1,8 @@
 """Find interchangeable hosts: their machines could swap places without a conflict of update domains.
 
 Such hosts form one wave of work that moves nothing, and they remain so while their machines only move among
-them. So a rollout that moves machines saves the sets of interchangeable hosts when it begins, evacuates no
-more than half of each set at once, and prefers the other hosts of the set as targets (homes).
+them. A rollout that moves machines saves these sets of hosts when it begins. It evacuates no more than half
+of each set at once, and prefers the other hosts of the set as targets (homes).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -123,7 +123,7 @@ def orders_to_abandon(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
 
 
 def _tolerated(rollout: Rollout, orders: Orders) -> tuple[Order, ...]:
-    """Return the failed orders if the rollout tolerates so many, and none after a failed health check.
+    """Return the failed orders if the rollout tolerates that many, and none after a failed health check.
 
     A failed health check casts doubt on the work on all later hosts.
     """

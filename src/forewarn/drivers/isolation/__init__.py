@@ -1,1 +1,1 @@
-"""Drivers that load C code: each runs in a process of its own, so that its crash is not the server's."""
+"""Drivers that load C code: each runs in a separate process, so that a crash does not end the server."""

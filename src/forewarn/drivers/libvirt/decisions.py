@@ -222,7 +222,7 @@ def _moved(
 def _going_back(mark: DomainMark, source: DomainView | None, target: DomainView | None) -> Decision:
     """Return the machine to the source, because the target has refused it."""
     if target is not None and target.active:
-        return Failed(f"{mark.back}; it runs there all the same: declare where it is")
+        return Failed(f"{mark.back}; it runs there nevertheless: declare where it is")
     if source is None:
         return Operation.DEFINE_ON_SOURCE
     if target is not None and target.mark is not None and target.mark.id == mark.id:

@@ -27,7 +27,7 @@ from forewarn.drivers.openstack.server_view import MARK_KEY
 
 # The longest name in forewarn, and the characters that a name cannot contain.
 LONGEST, INVALID = 64, re.compile(r"[^A-Za-z0-9._-]+")
-ID_LENGTH = 8  # so many characters of an id distinguish equal names
+ID_LENGTH = 8  # this many characters of an id distinguish equal names
 GROUP, UPDATE_DOMAIN, MOBILITY = "forewarn:group", "forewarn:update-domain", "forewarn:mobility"
 _PREFIX, _KNOWN = "forewarn:", (GROUP, MOBILITY, UPDATE_DOMAIN)
 MIB_IN_GIB = 2**10

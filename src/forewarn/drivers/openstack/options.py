@@ -32,4 +32,4 @@ class OpenStackOptions(CallOptions):
     def __post_init__(self) -> None:
         CallOptions.__post_init__(self)  # super() does not work in a class with slots
         if self.answer_for <= timedelta():
-            raise ValueError("answer-for: expected more than no time")
+            raise ValueError("answer-for: expected a time greater than zero")

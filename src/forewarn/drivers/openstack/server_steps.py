@@ -43,9 +43,9 @@ from forewarn.drivers.openstack.server_view import (
     kept_mark,
 )
 
-# ServerOperation a live migration can be called off: in these states nova aborts it, in those it will soon.
+# nova can abort a live migration in these states.
 ABORTABLE = frozenset({"queued", "preparing", "running"})
-# These states come before them.
+# These states come before them: nova can abort the migration soon.
 STARTING = frozenset({"accepted", "pre-migrating"})
 # nova's actions that steps request; the driver reads the results of these.
 _ACTIONS = frozenset(

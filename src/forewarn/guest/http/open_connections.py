@@ -16,7 +16,7 @@ from forewarn.guest.request_handler import RequestHandler
 
 # The memory of an entry besides its bytes: the poll with its tags, and the entries of two tables.
 OVERHEAD = 512
-# A client sends the tag of its document, rarely another one.
+# How many tags a cached poll may have: clients usually send one, that of their document.
 MOST_TAGS = 2
 
 

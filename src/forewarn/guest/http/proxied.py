@@ -65,7 +65,7 @@ class ProxiedConnection(Connection):
         self._read(data)
 
     def _charge(self, member: BoardMachine | None) -> None:
-        """Count the connection towards no machine."""
+        """Do nothing: the connection counts towards no machine."""
 
     def _serve(self, item: Request | RequestFault, data: bytes | None) -> None:
         if isinstance(item, Request):

@@ -56,7 +56,7 @@ class TransportConnection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for so many seconds."""
+    """Wait for this many seconds."""
 
     seconds: float
 

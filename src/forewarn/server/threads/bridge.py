@@ -125,7 +125,7 @@ class WorkerCommands:
         self._enabling: _EnableJob | None = None  # owner: the guest loop
 
     async def enable(self, group: GroupName) -> None:
-        """Turn the feature on for a group; groups that wait for the worker together share one job."""
+        """Enable notice for a group; groups that wait for the worker together share one job."""
         mine = self._enabling
         # A job can be done without having been taken: it timed out in the queue.
         if mine is None or mine.enabled.done() or not mine.add(group):

@@ -45,11 +45,11 @@ class Pace:
     save: float = 1.0  # how often the position of a busy webhook is saved
 
     def after(self, failures: int) -> float:
-        """Return how long to wait after so many failures, with jitter."""
+        """Return how long to wait after this many failures, with jitter."""
         return self.most_after(failures) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
     def most_after(self, failures: int) -> float:
-        """Return the longest wait after so many failures."""
+        """Return the longest wait after this many failures."""
         # 60 doublings exceed any useful `longest`; without a bound the power overflows.
         return min(self.longest, self.first * 2.0 ** min(failures - 1, 60))
 

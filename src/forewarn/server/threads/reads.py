@@ -29,7 +29,7 @@ T = TypeVar("T")
 THREADS = 4
 # Threads for the server's own reads: authentication must work while all other threads are busy.
 OWN_THREADS = 1
-# Callers never have so many reads waiting, unless the database does not answer.
+# Callers never have this many reads waiting, unless the database does not answer.
 MOST_WAITING = 1000
 # The timeout of a read that has not begun, in real seconds.
 LONGEST_WAIT = 10.0

@@ -41,7 +41,7 @@ RETRY_AFTER = 1.0
 # How often the worker proves that the store can be written and reads changes that others committed. The sleep
 # must not be longer.
 PROVE_EVERY = LONGEST_SLEEP
-# A worker without a proof for so long hangs, in the store or in a job.
+# A worker without a proof for this long hangs, in the store or in a job.
 HANGS_AFTER = 6 * PROVE_EVERY
 
 

@@ -139,7 +139,7 @@ class Deadlines:
             return result
 
     def _check_wait(self, *, quiet: float, alive: float) -> float:
-        """Check a wait after so many quiet seconds; return the second at which a ping was last answered."""
+        """Check a wait after this many quiet seconds; return the second at which a ping was last answered."""
         if self._trouble is not None and self._reads_too:
             raise Unresponsive
         if self.limit is None or quiet - alive < self.limit:

@@ -137,7 +137,7 @@ def _sqlite_engine(
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode = WAL")
-        # Answered changes must survive a power failure, not only a crash.
+        # A change that was answered must survive a power failure, not only a crash.
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.close()
 

@@ -30,7 +30,7 @@ _HOLDER = text(
 
 
 class Lock:
-    """The right to serve a database until the block ends. This class is for databases in memory."""
+    """The right to serve a database until the block ends. In memory none is needed: this does nothing."""
 
     def keep(self) -> None:
         """Check that the lock is still held; Conflict if another server has it."""

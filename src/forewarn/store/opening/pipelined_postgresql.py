@@ -118,8 +118,8 @@ class _Sending:
 def _trip(context: DefaultExecutionContext) -> RoundTrip | None:
     """Return the round trip of a statement, if it may be pipelined.
 
-    After a failure, psycopg believes that the statements behind the failed one are prepared, until the whole
-    transaction is rolled back. Within a savepoint only a part is, so each statement is awaited there.
+    After a failure, psycopg treats the statements behind the failed one as prepared, until the whole
+    transaction is rolled back. A savepoint rolls back only a part, so within one each statement is awaited.
     """
     trip: RoundTrip | None = context.execution_options.get(ROUND_TRIP)
     return None if context.root_connection.in_nested_transaction() else trip

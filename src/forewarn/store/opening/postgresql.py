@@ -54,7 +54,7 @@ CHECK_EVERY = 0.1
 # Must reach the disk, and waits for a writer that lost its connection but still holds the lock.
 PROBE_STATEMENT = "UPDATE meta SET id = id"
 PING_STATEMENT = "SELECT 1"
-# A connection that was idle for so many seconds is pinged before use.
+# A connection that was idle for this many seconds is pinged before use.
 PING_AFTER = 1.0
 _USED = "forewarn.used"  # key in the `info` of a pooled connection: when it was last used
 

@@ -170,7 +170,7 @@ class MetricQueries(Queries):
         return _count_states(self._tx)
 
     def holds_by_reach(self) -> Mapping[str, int]:
-        """Count holds by what they cover."""
+        """Count holds by their scope."""
         return _count_by(self._tx, _HOLD_REACH, HOLD_REACHES)
 
     def oldest_awaited(self) -> datetime | None:

@@ -110,7 +110,7 @@ def _ask(connection: Connection, state: BatchState, *wanted: _KeyedRows[Any]) ->
 
 
 def _named(project: ProjectName | None, calls: Sequence[Prefetch]) -> _KeyedRows[str]:
-    """Want the machines that the callers of a project name; None: callers that see all projects."""
+    """Return the queries for the machines that callers of a project name; None: callers of all projects."""
     names = {name_key(call.machine) for call in calls if call.project == project}
     return _rows_by_key(
         names, _BY_NAME if project is None else _BY_NAME.where(_M.project == project), lambda row: row[-1]
@@ -118,7 +118,7 @@ def _named(project: ProjectName | None, calls: Sequence[Prefetch]) -> _KeyedRows
 
 
 def _rows_by_key(keys: Iterable[str], query: Select[Any], key: Callable[[Row], str]) -> _KeyedRows[str]:
-    """Want the rows of a `for_keys` query; without keys no query runs."""
+    """Return a `for_keys` query for these keys; without keys no query runs."""
     wanted = sorted(keys)
     return _KeyedRows(
         [(query, {"keys": some}) for some in chunks(wanted)], key, {each: [] for each in wanted}
@@ -126,7 +126,7 @@ def _rows_by_key(keys: Iterable[str], query: Select[Any], key: Callable[[Row], s
 
 
 def _orders(machines: set[str], hosts: set[str]) -> _KeyedRows[tuple[str, str]]:
-    """Want the open orders on machines and on hosts."""
+    """Return the query for the open orders on machines and on hosts."""
     keys = {"machines": sorted(machines), "hosts": sorted(hosts)}
     found: dict[tuple[str, str], Rows] = {(of, key): [] for of, some in keys.items() for key in some}
     return _KeyedRows([(_ORDERS, keys)] if found else [], lambda row: (row[-2], row[-1]), found)

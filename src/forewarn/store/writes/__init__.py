@@ -1,1 +1,1 @@
-"""Saving what was decided, one module for each kind of thing."""
+"""Save decisions: the fleet, orders, events and records."""

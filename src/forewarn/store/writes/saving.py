@@ -86,7 +86,7 @@ def _machines_of(order: Order) -> Iterable[str]:
         for stage in order.stages
         if stage.state is not StageState.DONE or (order.terms.returning and stage.kind is StageKind.EVACUATE)
     )
-    # The event of a step that began and was called off names the machine until the event is over.
+    # The event of a step that began and was cancelled names the machine until the event is over.
     touched = {
         step.machine.lower()
         for stage in live

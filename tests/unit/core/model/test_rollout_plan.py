@@ -112,7 +112,7 @@ def test_a_host_that_waits_for_a_longer_window_says_so() -> None:
     assert (chosen, plan.due_at) == ((), at("21:45"))
     (why,) = plan.waiting
     assert f"{why}" == (
-        "host-1: would be cut by the end of a window; done whole, "
+        "host-1: would be cut by the end of a window; to fit into one, "
         f"it is announced at {at('21:45'):%Y-%m-%dT%H:%M:%SZ}"
     )
 

@@ -284,12 +284,12 @@ def test_a_deferral_records_how_much_more_time_was_granted() -> None:
 def test_an_event_can_be_deferred_once() -> None:
     fleet = deferrable()
     defer(fleet)
-    with pytest.raises(Conflict, match="was put off already by web-0"):
+    with pytest.raises(Conflict, match="was deferred already by web-0"):
         defer(fleet)
 
 
 def test_a_group_without_deferrals_refuses_them() -> None:
-    with pytest.raises(Conflict, match="events of group web cannot be put off"):
+    with pytest.raises(Conflict, match="events of group web cannot be deferred"):
         defer(deferrable(timedelta()))
 
 
@@ -297,12 +297,12 @@ def test_a_started_event_cannot_be_deferred() -> None:
     fleet = deferrable()
     for event in fleet.events():
         events.start(fleet.draft, event, why="it is time")
-    with pytest.raises(Conflict, match="is Started, too late to put it off"):
+    with pytest.raises(Conflict, match="is Started, too late to defer it"):
         defer(fleet)
 
 
 def test_an_event_cannot_be_deferred_past_its_latest_start() -> None:
-    with pytest.raises(Conflict, match="cannot be put off: it must start by 2026-01-05T12:15:00Z"):
+    with pytest.raises(Conflict, match="cannot be deferred: it must start by 2026-01-05T12:15:00Z"):
         defer(deferrable(), latest=NOON + 15 * MINUTE)
 
 

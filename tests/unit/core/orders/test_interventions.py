@@ -147,7 +147,7 @@ def test_an_order_is_being_abandoned_while_a_step_runs() -> None:
     assert (order.open, order.state, order.terms.abandoned_by) == (True, OrderState.FAILED, "ops")
     assert order.due_at == fleet.now  # its driver is asked at once
     assert fleet.waits(order.id) == [
-        f"order {order.id}: being abandoned by ops: ends once the work on web-1 is called off or over"
+        f"order {order.id}: being abandoned by ops: ends once the work on web-1 is cancelled or over"
     ]
     assert fleet.history(Kind.ORDER_ABANDONING) == ["its driver is asked to cancel running steps: web-1"]
     assert len(fleet.events()) == 1
@@ -159,7 +159,7 @@ def test_a_cancelled_step_is_moot_and_closes_its_order() -> None:
     reports.step_cancelled(fleet.draft, attempt(order, "web-1"))
     order = fleet.advance(order.id)
     assert (order.open, order.why) == (False, "abandoned by ops: failed: it burns")
-    assert [step.why for step in order.steps] == [order.why, "abandoned by ops, and called off"]
+    assert [step.why for step in order.steps] == [order.why, "abandoned by ops, and cancelled"]
     assert (fleet.events(), fleet.machine("web-1").state) == ((), MachineState.RUNNING)
 
 

@@ -48,7 +48,7 @@ def test_a_failed_move_is_retried_within_its_event_on_another_host() -> None:
     assert (again.state, again.work, again.attempt) == (StepState.RUNNING, Work.FREEZE, 2)
     assert {first.target, again.target} == {"host-2", "host-3"}
     assert fleet.events() == (event,)
-    assert fleet.history(Kind.ORDER_RETRIED) == ["is moved once more, attempt 2 of 2"]
+    assert fleet.history(Kind.ORDER_RETRIED) == ["is moved again, attempt 2 of 2"]
     assert fleet.draft.orders[order.id].state is OrderState.STARTED
 
 

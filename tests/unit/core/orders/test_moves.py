@@ -138,7 +138,7 @@ def test_a_machine_that_cannot_move_is_refused() -> None:
     fleet.draft.put_host(Host(name=HOST_3, bare_metal=True))
     fleet.turn()
     assert refusal(fleet, to=HostName("host-1")) == 'machine "web-0" is on host host-1 already'
-    assert "host host-3 is bare metal, and carries itself alone" in refusal(fleet, to=HOST_3)
+    assert "host host-3 is bare metal, and carries only itself" in refusal(fleet, to=HOST_3)
     assert "has mobility none, so it stays" in refusal(fleet, name="stays-0")
     assert "has mobility live-only, so no move redeploys it: move it live" in refusal(fleet, name="live-0")
     assert move(fleet, "live-0", live=True).state is OrderState.ANNOUNCED

@@ -81,7 +81,7 @@ def test_approving_a_recommendation_changes_nothing() -> None:
 def test_a_recommendation_cannot_be_deferred() -> None:
     fleet = spot("web-0")
     fleet.order("web-0", HINT)
-    with pytest.raises(Conflict, match="is a recommendation: it cannot be put off"):
+    with pytest.raises(Conflict, match="is a recommendation: it cannot be deferred"):
         lifecycle.defer(fleet.draft, only(fleet), by=MachineName("web-0"), wanted=MINUTE, policy=fleet.policy)
 
 

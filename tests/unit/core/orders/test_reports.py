@@ -162,7 +162,7 @@ def test_a_reported_host_outside_the_fleet_fails_the_step() -> None:
     reports.step_done(fleet.draft, attempt(order), host=HostName("host-9"))
     (step,) = fleet.draft.orders[order.id].steps
     assert step.why == (
-        "its driver says it is on host-9, which is no host of the fleet: declare it, then retry"
+        "its driver says it is on host-9, which is not a host of the fleet: declare it, then retry"
     )
     assert (fleet.machine("web-0").host, fleet.machine("web-0").bound_for) == ("host-1", None)
 

@@ -48,7 +48,7 @@ def test_a_hold_abandons_running_work_with_its_name_and_reason() -> None:
         reports.step_cancelled(made.draft, AttemptId(order.id, step.machine, step.attempt))
     over = made.advance(order.id)
     assert (over.state, over.why, over.open) == (OrderState.FAILED, "stopped by ops: wrong image", False)
-    assert {step.why for step in over.steps} == {"stopped by ops: wrong image, and called off"}
+    assert {step.why for step in over.steps} == {"stopped by ops: wrong image, and cancelled"}
     assert made.events() == ()
 
 
@@ -61,7 +61,7 @@ def test_a_step_that_cannot_be_cancelled_is_named_and_runs_to_its_end() -> None:
     reports.step_too_late(made.draft, attempt)
     reports.step_too_late(made.draft, attempt)
     made.advance(order.id)
-    assert f"{first.name}: can no longer be called off: it goes on" in made.waits(order.id)
+    assert f"{first.name}: can no longer be cancelled: it continues" in made.waits(order.id)
     made.finish(order.id)
     assert {step.state for step in made.draft.orders[order.id].steps} == {StepState.DONE}
     assert made.draft.orders[order.id].why == "stopped by ops: wrong image"

@@ -1,4 +1,4 @@
-/** The buttons for what can be done with something: only those that would not be refused. */
+/** Buttons and a menu for the actions on a thing. Buttons exist only for actions that are possible now. */
 
 import { define, LiveElement } from "../page/live_element.js";
 import { h } from "../page/tree.js";
@@ -14,7 +14,7 @@ import { verbsFor } from "./verbs.js";
 const BUTTONS_AT_MOST = 3;
 
 /**
- * Describe the buttons for a thing: the frequent verbs, and a menu of the others.
+ * Describe the buttons for a thing: one for each frequent action, and a menu for the rest.
  *
  * @param {Noun} noun
  * @param {any} subject
@@ -27,7 +27,7 @@ export function actionButtons(noun, subject) {
 }
 
 /**
- * Describe the button for one verb; nothing where it would be refused.
+ * Describe the button of one action, or nothing if the action is not possible now.
  *
  * @param {Noun} noun
  * @param {string} verb
@@ -169,7 +169,7 @@ class ActionButtons extends LiveElement {
   #toggled(toggle) {
     if (toggle.newState !== "open") return;
     place(this.#popover, /** @type {HTMLElement} */ (this.querySelector(".menu-button")));
-    // The browser tells this a moment later: who is quick has chosen another item already.
+    // The browser fires this event with a delay: the user may have focused another item meanwhile.
     if (!this.#popover.contains(document.activeElement)) this.#items[0]?.focus();
   }
 

@@ -1,4 +1,4 @@
-/** The question before anything is done: what it touches, what may be said about it, and the command for it. */
+/** The dialog that confirms an action: it shows the affected machines, the fields and the equivalent command. */
 
 import { linkedIds } from "../elements/links.js";
 import { commandText } from "../elements/command_text.js";
@@ -10,14 +10,14 @@ import { randomKey, Refusal } from "../service/operator_api.js";
 import { fieldRow } from "./action_fields.js";
 import { differenceList } from "./difference_list.js";
 import { performed } from "./performed.js";
-import { wrong } from "./verb.js";
+import { problemWith } from "./verb.js";
 
 /** @typedef {import("./verb.js").Verb<any>} AnyVerb */
 /** @typedef {import("./verb.js").Values} Values */
 /** @typedef {import("./verb.js").Touched} Touched */
 
 /**
- * Ask before something is done, and do it.
+ * Open the dialog that confirms an action and runs it.
  *
  * @param {AnyVerb} verb
  * @param {any} subject
@@ -41,7 +41,7 @@ class ActionDialog extends LiveElement {
   /** @type {Values} */
   #values = {};
   #typed = "";
-  /** @type {Touched | null | undefined}  undefined: it is being looked for */
+  /** undefined while the affected machines load. @type {Touched | null | undefined} */
   #touched = undefined;
   #trouble = "";
   /** The address of the existing thing with the same name. */
@@ -49,13 +49,13 @@ class ActionDialog extends LiveElement {
   /** The ETag of the values that the form was filled with. */
   #tag = "";
   #isLoading = false;
-  /** The changes that another person has made since the form was filled. @type {import("./verb.js").Difference[]} */
+  /** Changes that another person saved after the form was filled. @type {import("./verb.js").Difference[]} */
   #meanwhile = [];
-  /** The outcome, once there is one. @type {import("../types").Child} */
+  /** The final content, after the action has run. @type {import("../types").Child} */
   #shown = null;
   #isBusy = false;
   #isTried = false;
-  // The same call is done once, however often it is sent: after a lost answer it has the same key.
+  // A call that is sent again after a lost answer has the same idempotency key.
   #key = randomKey();
   #sent = "";
 
@@ -83,7 +83,7 @@ class ActionDialog extends LiveElement {
     /** @type {HTMLElement | null} */ (first ?? this.querySelector("button.safe"))?.focus();
   }
 
-  /** Whether the end of the session leaves it open: it shows a secret, or waits for one. */
+  /** Whether the dialog stays open when the session ends: it shows a secret, or waits for one. */
   get staysOpen() {
     return Boolean(this.#shown) || (this.#isBusy && Boolean(this.verb.shown));
   }
@@ -110,7 +110,7 @@ class ActionDialog extends LiveElement {
         h("p", { id: "action-about" }, verb.about),
         this.#touches(),
         this.#isLoading &&
-          h("p", { class: "muted", role: "status", key: "loading" }, "Reading the present values …"),
+          h("p", { class: "muted", role: "status", key: "loading" }, "Loading the current values …"),
         asked.filter((field) => !field.isRare).map((field) => this.#field(field)),
         rare.length
           ? h(
@@ -129,7 +129,7 @@ class ActionDialog extends LiveElement {
         h(
           "div",
           { class: "as-command", key: "command" },
-          h("span", { class: "small muted" }, "As a command"),
+          h("span", { class: "small muted" }, "Equivalent command"),
           this.#command(),
         ),
         this.#changedMeanwhile(),
@@ -156,11 +156,11 @@ class ActionDialog extends LiveElement {
             {
               type: "submit",
               class: verb.hurts ? "dangerous primary" : "primary",
-              // Nothing is agreed to before it is said, nor moves away under a pointer that is pressing it.
+              // Disabled until the affected machines are known. The button also must not move while it is pressed.
               disabled: this.#isLooking || this.#isLoading,
               "aria-disabled": this.#isBusy || !this.#isConfirmed() || this.#isUnchanged ? "true" : null,
             },
-            this.#isBusy ? "At it …" : verb.doing(subject),
+            this.#isBusy ? "Sending …" : verb.doing(subject),
           ),
         ),
       ),
@@ -169,7 +169,7 @@ class ActionDialog extends LiveElement {
 
   #differences() {
     if (!this.verb.differences || this.#isLoading) return null;
-    return differenceList("What changes", this.verb.differences(this.subject, this.#said()));
+    return differenceList("Changes", this.verb.differences(this.subject, this.#entered()));
   }
 
   #changedMeanwhile() {
@@ -180,23 +180,23 @@ class ActionDialog extends LiveElement {
       h(
         "p",
         null,
-        "Nothing is saved: another person has changed this since you opened it. What you typed is kept. ",
-        "Check what changes, then save again.",
+        "Your change was not saved: another person changed these values after you opened the form. ",
+        "Your entries are kept. Check the changes, then save again.",
       ),
-      differenceList("Changed meanwhile", this.#meanwhile),
+      differenceList("Changed by another person", this.#meanwhile),
     );
   }
 
-  /** Whether saving would change nothing. */
+  /** Whether the form has no changes to save. */
   get #isUnchanged() {
-    return this.verb.differences?.(this.subject, this.#said()).length === 0;
+    return this.verb.differences?.(this.subject, this.#entered()).length === 0;
   }
 
   #asked() {
     return this.#fields.filter((field) => field.when?.(this.#values) ?? true);
   }
 
-  /** It stays until it is closed: a secret is shown once. */
+  /** Draw the outcome. The dialog stays until it is closed: a secret is shown once. */
   #outcome() {
     return h(
       "dialog",
@@ -221,11 +221,11 @@ class ActionDialog extends LiveElement {
   }
 
   #command() {
-    return commandText(this.verb.command(this.subject, this.#said()));
+    return commandText(this.verb.command(this.subject, this.#entered()));
   }
 
-  /** What was typed and is asked; spaces at the ends mean nothing. */
-  #said() {
+  /** Return the entries of the visible fields, without spaces at their ends. */
+  #entered() {
     return Object.fromEntries(
       this.#asked().map((field) => [field.name, (this.#values[field.name] ?? "").trim()]),
     );
@@ -238,7 +238,7 @@ class ActionDialog extends LiveElement {
   #touches() {
     if (!this.verb.touches) return null;
     if (this.#touched === undefined)
-      return h("p", { class: "muted touched", role: "status" }, "Looking what it touches …");
+      return h("p", { class: "muted touched", role: "status" }, "Loading the affected machines …");
     if (!this.#touched) return null;
     const { summary, names = [] } = this.#touched;
     return h(
@@ -248,7 +248,7 @@ class ActionDialog extends LiveElement {
       names.length
         ? h(
             "ul",
-            { class: "touched-names", tabindex: names.length > 30 ? "0" : null, "aria-label": "Touches" },
+            { class: "touched-names", tabindex: names.length > 30 ? "0" : null, "aria-label": "Affected" },
             names.map((name, at) => h("li", { key: at, class: "name" }, name)),
           )
         : null,
@@ -258,7 +258,7 @@ class ActionDialog extends LiveElement {
   /** @param {import("./verb.js").Field} field */
   #field(field) {
     const value = this.#values[field.name] ?? "";
-    return fieldRow(field, value, this.#isTried ? wrong(field, value) : "", (typed) => {
+    return fieldRow(field, value, this.#isTried ? problemWith(field, value) : "", (typed) => {
       this.#values = { ...this.#values, [field.name]: typed };
       this.redraw();
     });
@@ -285,7 +285,7 @@ class ActionDialog extends LiveElement {
   }
 
   #toType() {
-    return this.verb.typed?.(this.subject, this.#said()) ?? null;
+    return this.verb.typed?.(this.subject, this.#entered()) ?? null;
   }
 
   #isConfirmed() {
@@ -298,7 +298,7 @@ class ActionDialog extends LiveElement {
       this.#touched = (await this.verb.touches?.(this.subject)) ?? null;
     } catch (error) {
       this.#touched = {
-        summary: `What it touches cannot be read: ${messageOf(error)}`,
+        summary: `The affected machines could not be loaded: ${messageOf(error)}`,
       };
     }
     this.redraw();
@@ -314,12 +314,12 @@ class ActionDialog extends LiveElement {
       this.redraw();
       requestAnimationFrame(() => this.isConnected && this.#focusFirst());
     } catch (error) {
-      this.#trouble = `The present values cannot be read: ${messageOf(error)}`;
+      this.#trouble = `The current values could not be loaded: ${messageOf(error)}. Close this dialog and try again.`;
       this.redraw();
     }
   }
 
-  /** Fill the form with the values as they are by now, and keep what was typed. */
+  /** Fill the form with the current values, and keep what the user typed. */
   async #loadAgain() {
     const before = { subject: this.subject, fields: this.#fields, values: this.#values };
     const loaded = await this.verb.load?.(this.subject);
@@ -340,19 +340,19 @@ class ActionDialog extends LiveElement {
     submit.preventDefault();
     if (this.#isBusy || this.#isLoading || this.#isUnchanged) return;
     this.#isTried = true;
-    const bad = this.#asked().find((field) => wrong(field, this.#values[field.name] ?? ""));
+    const bad = this.#asked().find((field) => problemWith(field, this.#values[field.name] ?? ""));
     if (bad || !this.#isConfirmed()) {
       this.redraw();
       const missing = bad ? `[name="${bad.name}"]` : "#action-typed";
       requestAnimationFrame(() => /** @type {HTMLElement | null} */ (this.querySelector(missing))?.focus());
       return;
     }
-    await this.#do(this.#said());
+    await this.#run(this.#entered());
   }
 
-  /** @param {Values} said */
-  async #do(said) {
-    const sent = JSON.stringify(said);
+  /** @param {Values} values */
+  async #run(values) {
+    const sent = JSON.stringify(values);
     if (this.#sent && this.#sent !== sent) this.#key = randomKey();
     this.#sent = sent;
     this.#isBusy = true;
@@ -361,13 +361,13 @@ class ActionDialog extends LiveElement {
     this.redraw();
     try {
       const how = { key: this.#key, tag: this.#tag, isQuiet: this.verb.isQuiet };
-      const answer = await performed.perform(this.verb, this.subject, said, how);
+      const answer = await performed.perform(this.verb, this.subject, values, how);
       this.#shown = this.verb.shown?.(answer, this.subject) ?? null;
       if (this.#shown) requestAnimationFrame(() => this.querySelector("button")?.focus());
       else this.#close();
       if (this.verb.leadsTo) router.go(this.verb.leadsTo(answer));
     } catch (error) {
-      await this.#failed(error, said);
+      await this.#failed(error, values);
     }
     this.#isBusy = false;
     this.redraw();
@@ -376,25 +376,25 @@ class ActionDialog extends LiveElement {
 
   /**
    * @param {unknown} error
-   * @param {Values} said
+   * @param {Values} values
    */
-  async #failed(error, said) {
+  async #failed(error, values) {
     const code = error instanceof Refusal ? error.code : "";
     if (code === "Changed" && this.verb.load) {
       try {
         await this.#loadAgain();
         if (this.#meanwhile.length) return;
       } catch {
-        // It is gone: the refusal says so.
+        // The thing was deleted. The message of the refusal says so.
       }
     }
-    if (code === "AlreadyExists") this.#existing = this.verb.existing?.(said) ?? "";
+    if (code === "AlreadyExists") this.#existing = this.verb.existing?.(values) ?? "";
     const message = messageOf(error);
     this.#trouble = error instanceof Refusal ? `${message} (${error.status} ${code})` : message;
   }
 
   #close() {
-    // The browser gives focus back to what had it before.
+    // The browser returns the focus to the element that had it before.
     this.querySelector("dialog")?.close();
     this.remove();
   }

@@ -1,4 +1,4 @@
-/** The fields of a dialog, by their kinds. */
+/** The fields of a dialog, by kind. */
 
 import { preferences } from "../page/preferences.js";
 import { h } from "../page/tree.js";
@@ -6,7 +6,7 @@ import { h } from "../page/tree.js";
 /** @typedef {import("./verb.js").Field} Field */
 
 /**
- * Describe a field with its label, its hint and what is wrong with it.
+ * Describe a field with its label, its hint and the problem with its value.
  *
  * @param {Field} field
  * @param {string} value
@@ -27,7 +27,7 @@ export function fieldRow(field, value, trouble, changed) {
     "label",
     { for: id },
     field.label,
-    field.isNeeded ? h("span", { class: "needed" }, " (needed)") : null,
+    field.isNeeded ? h("span", { class: "needed" }, " (required)") : null,
   );
   const hint = field.hint && h("span", { class: "hint", id: `${id}-hint` }, hintOf(field));
   const wrong = trouble && h("span", { class: "wrong", id: `${id}-wrong` }, trouble);

@@ -1,4 +1,4 @@
-/** Turning a manual clock. */
+/** Advance a manual clock. */
 
 import { dateTime } from "../page/formatting.js";
 import { clock } from "../service/connected.js";
@@ -10,15 +10,21 @@ export const ADVANCE = {
   verb: "advance",
   label: "Advance",
   right: "run",
-  about: "Turns service time forward; all that falls due on the way is done.",
+  about: "Moves service time forward and does everything that becomes due on the way.",
   isFrequent: true,
   concerns: () => clock.kind === "manual",
-  question: () => "Turn the clock?",
+  question: () => "Advance the clock?",
   doing: () => "Advance",
   fields: () => [
-    { name: "by", label: "By", kind: "duration", hint: "As 90 (seconds), 15m, 1h30m or 7d.", isNeeded: true },
+    {
+      name: "by",
+      label: "By",
+      kind: "duration",
+      hint: "Such as 90 (seconds), 15m, 1h30m or 7d.",
+      isNeeded: true,
+    },
   ],
   request: (_, values) => post("/v1/clock/advance", { body: { seconds: parseSpan(values.by ?? "") ?? 0 } }),
   command: (_, values) => ["clock", "advance", values.by || "DURATION"],
-  outcome: (answer) => `It is ${dateTime((answer.clock ?? answer).now)}.`,
+  outcome: (answer) => `Service time is now ${dateTime((answer.clock ?? answer).now)}.`,
 };

@@ -1,4 +1,4 @@
-/** What is declared of something, as a form has it: only what differs from what is there is sent, and said as options. */
+/** The form of a declaration. Only changed fields are sent, and written as options of the command. */
 
 import { parseSpan, typedSpan } from "../page/typed_times.js";
 
@@ -7,21 +7,21 @@ import { parseSpan, typedSpan } from "../page/typed_times.js";
 
 /**
  * @typedef {object} Declaring
- * @property {string} [within]  the part of the declaration that it stands in
- * @property {boolean} [mayBeNull]  its emptiness is a value: there is no such thing then
- * @property {(value: any) => string} [written]  what is declared, as the form has it
- * @property {(text: string) => unknown} [read]  what was typed, as the body has it
- * @property {(text: string) => string[]} [options]  what was typed, as the command has it
- * @property {(text: string, thing: any) => string} [consequence]  the consequence of another value, in a sentence
+ * @property {string} [within]  the object of the declaration that has the field
+ * @property {boolean} [mayBeNull]  an empty field is sent as null
+ * @property {(value: any) => string} [written]  formats a declared value for the form
+ * @property {(text: string) => unknown} [read]  parses the form's text for the request
+ * @property {(text: string) => string[]} [options]  writes the form's text as options of the command
+ * @property {(text: string, thing: any) => string} [consequence]  describes the effect of a new value in a sentence
  */
 /** @typedef {Field & Declaring} DeclaredField */
 
 /**
- * A field that is typed pair by pair.
+ * Declare a field with one NAME=VALUE pair per line.
  *
  * @param {Field} field
  * @param {string} flag  the option that takes one pair
- * @param {{ read?: (value: string) => unknown, written?: (value: any) => string }} [how]  the values
+ * @param {{ read?: (value: string) => unknown, written?: (value: any) => string }} [how]  how to parse and format values
  * @returns {DeclaredField}
  */
 export const pairsField = (field, flag, { read = (value) => value, written = String } = {}) => ({
@@ -43,7 +43,7 @@ function pair(line, read) {
   return at < 0 ? [line, ""] : [line.slice(0, at), read(line.slice(at + 1))];
 }
 
-/** A number where it is one; else what was typed, so that the service says what is wrong with it. @param {string} text */
+/** Parse a number. Other text is returned unchanged, so that the server explains the error. @param {string} text */
 export const numberOr = (text) => (text && !isNaN(Number(text)) ? Number(text) : text);
 
 /** @param {string} text */
@@ -54,10 +54,10 @@ export const linesOf = (text) =>
     .filter((line) => line);
 
 /**
- * Fill the fields of a form with what is declared; with what holds where nothing is said, of what is new.
+ * Fill a form with the declared values, or with the defaults for a new thing.
  *
  * @param {readonly DeclaredField[]} fields
- * @param {any} thing  null: it is new
+ * @param {any} thing  null for a new thing
  * @returns {Field[]}
  */
 export const filled = (fields, thing) =>
@@ -77,7 +77,7 @@ function present(field, thing) {
 }
 
 /**
- * Name what differs from what is declared.
+ * Return the fields that differ from the declaration.
  *
  * @param {readonly DeclaredField[]} fields
  * @param {any} thing
@@ -90,7 +90,7 @@ const changed = (fields, thing, values) =>
   });
 
 /**
- * List the fields that these values would change.
+ * List the changes that these values would make.
  *
  * @param {readonly DeclaredField[]} fields
  * @param {any} thing
@@ -102,8 +102,8 @@ export const differences = (fields, thing, values) =>
     const text = (values[field.name] ?? "").trim();
     return {
       label: field.label,
-      before: inWords(field, present(field, thing)),
-      after: inWords(field, text),
+      before: displayed(field, present(field, thing)),
+      after: displayed(field, text),
       consequence: field.consequence?.(text, thing) ?? "",
     };
   });
@@ -112,7 +112,7 @@ export const differences = (fields, thing, values) =>
  * @param {DeclaredField} field
  * @param {string} text
  */
-function inWords(field, text) {
+function displayed(field, text) {
   if (field.kind === "flag") return text ? "yes" : "no";
   if (field.kind === "choice") return field.choices?.[text] ?? (text || "not set");
   return linesOf(text).join(", ") || "not set";
@@ -120,18 +120,18 @@ function inWords(field, text) {
 
 /**
  * @param {readonly DeclaredField[]} fields
- * @param {any} thing  null: it is new
+ * @param {any} thing  null for a new thing
  * @param {Values} values
  * @returns {any}
  */
 export function body(fields, thing, values) {
   /** @type {any} */
-  const said = {};
+  const sent = {};
   for (const field of changed(fields, thing, values)) {
-    const part = field.within ? (said[field.within] ??= {}) : said;
+    const part = field.within ? (sent[field.within] ??= {}) : sent;
     part[field.name] = read(field, (values[field.name] ?? "").trim());
   }
-  return said;
+  return sent;
 }
 
 /**
@@ -148,7 +148,7 @@ function read(field, text) {
 
 /**
  * @param {readonly DeclaredField[]} fields
- * @param {any} thing  null: it is new
+ * @param {any} thing  null for a new thing
  * @param {Values} values
  */
 export const options = (fields, thing, values) =>
@@ -160,7 +160,7 @@ export const options = (fields, thing, values) =>
     return [`--${name}`, text];
   });
 
-/** What something new is called. @type {Field} */
+/** The name of a new thing. @type {Field} */
 export const NAME = {
   name: "name",
   label: "Name",

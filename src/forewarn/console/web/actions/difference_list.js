@@ -1,4 +1,4 @@
-/** The effect of a change: for each field the present value, the new one and the consequence. */
+/** The effect of a change: each changed field with its old value, its new value and the consequence. */
 
 import { h } from "../page/tree.js";
 
@@ -14,7 +14,7 @@ export function differenceList(title, differences) {
     h(
       "div",
       { role: "status" },
-      differences.length ? h("dl", null, differences.map(difference)) : "Nothing yet: change a field.",
+      differences.length ? h("dl", null, differences.map(difference)) : "No changes yet. Edit a field.",
     ),
   );
 }

@@ -1,4 +1,4 @@
-/** What can be done with an event that is announced. */
+/** The actions on an announced event. */
 
 import { eventLink } from "../elements/links.js";
 import { listed, shortId } from "../page/formatting.js";
@@ -9,7 +9,7 @@ import { post } from "./verb.js";
 /** @typedef {import("../types").ListedEvent} ListedEvent */
 
 /**
- * Whether the people of a project may undo it: only what a user has ordered.
+ * Whether the caller may cancel it: users may only cancel what a user has ordered.
  *
  * @param {{ source: string }} ordered
  */
@@ -24,17 +24,16 @@ export const EVENT_VERBS = [
     verb: "approve",
     label: "Approve",
     right: "use",
-    about: "It may start now, before its time: its guests are waited for no longer.",
+    about: "Lets the event start now, before its NotBefore, without waiting for more approvals.",
     isFrequent: true,
-    hurts: true,
     concerns: (event) => !event.ended_at && event.status === "Scheduled",
-    whyNot: (event) => (event.approved ? "it is approved already" : null),
+    whyNot: (event) => (event.approved ? "the event is already approved" : null),
     question: (event) => `Approve ${named(event)}?`,
     doing: () => "Approve",
     touches: (event) => ({
       summary: event.awaited.length
-        ? `It starts before its time, though these have not answered: ${listed(event.awaited)}. It concerns:`
-        : "It starts before its time, for:",
+        ? `The event starts before its NotBefore, although these have not answered: ${listed(event.awaited)}. Affected:`
+        : "The event starts before its NotBefore, for:",
       names: event.resources,
     }),
     request: (event) => post("/v1/events/{id}/approve", { path: { id: event.id } }),
@@ -45,10 +44,10 @@ export const EVENT_VERBS = [
     verb: "cancel",
     label: "Cancel",
     right: "use",
-    about: "Cancels its whole order, with all its events.",
+    about: "Cancels the whole order, with all its events.",
     isFrequent: true,
     concerns: (event) => !event.ended_at && isOurs(event),
-    whyNot: (event) => (event.status === "Started" ? "it has started: too late to cancel" : null),
+    whyNot: (event) => (event.status === "Started" ? "the event has started: too late to cancel" : null),
     question: (event) => `Cancel ${named(event)}?`,
     doing: () => "Cancel the order and all its events",
     touches: (event) => eventsOfOrder(event.order),

@@ -1,4 +1,4 @@
-/** Adding a group, changing what is declared of one, and taking one out of the fleet. */
+/** Add, change and delete groups. */
 
 import { groupLink } from "../elements/links.js";
 import { count } from "../page/formatting.js";
@@ -10,7 +10,7 @@ import { put, putNew, remove } from "./verb.js";
 /** @typedef {import("./declared_fields.js").DeclaredField} DeclaredField */
 
 /**
- * A part of what a group asks for.
+ * Declare a field of a group's policy.
  *
  * @param {import("./verb.js").Field} field
  * @returns {DeclaredField}
@@ -40,15 +40,15 @@ const DECLARED = [
       "cloud-service": "cloud service",
     },
   },
-  { name: "update_domains", label: "Update domains", kind: "number", hint: "Left out: one." },
+  { name: "update_domains", label: "Update domains", kind: "number", hint: "If omitted, 1." },
   {
     name: "project",
     label: "Project",
     kind: "text",
-    hint: "Left out: default. Another one takes its machines along.",
+    hint: "If omitted, default. The group's machines move with it to another project.",
     suggestions: () => copy.projects.keys(),
     consequence: (project, group) =>
-      `${count(machinesOf(group.name), "machine")} of it ${machinesOf(group.name) === 1 ? "moves" : "move"} to project ${project || "default"} with it: the people of ${group.project} no longer see them.`,
+      `${count(machinesOf(group.name), "machine")} of the group ${machinesOf(group.name) === 1 ? "moves" : "move"} to project ${project || "default"} with it: users of ${group.project} no longer see them.`,
   },
   policy({
     name: "approval",
@@ -57,47 +57,52 @@ const DECLARED = [
     value: "any",
     choices: {
       any: "any machine",
-      all: "all machines that an event names",
-      first: "the first that an event names",
+      all: "all machines that the event names",
+      first: "the first machine that the event names",
     },
   }),
   policy({
     name: "notice",
     label: "Notice",
     kind: "duration",
-    hint: "At least so much of every event, as 1h.",
+    hint: "Minimum for every event, such as 1h.",
   }),
   policy({
     name: "terminate_notice",
-    label: "Notice before it is terminated",
+    label: "Notice before termination",
     kind: "duration",
     hint: "From 5m to 15m.",
   }),
   policy({ name: "degrade_notice", label: "Notice of a degraded host", kind: "duration" }),
-  policy({ name: "defer", label: "May be deferred by", kind: "duration", hint: "By a guest, once." }),
+  policy({
+    name: "defer",
+    label: "Deferral",
+    kind: "duration",
+    hint: "How long a guest can defer an event, once.",
+  }),
   policy({
     name: "budget",
-    label: "Healthy machines it needs",
+    label: "Minimum healthy machines",
     kind: "number",
-    hint: "During maintenance.",
+    hint: "Machines that stay healthy during maintenance.",
   }),
   policy({
     name: "freezes_at_once",
-    label: "Frozen at once, at most",
+    label: "Machines frozen at once",
     kind: "number",
-    hint: "Whatever their update domains; 0: those of one domain.",
+    hint: "The limit, across update domains. 0: the machines of one update domain.",
   }),
   policy({
     name: "auto_approve",
-    label: "Approved by itself",
+    label: "Approve automatically",
     kind: "flag",
-    hint: "Its users' own restarts, redeploys and terminations start at once.",
+    hint: "Restarts, redeploys and terminations that its own users order start at once.",
   }),
   policy({
     name: "gang",
-    label: "All domains together",
+    label: "Treat update domains together",
     kind: "flag",
-    hint: "Its update domains may be disturbed together, and none in turn.",
+    hint: "forewarn disturbs all update domains of the group together, not one after another.",
   }),
 ];
 
@@ -109,7 +114,7 @@ export const ADD_GROUP = {
   verb: "put",
   label: "Add a group",
   right: "run",
-  about: "Declares whom events are delivered to: machines of it see each other's events.",
+  about: "Adds a group. Its machines see each other's events.",
   question: () => "Add a group?",
   doing: () => "Add",
   fields: () => [NAME, ...filled(DECLARED, null)],
@@ -130,7 +135,7 @@ export const CHANGE_GROUP = {
   verb: "put",
   label: "Change",
   right: "run",
-  about: "Changes what is declared of it; what is announced already keeps its notice.",
+  about: "Changes the group's declaration. Events that are already announced keep their notice.",
   question: (group) => `Change group ${group.name}?`,
   doing: () => "Save",
   load: async (group) => {
@@ -150,11 +155,11 @@ export const DELETE_GROUP = {
   verb: "delete",
   label: "Delete",
   right: "run",
-  about: "Takes a group out of the fleet that has no machines.",
+  about: "Removes an empty group from the fleet.",
   question: (group) => `Delete group ${group.name}?`,
   doing: (group) => `Delete ${group.name}`,
   whyNot: (group) =>
-    machinesOf(group.name) ? "it has machines: delete them first, or give them another group" : null,
+    machinesOf(group.name) ? "the group has machines: delete them or move them to another group first" : null,
   request: (group) => remove("/v1/groups/{name}", { path: { name: group.name } }),
   command: (group) => ["group", "delete", group.name],
   outcome: (_, group) => `${group.name} is no longer in the fleet.`,

@@ -1,4 +1,4 @@
-/** The Hold button: nothing new is announced or started, in all the fleet, a project or a host. */
+/** Set and release holds on the fleet, a project or a host. A hold stops new announcements and starts. */
 
 import { hostLink } from "../elements/links.js";
 import { shortId } from "../page/formatting.js";
@@ -8,7 +8,7 @@ import { NEEDED_REASON, option, post } from "./verb.js";
 /** @typedef {import("./verb.js").Values} Values */
 /** @typedef {import("../types").Hold} Hold */
 
-const ABOUT = "Nothing new is announced or started. What has started is finished; polls and approvals go on.";
+const ABOUT = "Stops new announcements and starts. Started work finishes; polls and approvals continue.";
 
 /**
  * @param {string | undefined} project
@@ -28,11 +28,14 @@ const announcedNow = (project, host) => {
  * @param {string | undefined} project
  * @param {string | undefined} host
  */
-function kept(project, host) {
+function heldBack(project, host) {
   const events = announcedNow(project, host);
   return events.length
-    ? { summary: "Announced now, and kept from starting:", names: events.flatMap((event) => event.resources) }
-    : { summary: "Nothing is announced at present that it would keep from starting." };
+    ? {
+        summary: "These announced machines will not start:",
+        names: events.flatMap((event) => event.resources),
+      }
+    : { summary: "No announced event is affected now." };
 }
 
 /**
@@ -49,13 +52,13 @@ const request = ({ project, host }, values) =>
     },
   });
 
-/** Show a hold that is in memory alone: no record of the stream tells of it. @param {any} answer */
+/** Read the holds again for a hold that only exists in memory: the stream has no record of it. @param {any} answer */
 const after = (answer) => {
   if (answer.hold && !answer.hold.saved) void copy.readHolds();
 };
 
 /** @param {any} answer */
-const caution = (answer) => (answer.hold?.note ? ` It is ${answer.hold.note}.` : "");
+const caution = (answer) => (answer.hold?.note ? ` The hold is ${answer.hold.note}.` : "");
 
 /**
  * @param {{ project?: string, host?: string }} reach
@@ -73,12 +76,12 @@ const command = ({ project, host }, values) => [
 /** @type {import("./verb.js").Field} */
 const ABORT = {
   name: "abort",
-  label: "Stop what is under way too",
+  label: "Also stop running work",
   kind: "flag",
-  hint: "Drivers are asked to call it off; what can no longer be stopped is named.",
+  hint: "forewarn asks the drivers to cancel, and lists the work that cannot stop.",
 };
 
-/** What a hold reaches, as the form says. @param {Values} values */
+/** The reach of a hold, from the form. @param {Values} values */
 const reachOf = (values) => ({
   ...(values.reach === "project" ? { project: values.project ?? "" } : {}),
   ...(values.reach === "host" ? { host: values.host ?? "" } : {}),
@@ -92,16 +95,16 @@ export const HOLD = {
   about: ABOUT,
   isFrequent: true,
   hurts: true,
-  question: () => "Hold everything?",
+  question: () => "Hold all new work?",
   doing: () => "Hold",
-  touches: () => kept(undefined, undefined),
+  touches: () => heldBack(undefined, undefined),
   fields: () => [
     {
       name: "reach",
-      label: "Where",
+      label: "Reach",
       kind: "choice",
       value: "all",
-      choices: { all: "Everywhere", project: "In a project", host: "On a host" },
+      choices: { all: "Whole fleet", project: "One project", host: "One host" },
     },
     {
       name: "project",
@@ -138,7 +141,7 @@ export const HOLD_HOST = {
   concerns: (host) => !copy.holds?.some((hold) => hold.host === host.name),
   question: (host) => `Hold ${host.name}?`,
   doing: (host) => `Hold ${host.name}`,
-  touches: (host) => kept(undefined, host.name),
+  touches: (host) => heldBack(undefined, host.name),
   fields: () => [NEEDED_REASON, ABORT],
   request: (host, values) => request({ host: host.name }, values),
   command: (host, values) => command({ host: host.name }, values),
@@ -152,7 +155,7 @@ export const HOLD_PROJECT = {
   concerns: (project) => !copy.holds?.some((hold) => hold.project === project.name),
   question: (project) => `Hold project ${project.name}?`,
   doing: (project) => `Hold ${project.name}`,
-  touches: (project) => kept(project.name, undefined),
+  touches: (project) => heldBack(project.name, undefined),
   request: (project, values) => request({ project: project.name }, values),
   command: (project, values) => command({ project: project.name }, values),
   outcome: (answer, project) => `Held: project ${project.name}.${caution(answer)}`,
@@ -163,12 +166,12 @@ export const RELEASE = {
   verb: "release",
   label: "Release",
   right: "run",
-  about: "What waited for it goes on. What could not start in time is announced anew, with full notice.",
+  about: "Lets waiting work continue. Work that missed its start is announced again, with full notice.",
   isFrequent: true,
-  question: (hold) => `Release the hold of ${hold.reach}?`,
+  question: (hold) => `Release the hold on ${hold.reach}?`,
   doing: () => "Release",
   touches: (hold) => ({
-    summary: hold.refused ? `It holds nothing: ${hold.refused}` : `Held by ${hold.by}: ${hold.reason}`,
+    summary: hold.refused ? `This hold has no effect: ${hold.refused}` : `Held by ${hold.by}: ${hold.reason}`,
   }),
   request: (hold) => post("/v1/holds/{id}/release", { path: { id: hold.id } }),
   after,

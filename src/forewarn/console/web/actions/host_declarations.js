@@ -1,4 +1,4 @@
-/** Adding a host, changing what is declared of one, and taking one out of the fleet. */
+/** Add, change and delete hosts. */
 
 import { driverChoices, driversBeside } from "../elements/driver_choices.js";
 import { hostLink } from "../elements/links.js";
@@ -27,21 +27,21 @@ import { put, putNew, remove } from "./verb.js";
 const declared = (host) => [
   {
     name: "driver",
-    label: "Who does the work on it",
+    label: "Driver",
     kind: "choice",
-    choices: host ? driversBeside(host.driver) : driverChoices("As the fleet's defaults say"),
+    choices: host ? driversBeside(host.driver) : driverChoices("Default: the fleet's driver"),
   },
   {
     name: "uri",
     label: "URI",
     kind: "text",
-    hint: "Where its driver reaches it, as qemu+ssh://host-1/system; never a password.",
+    hint: "The address that the driver connects to, such as qemu+ssh://host-1/system. Never put a password here.",
   },
   {
     name: "at_once",
-    label: "Calls at once",
+    label: "Concurrent driver calls",
     kind: "number",
-    hint: "How many its driver may make there together. Left out: as the driver says.",
+    hint: "The limit for this host. If omitted, the driver's own limit.",
     isRare: true,
   },
   pairsField(
@@ -49,7 +49,7 @@ const declared = (host) => [
       name: "resources",
       label: "Resources",
       kind: "lines",
-      hint: "What it has, one on each line: ram-gib=256, or vcpus=64x4 of what is given out four times.",
+      hint: "Capacity, one per line, such as ram-gib=256. With overcommit: vcpus=64x4.",
       isRare: true,
     },
     "--resource",
@@ -60,7 +60,7 @@ const declared = (host) => [
       name: "labels",
       label: "Labels",
       kind: "lines",
-      hint: "What machines may ask of it, one on each line, as rack=7.",
+      hint: "Labels that machines can require, one per line, such as rack=7.",
       isRare: true,
     },
     "--label",
@@ -69,7 +69,7 @@ const declared = (host) => [
     name: "bare_metal",
     label: "Bare metal",
     kind: "flag",
-    hint: "It is itself the one machine that it carries, of the same name.",
+    hint: "The host is also its only machine, with the same name.",
     isRare: true,
   },
 ];
@@ -89,7 +89,7 @@ export const ADD_HOST = {
   label: "Add a host",
   right: "run",
   isFrequent: true,
-  about: "Declares a host. What a hypervisor or a cloud has is taken over by `forewarn fleet import`.",
+  about: "Adds a host. To import hosts from a hypervisor or a cloud, run `forewarn fleet import`.",
   question: () => "Add a host?",
   doing: () => "Add",
   fields: () => [NAME, ...filled(declared(null), null)],
@@ -114,7 +114,7 @@ export const CHANGE_HOST = {
   verb: "put",
   label: "Change",
   right: "run",
-  about: "Changes what is declared of it. What is under way on it is finished as it was begun.",
+  about: "Changes the host's declaration. Work that has started keeps the old values.",
   question: (host) => `Change ${host.name}?`,
   doing: () => "Save",
   load: async (host) => {
@@ -134,12 +134,12 @@ export const DELETE_HOST = {
   verb: "delete",
   label: "Delete",
   right: "run",
-  about: "Takes a host out of the fleet that carries nothing.",
+  about: "Removes an empty host from the fleet.",
   question: (host) => `Delete ${host.name}?`,
   doing: (host) => `Delete ${host.name}`,
   whyNot: (host) => {
     const carried = copy.machines.onHost(host.name).length;
-    return carried ? "it carries machines: move or delete them first" : null;
+    return carried ? "the host carries machines: move or delete them first" : null;
   },
   touches: (host) => machinesOn(host.name),
   typed: (host) => host.name,

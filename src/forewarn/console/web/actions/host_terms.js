@@ -1,4 +1,4 @@
-/** On what terms a host is worked on: the same of all work, as fields, in the request and as options of the command. */
+/** The terms that all work on hosts shares: their fields, the values for the request and the options of the command. */
 
 import { driverChoices } from "../elements/driver_choices.js";
 import { momentFromField, parseSpan } from "../page/typed_times.js";
@@ -7,20 +7,20 @@ import { flag, option } from "./verb.js";
 /** @typedef {import("./verb.js").Field} Field */
 /** @typedef {import("./verb.js").Values} Values */
 
-/** How long work takes, until when it is done, and by whom: the same for all work on a host. @type {Field[]} */
+/** @type {Field[]} */
 export const TERMS = [
   {
     name: "deadline",
     label: "Deadline",
     kind: "instant",
-    hint: "From then on the windows of projects give way.",
+    hint: "After this time, the work no longer waits for the windows of projects.",
     isRare: true,
   },
   {
     name: "expected",
-    label: "Takes",
+    label: "Expected duration",
     kind: "duration",
-    hint: "How long the work of a stage is expected to take, as 30m: so much must fit into the windows.",
+    hint: "How long a stage takes, such as 30m. forewarn starts a stage only if it fits into the windows.",
     isRare: true,
   },
 ];
@@ -29,24 +29,24 @@ export const TERMS = [
 export const EMERGENCY = [
   {
     name: "emergency",
-    label: "Emergency, because",
+    label: "Emergency because",
     kind: "text",
-    hint: "No notice is given: recorded as a broken promise to everybody concerned.",
+    hint: "The work starts without notice. forewarn records a broken promise for each affected group.",
     isRare: true,
   },
   {
     name: "notice",
-    label: "Notice of the emergency",
+    label: "Emergency notice",
     kind: "duration",
-    hint: "As 2m; left out: none.",
+    hint: "Such as 2m. If omitted, none.",
     when: (values) => Boolean(values.emergency),
     isRare: true,
   },
   {
     name: "despite_hold",
-    label: "Despite holds",
+    label: "Ignore holds",
     kind: "flag",
-    hint: "No hold stops it.",
+    hint: "The work starts even under a hold.",
     when: (values) => Boolean(values.emergency),
     isRare: true,
   },
@@ -56,17 +56,17 @@ export const EMERGENCY = [
 export const EXCEPTIONS = [
   {
     name: "together",
-    label: "In one go all the same, because",
+    label: "Treat update domains together because",
     kind: "text",
-    hint: "Two update domains of a group are disturbed together: recorded as a broken promise.",
+    hint: "Disturbs two update domains of a group at once. forewarn records a broken promise.",
     isRare: true,
   },
   {
     name: "driver",
-    label: "Who does the work",
+    label: "Driver",
     kind: "choice",
     get choices() {
-      return driverChoices("As the host declares it");
+      return driverChoices("Default: the host's driver");
     },
     isRare: true,
   },
@@ -74,7 +74,7 @@ export const EXCEPTIONS = [
     name: "heartbeat",
     label: "Heartbeat",
     kind: "duration",
-    hint: "How long an external driver may be silent, as 10m.",
+    hint: "The longest time between two reports of an external driver, such as 10m.",
     when: (values) => isDoneOutside(values),
     isRare: true,
   },
@@ -101,7 +101,7 @@ export const emergencyOptions = (values) => [
   ...flag("--despite-hold", values.emergency && values.despite_hold),
 ];
 
-/** What is asked for of any work on a host. @param {Values} values */
+/** Return the terms for the request. @param {Values} values */
 export const terms = (values) => ({
   reason: values.reason ?? "",
   deadline: values.deadline ? momentFromField(values.deadline) : null,
@@ -112,7 +112,7 @@ export const terms = (values) => ({
   heartbeat_seconds: isDoneOutside(values) ? secondsOrNull(values.heartbeat) : null,
 });
 
-/** The same as options of the command. @param {Values} values */
+/** Return the terms as options of the command. @param {Values} values */
 export const options = (values) => [
   ...option("--reason", values.reason),
   ...option("--deadline", values.deadline && momentFromField(values.deadline)),

@@ -1,4 +1,4 @@
-/** What can be done to a host. */
+/** The actions on a host. */
 
 import { driverChoices } from "../elements/driver_choices.js";
 import { hostLink } from "../elements/links.js";
@@ -20,7 +20,7 @@ import { flag, option, post, REASON } from "./verb.js";
 /** @typedef {import("./verb.js").Field} Field */
 /** @typedef {import("./verb.js").Verb<Host>} HostVerb */
 
-/** The order that a host is in the hands of, if there is one. @param {Host} host */
+/** The open order on a host, if there is one. @param {Host} host */
 const orderOn = (host) => [...copy.orders.values()].find((order) => order.host === host.name);
 
 /** @param {Host} host */
@@ -28,32 +28,32 @@ const isUnsound = (host) => host.state === "failed" || host.state === "lost";
 
 /** @param {Host} host */
 function whyNotWork(host) {
-  if (host.state === "lost") return "it is lost: fail it, or wait for it, first";
-  if (isUnsound(host)) return `it is ${host.state}: restore it first`;
+  if (host.state === "lost") return "the host is lost: wait for it to come back, or report it as failed";
+  if (isUnsound(host)) return `the host is ${host.state}: restore it first`;
   const order = orderOn(host);
-  return order ? `it has an order already (${order.action}), which is ${order.state}` : null;
+  return order ? `the host already has an order (${order.action}) that is ${order.state}` : null;
 }
 
 /** @type {Field[]} */
 const MAINTENANCE_FIELDS = [
   {
     name: "action",
-    label: "What is done to its machines",
+    label: "Action",
     kind: "choice",
     value: "freeze",
     choices: {
-      freeze: "Freeze: they are paused for seconds",
-      reboot: "Reboot: they restart",
-      redeploy: "Redeploy: they move to other hosts",
+      freeze: "Freeze: machines pause for seconds",
+      reboot: "Reboot: machines restart",
+      redeploy: "Redeploy: machines move to other hosts",
     },
   },
   REASON,
   ...TERMS,
   {
     name: "whole",
-    label: "The whole host in one go",
+    label: "Whole host at once",
     kind: "flag",
-    hint: "Refused where it carries two update domains of a group.",
+    hint: "The server refuses this if the host carries two update domains of a group.",
     isRare: true,
   },
   ...EXCEPTIONS,
@@ -63,28 +63,28 @@ const MAINTENANCE_FIELDS = [
 const SERVICE_FIELDS = [
   {
     name: "mode",
-    label: "What becomes of its machines",
+    label: "Mode",
     kind: "choice",
     value: "evacuate",
     choices: {
-      evacuate: "Evacuate: those that can leave do so first, a few at a time",
-      "in-place": "In place: all of them restart with the host",
+      evacuate: "Evacuate: movable machines leave first, a few at a time",
+      "in-place": "In place: all machines restart with the host",
     },
   },
   REASON,
   {
     name: "returning",
-    label: "They come back afterwards",
+    label: "Move machines back afterwards",
     kind: "flag",
-    hint: "A second move, with notice of its own.",
+    hint: "The second move has its own notice.",
     when: (values) => values.mode !== "in-place",
   },
   {
     name: "host_work",
-    label: "Who works on the host itself",
+    label: "Driver for the host itself",
     kind: "choice",
     get choices() {
-      return driverChoices("The hook of the settings, or who moves its machines");
+      return driverChoices("Default: the configured hook, or the driver of its machines");
     },
     isRare: true,
   },
@@ -95,9 +95,9 @@ const SERVICE_FIELDS = [
 /** @type {Field} */
 const FENCED = {
   name: "fenced",
-  label: "It is fenced, because",
+  label: "Already fenced because",
   kind: "text",
-  hint: "You vouch that it touches its machines no more; without this, it is fenced first.",
+  hint: "You confirm that the host is powered off or isolated. If omitted, forewarn fences it first.",
   isRare: true,
 };
 
@@ -106,11 +106,11 @@ const MAINTENANCE = {
   verb: "maintenance",
   label: "Maintenance",
   right: "run",
-  about: "One update domain of a group at a time; guests are told, and may get ready or approve.",
+  about: "Works on the machines, one update domain of a group at a time. Guests get notice and can approve.",
   isFrequent: true,
   hurts: true,
-  question: (host) => `Maintain ${host.name}?`,
-  doing: (host) => `Maintain ${host.name}`,
+  question: (host) => `Start maintenance on ${host.name}?`,
+  doing: (host) => `Start maintenance on ${host.name}`,
   whyNot: whyNotWork,
   touches: (host) => machinesOn(host.name),
   fields: () => MAINTENANCE_FIELDS,
@@ -141,10 +141,10 @@ const SERVICE = {
   label: "Service",
   right: "run",
   about:
-    "The host itself is worked on; machines leave it first, or restart with it. It is cordoned meanwhile.",
+    "Works on the host itself. Machines leave it first or restart with it. The host stays cordoned meanwhile.",
   hurts: true,
-  question: (host) => `Work on ${host.name} itself?`,
-  doing: (host) => `Work on ${host.name}`,
+  question: (host) => `Start service work on ${host.name}?`,
+  doing: (host) => `Start service on ${host.name}`,
   whyNot: whyNotWork,
   touches: (host) => machinesOn(host.name),
   fields: () => SERVICE_FIELDS,
@@ -153,7 +153,7 @@ const SERVICE = {
     post("/v1/hosts/{name}/service", {
       path: { name: host.name },
       body: {
-        // Bare metal cannot be emptied.
+        // A bare-metal host cannot be evacuated.
         mode: host.bare_metal ? null : /** @type {any} */ (values.mode),
         returning: values.mode !== "in-place" && Boolean(values.returning),
         host_work: values.host_work || null,
@@ -202,22 +202,22 @@ export const HOST_VERBS = [
   MAINTENANCE,
   SERVICE,
   report("cordon", "Cordon", {
-    about: "It takes no more machines; those that it carries stay.",
+    about: "Keeps new machines off the host. Machines on it stay.",
     isFrequent: true,
     concerns: (host) => host.state !== "cordoned",
-    whyNot: (host) => (host.state === "ok" ? null : `it is ${host.state}: restore it first`),
-    outcome: (_, host) => [hostLink(host.name), " takes no more machines."],
+    whyNot: (host) => (host.state === "ok" ? null : `the host is ${host.state}: restore it first`),
+    outcome: (_, host) => [hostLink(host.name), " accepts no new machines."],
   }),
   report("uncordon", "Uncordon", {
-    about: "It takes machines again.",
+    about: "Lets the host accept machines again.",
     isFrequent: true,
     concerns: (host) => host.state === "cordoned",
-    outcome: (_, host) => [hostLink(host.name), " takes machines again."],
+    outcome: (_, host) => [hostLink(host.name), " accepts machines again."],
   }),
   report("degrade", "Degrade", {
-    about: "It is going to fail: its machines move to other hosts within days.",
+    about: "Reports that the host is about to fail. Its machines move to other hosts within days.",
     hurts: true,
-    question: (host) => `Report that ${host.name} is going to fail?`,
+    question: (host) => `Report that ${host.name} is about to fail?`,
     whyNot: whyNotWork,
     fields: () => [REASON, ...EMERGENCY],
     typed: (host, values) => (values.emergency ? host.name : null),
@@ -236,10 +236,10 @@ export const HOST_VERBS = [
   }),
   report("fail", "Fail", {
     about:
-      "It has failed: its machines come back on other hosts without notice, once it is fenced or vouched for.",
+      "Reports that the host has failed. After it is fenced, its machines restart on other hosts without notice.",
     hurts: true,
     question: (host) => `Report that ${host.name} has failed?`,
-    // One that has failed may still be vouched for.
+    // The operator may also confirm the fencing of a host that is already reported as failed.
     fields: () => [REASON, FENCED],
     request: (host, values) =>
       post("/v1/hosts/{name}/fail", {
@@ -259,23 +259,24 @@ export const HOST_VERBS = [
       const of = groups.size ? ` Groups: ${listed([...groups], 12)}.` : "";
       return {
         ...carried,
-        summary: `All of its machines restart on other hosts, without notice.${of} ${carried.summary}`,
+        summary: `All its machines restart on other hosts, without notice.${of} ${carried.summary}`,
       };
     },
     typed: (host) => host.name,
   }),
-  report("wait", "Wait on", {
-    about: "It is given more time to come back from the work on it.",
+  report("wait", "Wait longer", {
+    about: "Gives the host more time to come back after the work on it.",
     concerns: (host) => host.state === "lost",
     isFrequent: true,
-    question: (host) => `Wait on for ${host.name}?`,
-    outcome: (_, host) => [hostLink(host.name), " is given more time."],
+    question: (host) => `Give ${host.name} more time to come back?`,
+    doing: (host) => `Give ${host.name} more time`,
+    outcome: (_, host) => [hostLink(host.name), " has more time to come back."],
   }),
   report("restore", "Restore", {
-    about: "It is sound again, and takes machines.",
+    about: "Reports that the host works again. It accepts machines.",
     concerns: (host) => host.state !== "ok",
     isFrequent: true,
-    question: (host) => `Report that ${host.name} is sound again?`,
-    outcome: (_, host) => [hostLink(host.name), " is sound again."],
+    question: (host) => `Report that ${host.name} works again?`,
+    outcome: (_, host) => [hostLink(host.name), " is ok again."],
   }),
 ];

@@ -1,4 +1,4 @@
-/** Adding a machine, and changing what is declared of one. */
+/** Add a machine, and change the declaration of an existing one. */
 
 import { address } from "../page/router.js";
 import { api, copy } from "../service/connected.js";
@@ -25,7 +25,7 @@ const DECLARED = [
     mayBeNull: true,
     label: "Group",
     kind: "text",
-    hint: "Left out: standalone.",
+    hint: "If omitted, the machine is standalone.",
     consequence: (group, machine) => inOtherGroup(group, machine),
     suggestions: () => copy.groups.keys(),
   },
@@ -34,11 +34,11 @@ const DECLARED = [
     mayBeNull: true,
     label: "Host",
     kind: "text",
-    hint: "The host that carries it; another one means that it was moved there.",
+    hint: "The host that the machine runs on now. Change it if the machine was moved outside forewarn.",
     consequence: (host) =>
       host
-        ? `This says that it runs on ${host} now, moved outside forewarn. Its guests get no notice; "Move" moves it with notice.`
-        : "This says that no host carries it.",
+        ? `Records that the machine now runs on ${host}. forewarn moves nothing and gives no notice; to move it with notice, use "Move".`
+        : "Records that the machine is on no host.",
     suggestions: () => copy.hosts?.keys() ?? [],
   },
   { name: "update_domain", label: "Update domain", kind: "number" },
@@ -55,7 +55,7 @@ const DECLARED = [
     mayBeNull: true,
     label: "Address",
     kind: "text",
-    hint: "Where its requests come from, IPv4 or IPv6.",
+    hint: "Source address of the machine's requests, IPv4 or IPv6.",
   },
   {
     name: "network",
@@ -70,7 +70,7 @@ const DECLARED = [
     mayBeNull: true,
     label: "VM id",
     kind: "text",
-    hint: "What it is known by for good: the UUID that its hypervisor gave it. Left out: one is made.",
+    hint: "The UUID from the hypervisor. It never changes. If omitted, the server generates one.",
     isRare: true,
   },
   {
@@ -78,7 +78,7 @@ const DECLARED = [
     mayBeNull: true,
     label: "Port",
     kind: "number",
-    hint: "A guest listener of its own on loopback.",
+    hint: "A guest listener on loopback, for this machine only.",
     isRare: true,
   },
   { name: "location", label: "Location", kind: "text", isRare: true },
@@ -86,7 +86,7 @@ const DECLARED = [
   { name: "size", label: "Size", kind: "text", isRare: true },
   { name: "os", label: "Operating system", kind: "text", isRare: true },
   pairsField(
-    { name: "tags", label: "Tags", kind: "lines", hint: "NAME=VALUE, one on each line.", isRare: true },
+    { name: "tags", label: "Tags", kind: "lines", hint: "NAME=VALUE, one per line.", isRare: true },
     "--tag",
   ),
   {
@@ -95,9 +95,9 @@ const DECLARED = [
     kind: "choice",
     value: "cold",
     choices: {
-      live: "live: paused for a moment while it moves",
-      "live-only": "live-only: paused for a moment while it moves, and never redeployed instead",
-      cold: "cold: down while it moves",
+      live: "live: pauses for a moment while it moves",
+      "live-only": "live-only: pauses for a moment while it moves; forewarn never redeploys it instead",
+      cold: "cold: is down while it moves",
       none: "none: stays on its host",
     },
     isRare: true,
@@ -107,7 +107,7 @@ const DECLARED = [
       name: "resources",
       label: "Resources",
       kind: "lines",
-      hint: "What it takes of its host: NAME=NUMBER, one on each line.",
+      hint: "Needed on the host: NAME=NUMBER, one per line.",
       isRare: true,
     },
     "--resource",
@@ -118,7 +118,7 @@ const DECLARED = [
       name: "labels",
       label: "Labels",
       kind: "lines",
-      hint: "What it asks of its host: NAME=VALUE, one on each line.",
+      hint: "Labels that the host must have: NAME=VALUE, one per line.",
       isRare: true,
     },
     "--label",
@@ -130,13 +130,13 @@ const DECLARED = [
  * @param {Machine} machine
  */
 function inOtherGroup(group, machine) {
-  if (!group) return "It becomes standalone: its group no longer sees its events.";
+  if (!group) return "The machine becomes standalone: its group no longer sees its events.";
   const project = copy.groups.get(group)?.project;
-  const moves = project && project !== machine.project ? ` It moves to project ${project} with it.` : "";
-  return `Group ${group} sees its events from now on.${moves}`;
+  const moves = project && project !== machine.project ? ` The machine moves to project ${project}.` : "";
+  return `Group ${group} sees the machine's events from now on.${moves}`;
 }
 
-/** What can be declared of a machine that is there: its id stays. */
+/** The fields of an existing machine: its id cannot change. */
 const CHANGEABLE = DECLARED.filter(({ name }) => name !== "vm_id");
 
 /** @type {import("./verb.js").Verb<Machine>} */
@@ -144,7 +144,7 @@ export const CHANGE_MACHINE = {
   verb: "put",
   label: "Change",
   right: "run",
-  about: "Changes what is declared of it. Another host or group is refused while an event of it is open.",
+  about: "Changes the machine's declaration. While it has an open event, its host and group cannot change.",
   question: (machine) => `Change ${machine.name}?`,
   doing: () => "Save",
   load: async (machine) => {
@@ -172,7 +172,7 @@ export const CHANGE_MACHINE = {
   outcome: (answer) => machineOutcome(answer.machine ?? answer),
 };
 
-/** Where the server looks for a new machine's name. @param {import("./verb.js").Values} values */
+/** The project in which the server looks for a new machine. @param {import("./verb.js").Values} values */
 const projectOf = (values) =>
   values.project || copy.groups.get((values.group ?? "").trim())?.project || "default";
 
@@ -184,19 +184,18 @@ export const ADD_MACHINE = {
   isFrequent: true,
   // A machine needs a host.
   concerns: () => copy.hosts?.size !== 0,
-  about:
-    "Declares a machine that is not in the fleet yet. A whole fleet is declared by `forewarn fleet apply FILE`.",
+  about: "Adds one machine to the fleet. To declare a whole fleet, run `forewarn fleet apply FILE`.",
   question: () => "Add a machine?",
   doing: () => "Add",
   fields: () => [
-    { ...NAME, hint: "Unique in its project, whatever the case." },
+    { ...NAME, hint: "Unique in its project, ignoring case." },
     ...(copy.projects.size > 1
       ? [
           /** @type {Field} */ ({
             name: "project",
             label: "Project",
             kind: "text",
-            hint: "Left out: its group's, or default.",
+            hint: "If omitted, the group's project, or default.",
             suggestions: () => copy.projects.keys(),
           }),
         ]

@@ -1,4 +1,4 @@
-/** What can be done to a machine. */
+/** The actions on a machine. */
 
 import { copy } from "../service/connected.js";
 import { machineLink } from "../elements/links.js";
@@ -16,7 +16,7 @@ import { flag, option, post, REASON, remove } from "./verb.js";
 const named = (machine) => ({ path: { name: machine.name }, query: { project: machine.project } });
 
 /**
- * Write whose machine is meant, where several projects may have the name.
+ * Write the project option. It is needed only if there are several projects.
  *
  * @param {string} project
  */
@@ -25,29 +25,29 @@ export const ofProject = (project) => (copy.projects.size > 1 ? ["--project", pr
 /** @param {Machine} machine */
 const isSpot = (machine) => machine.priority === "spot";
 
-/** Where machines may go. @param {Machine} machine */
+/** Hosts that a machine can move to. @param {Machine} machine */
 const targets = (machine) =>
   [...(copy.hosts?.values() ?? [])]
     .filter((host) => host.state === "ok" && host.name !== machine.host && !host.bare_metal)
     .map((host) => host.name);
 
 /**
- * Say why an order on a machine would be refused.
+ * Explain why the server would refuse an order on a machine.
  *
  * @param {Machine} machine
  * @param {MachineOrder} verb
  */
 function whyNot(machine, verb) {
   if (verb !== "terminate" && machine.host && copy.hosts?.get(machine.host)?.state === "failed")
-    return `its host ${machine.host} is failed: it is recovered first`;
+    return `host ${machine.host} has failed: forewarn recovers its machines first`;
   if (verb === "start")
-    return machine.state === "stopped" ? null : `it is ${machine.state}: there is nothing to start`;
-  if (machine.state === "stopped" && verb !== "terminate") return "it is stopped: start it first";
+    return machine.state === "stopped" ? null : `the machine is ${machine.state}, not stopped`;
+  if (machine.state === "stopped" && verb !== "terminate") return "the machine is stopped: start it first";
   return null;
 }
 
 /**
- * An order on a machine: what all of them have in common.
+ * Declare an order on a machine.
  *
  * @param {MachineOrder} verb
  * @param {string} label
@@ -55,7 +55,7 @@ function whyNot(machine, verb) {
  * @returns {MachineVerb}
  */
 function order(verb, label, { fields = () => [REASON], ...more }) {
-  const isTold = verb === "restart" || verb === "redeploy";
+  const needsListener = verb === "restart" || verb === "redeploy";
   return {
     verb,
     label,
@@ -63,7 +63,7 @@ function order(verb, label, { fields = () => [REASON], ...more }) {
     question: (machine) => `${label} ${machine.name}?`,
     doing: (machine) => `${label} ${machine.name}`,
     whyNot: (machine) => whyNot(machine, verb),
-    touches: (machine) => oneMachine(machine, { told: isTold }),
+    touches: (machine) => oneMachine(machine, { needsListener }),
     fields,
     request: (machine, values) =>
       post(`/v1/machines/{name}/${verb}`, {
@@ -86,42 +86,47 @@ function order(verb, label, { fields = () => [REASON], ...more }) {
 export const MACHINE_VERBS = [
   order("start", "Start", {
     right: "use",
-    about: "Brings a machine back that was evicted.",
+    about: "Starts a machine that was evicted.",
     isFrequent: true,
     concerns: (machine) => machine.state === "stopped",
   }),
   order("restart", "Restart", {
     right: "use",
-    about: "Its guests are told, and may get ready or approve.",
+    about: "Restarts the machine. Its guests get notice and can approve.",
     isFrequent: true,
     hurts: true,
     fields: () => [
       REASON,
-      { name: "now", label: "Now", kind: "flag", hint: "Do not wait for its guests: it is wedged." },
+      {
+        name: "now",
+        label: "Now",
+        kind: "flag",
+        hint: "Restart without waiting for guests, if the machine hangs.",
+      },
     ],
   }),
   order("redeploy", "Redeploy", {
     right: "use",
-    about: "Moves it to another host; its guests are told, and may get ready or approve.",
+    about: "Moves the machine to another host. Its guests get notice and can approve.",
     isFrequent: true,
     hurts: true,
   }),
   order("move", "Move", {
-    about: "Moves it to a host of your choice, or while it runs; its guests are told, and may get ready.",
+    about: "Moves the machine to a host of your choice, or live. Its guests get notice.",
     hurts: true,
     fields: (machine) => [
       {
         name: "to",
         label: "To",
         kind: "text",
-        hint: "If omitted, the best host.",
+        hint: "If omitted, forewarn chooses the best host.",
         suggestions: () => targets(machine),
       },
       {
         name: "live",
         label: "Live",
         kind: "flag",
-        hint: "While it runs: it is paused for seconds. Otherwise it is redeployed.",
+        hint: "Move while the machine runs: it pauses for seconds. If omitted, forewarn redeploys it.",
       },
       REASON,
     ],
@@ -144,17 +149,17 @@ export const MACHINE_VERBS = [
       ...option("--reason", values.reason),
     ],
   }),
-  order("freeze", "Freeze", { about: "Pauses it for seconds, after notice.", hurts: true }),
+  order("freeze", "Freeze", { about: "Pauses the machine for seconds, after notice.", hurts: true }),
   order("evict", "Evict", {
-    about: "Stops a spot machine, after notice; Start brings it back.",
+    about: "Stops a spot machine, after notice. Start brings it back.",
     hurts: true,
     concerns: isSpot,
   }),
   order("recommend-rebalance", "Recommend rebalance", {
-    about: "Tells a spot machine that it may be evicted soon; nothing is done to it.",
+    about: "Tells a spot machine that an eviction is likely. The machine keeps running.",
     concerns: isSpot,
     question: (machine) => `Recommend that ${machine.name} rebalances?`,
-    doing: (machine) => `Recommend it to ${machine.name}`,
+    doing: (machine) => `Send the recommendation to ${machine.name}`,
   }),
   order("terminate", "Terminate", {
     right: "use",
@@ -165,11 +170,11 @@ export const MACHINE_VERBS = [
     verb: "delete",
     label: "Delete",
     right: "run",
-    about: "Takes it out of the fleet at once, without notice to anybody. Terminate gives notice.",
+    about: "Removes the machine from the fleet at once, without notice. Terminate gives notice.",
     hurts: true,
     question: (machine) => `Delete ${machine.name} without notice?`,
     doing: (machine) => `Delete ${machine.name}`,
-    touches: (machine) => oneMachine(machine, { told: false }),
+    touches: (machine) => oneMachine(machine, { needsListener: false }),
     typed: (machine) => machine.name,
     request: (machine) => remove("/v1/machines/{name}", named(machine)),
     command: (machine) => ["machine", "delete", machine.name, ...ofProject(machine.project)],

@@ -1,4 +1,4 @@
-/** What can be done with an order. */
+/** The actions on an order. */
 
 import { count, shortId } from "../page/formatting.js";
 import { orderWords } from "../elements/order_facts.js";
@@ -15,10 +15,10 @@ const named = (order) => `${orderWords(order)} of ${order.machine ?? order.host 
 /** @param {Order} order */
 const isOpen = (order) => !order.ended_at;
 
-/** Whether an order is open and nobody has given it up. @param {Order} order */
+/** Whether an order is open and not abandoned. @param {Order} order */
 const isKept = (order) => isOpen(order) && !order.abandoned_by;
 
-/** Whether somebody outside is at work on its machines, or on its host itself. @param {Order} order */
+/** Whether an external driver works on its machines or its host. @param {Order} order */
 const isUnderWayOutside = (order) =>
   isOpen(order) &&
   ((order.driver === "external" && order.steps.some((step) => step.state === "running")) ||
@@ -52,7 +52,7 @@ function onOrder(verb, label, more) {
 }
 
 /**
- * A report of work that is done outside; only an operator's.
+ * Declare a report on the work of an external driver. Only operators may report.
  *
  * @param {"complete" | "fail" | "heartbeat"} verb
  * @param {string} label
@@ -62,7 +62,7 @@ function report(verb, label, more) {
   return onOrder(verb, label, {
     right: "run",
     concerns: isUnderWayOutside,
-    touches: (order) => ({ summary: "Under way on:", names: machinesIn(order, "running") }),
+    touches: (order) => ({ summary: "Running on:", names: machinesIn(order, "running") }),
     ...more,
   });
 }
@@ -70,16 +70,16 @@ function report(verb, label, more) {
 /** @type {OrderVerb[]} */
 export const ORDER_VERBS = [
   report("complete", "Report done", {
-    about: "The work outside is done: its machines are back, and the next stage goes on.",
+    about: "Reports that the external work is done and its machines are back. The next stage starts.",
     question: (order) => `Is the ${named(order)} done?`,
   }),
-  report("heartbeat", "Report still at it", {
-    about: "The work outside goes on: long silence counts as a failure.",
-    question: (order) => `Does the ${named(order)} go on?`,
+  report("heartbeat", "Report still running", {
+    about: "Reports that the external work continues. Without reports it counts as failed.",
+    question: (order) => `Is the ${named(order)} still running?`,
     isFrequent: false,
   }),
   report("fail", "Report failed", {
-    about: "The work outside has failed: the order waits until somebody retries or abandons it.",
+    about: "Reports that the external work has failed. The order waits until you retry or abandon it.",
     question: (order) => `Has the ${named(order)} failed?`,
     hurts: true,
     isFrequent: false,
@@ -92,7 +92,7 @@ export const ORDER_VERBS = [
     command: (order, values) => ["order", "fail", shortId(order.id), ...option("--reason", values.reason)],
   }),
   onOrder("retry", "Retry", {
-    about: "Carries out the failed steps once more.",
+    about: "Runs the failed steps again.",
     hurts: true,
     concerns: (order) => isKept(order) && order.state === "failed" && isOurs(order),
     touches: (order) => ({
@@ -102,21 +102,21 @@ export const ORDER_VERBS = [
   }),
   onOrder("abandon", "Abandon", {
     about:
-      "Its events leave; what was not done stays undone, and can only be ordered anew. Its driver is asked to call off what still runs.",
+      "Removes its events. Steps that are not done stay undone; to do them, place a new order. forewarn asks the driver to cancel running steps.",
     hurts: true,
     concerns: (order) =>
       isKept(order) && (order.state === "failed" || machinesIn(order, "running").length > 0) && isOurs(order),
     touches: (order) => ({
-      summary: "Stays undone, or is called off if that can still be done, for:",
+      summary: "Stays undone, or is cancelled if possible, for:",
       names: ["running", "failed", "waiting"].flatMap((state) => machinesIn(order, state)),
     }),
   }),
   onOrder("cancel", "Cancel", {
-    about: "It is not done; its events leave.",
+    about: "Cancels the order and removes its events.",
     concerns: (order) => isKept(order) && order.state !== "failed" && isOurs(order),
     whyNot: (order) =>
       order.stages.some((stage) => stage.state === "started")
-        ? "it has started: too late to cancel, but it can be abandoned"
+        ? "the order has started, too late to cancel: abandon it instead"
         : null,
     doing: () => "Cancel the order",
     touches: (order) => eventsOfOrder(order.id),

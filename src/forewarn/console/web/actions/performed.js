@@ -1,4 +1,4 @@
-/** Does what a verb says, and keeps what this tab has done, with the command that does the same. */
+/** Sends actions to the server, and lists this tab's actions with the equivalent commands. */
 
 import { eventLink, orderLink } from "../elements/links.js";
 import { shellText } from "../elements/command_text.js";
@@ -7,23 +7,23 @@ import { api } from "../service/connected.js";
 /** @typedef {import("../types").Child} Child */
 /** @typedef {{ number: number, at: number, command: string, outcome: Child, isGood: boolean, isQuiet: boolean }} Done */
 
-// The others are on the order's page.
+// The order's view lists all of them.
 const EVENTS_NAMED = 3;
 
-/** Announces `done` when something was done, or refused where no dialog shows that. */
+/** Fires `done` after an action, and after a refusal that no dialog shows. */
 class Performed extends EventTarget {
   /** The newest first. @type {Done[]} */
   list = [];
   #number = 0;
 
   /**
-   * Do it, and return the answer; throws what the server has refused it with.
+   * Run an action and return the answer. Throws the server's refusal.
    *
    * @template S
    * @param {import("./verb.js").Verb<S>} verb
    * @param {S} subject
    * @param {import("./verb.js").Values} values
-   * @param {{ key: string, tag?: string, isQuiet?: boolean }} how  `tag`: that of the values that it changes
+   * @param {{ key: string, tag?: string, isQuiet?: boolean }} how  `tag`: the ETag of the values to change
    */
   async perform(verb, subject, values, { key, tag = "", isQuiet = false }) {
     const request = verb.request(subject, values);
@@ -40,7 +40,7 @@ class Performed extends EventTarget {
   }
 
   /**
-   * Tell that something was refused, where nothing else on the page tells it.
+   * Report a refusal that nothing else in the console shows.
    *
    * @param {string} command
    * @param {string} why
@@ -57,7 +57,7 @@ class Performed extends EventTarget {
 }
 
 /**
- * Say what has become of an order, with links to it and its events.
+ * Describe the state of an order, with links to it and its events.
  *
  * @param {string} what
  * @param {any} answer

@@ -1,4 +1,4 @@
-/** Adding a project, changing what is declared of one, and taking one out of the fleet. */
+/** Add, change and delete projects. */
 
 import { dayRanges } from "../page/day_ranges.js";
 import { typedSpan } from "../page/typed_times.js";
@@ -17,13 +17,13 @@ const DECLARED = [
     name: "time_zone",
     label: "Time zone",
     kind: "text",
-    hint: "Of its windows, as Europe/Berlin. Left out: UTC.",
+    hint: "For the windows below, such as Europe/Berlin. If omitted, UTC.",
   },
   {
     name: "windows",
     label: "Maintenance windows",
     kind: "lines",
-    hint: "When maintenance may disturb it, one on each line, as sat,sun 22:00 4h or 22:00 4h. None: always.",
+    hint: "Times for maintenance, one per line, such as sat,sun 22:00 4h or 22:00 4h. If omitted, any time.",
     written: (windows) => windows.map(windowLine).join("\n"),
     read: (text) => linesOf(text).map(readWindow),
     options: (text) => linesOf(text).flatMap((line) => ["--window", line]),
@@ -32,7 +32,7 @@ const DECLARED = [
     name: "blackout",
     label: "Days without maintenance",
     kind: "lines",
-    hint: "One on each line, as 2026-12-24, or the first and the last, as 2026-12-24/2027-01-01.",
+    hint: "One per line, such as 2026-12-24 or 2026-12-24/2027-01-01.",
     written: (days) =>
       dayRanges(days)
         .map(([first, last]) => (first === last ? first : `${first}/${last}`))
@@ -40,12 +40,12 @@ const DECLARED = [
     read: linesOf,
     options: (text) => linesOf(text).flatMap((line) => ["--blackout", line]),
   },
-  { name: "rehearsal", label: "Rehearsals", kind: "flag", hint: "Scenarios may be played on it." },
+  { name: "rehearsal", label: "Rehearsals", kind: "flag", hint: "Allow scenarios to run on this project." },
   {
     name: "sees_hosts",
     label: "Sees hosts",
     kind: "flag",
-    hint: "Its people see hosts and operators by their names.",
+    hint: "Users of the project see the names of hosts and operators.",
   },
 ];
 
@@ -53,7 +53,7 @@ const DECLARED = [
 export const windowLine = ({ days, start, length }) =>
   [...(days.length === DAYS_OF_WEEK ? [] : [days.join(",")]), start, typedSpan(length)].join(" ");
 
-/** What is missing is left out: the service says what it expected. @param {string} line */
+/** Parse a window. Missing parts are omitted: the server explains what it expects. @param {string} line */
 function readWindow(line) {
   const words = line.split(/\s+/);
   const length = words.pop();
@@ -72,7 +72,7 @@ export const ADD_PROJECT = {
   verb: "put",
   label: "Add a project",
   right: "run",
-  about: "Declares a tenant: its groups and machines are seen by its own people alone.",
+  about: "Adds a tenant. Only its own users and operators see its groups and machines.",
   question: () => "Add a project?",
   doing: () => "Add",
   fields: () => [NAME, ...filled(DECLARED, null)],
@@ -93,7 +93,7 @@ export const CHANGE_PROJECT = {
   verb: "put",
   label: "Change",
   right: "run",
-  about: "Changes what is declared of it; what is announced already keeps its time.",
+  about: "Changes the project's declaration. Events that are already announced keep their time.",
   question: (project) => `Change project ${project.name}?`,
   doing: () => "Save",
   load: async (project) => {
@@ -113,13 +113,13 @@ export const DELETE_PROJECT = {
   verb: "delete",
   label: "Delete",
   right: "run",
-  about: "Takes a project out of the fleet that has no groups and machines, with its tokens and webhooks.",
+  about: "Removes an empty project from the fleet, with its tokens and webhooks.",
   hurts: true,
   question: (project) => `Delete project ${project.name}?`,
   doing: (project) => `Delete ${project.name}`,
   whyNot: (project) =>
     copy.summary?.groups.some((each) => each.project === project.name)
-      ? "it has groups or machines: delete them first"
+      ? "the project has groups or machines: delete them first"
       : null,
   typed: (project) => project.name,
   request: (project) => remove("/v1/projects/{name}", { path: { name: project.name } }),

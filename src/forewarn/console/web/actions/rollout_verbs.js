@@ -1,4 +1,4 @@
-/** What can be done with a rollout that is not over. */
+/** The actions on an open rollout. */
 
 import { rolloutLink } from "../elements/links.js";
 import { time } from "../elements/times.js";
@@ -15,13 +15,13 @@ import { option, post, REASON } from "./verb.js";
 const isOpen = (rollout) => Boolean(rollout.id) && !rollout.ended_at;
 
 /** @param {Rollout} rollout */
-const whyNot = (rollout) => (rollout.aborting ? `it is being aborted: ${rollout.why}` : null);
+const whyNot = (rollout) => (rollout.aborting ? `the rollout is being aborted: ${rollout.why}` : null);
 
 /** @param {Rollout} rollout */
 const idOf = (rollout) => rollout.id ?? "";
 
 /**
- * Say what is withdrawn and what is finished when a rollout is stopped.
+ * Describe which work stops and which work finishes when a rollout is paused or aborted.
  *
  * @param {Rollout} rollout
  * @param {"pause" | "abort"} verb
@@ -41,11 +41,13 @@ function stopped(rollout, verb) {
   return [
     `${count(done.size, "host")} done. `,
     finished.length
-      ? `Started, so the steps that run are finished: ${listed(finished)}. `
-      : "Nothing has started that must be finished. ",
-    withdrawn.length ? `Announced, and withdrawn: ${listed(withdrawn)}. ` : "Nothing is announced. ",
+      ? `Running steps finish on: ${listed(finished)}. `
+      : "No host has started work that must finish. ",
+    withdrawn.length
+      ? `Announcements are withdrawn for: ${listed(withdrawn)}. `
+      : "No announcement is withdrawn. ",
     rest ? `Not begun: ${count(rest, "host")}. ` : "",
-    verb === "abort" ? "Not done are then:" : "Still to do are:",
+    verb === "abort" ? "These hosts stay undone:" : "These hosts remain to do:",
   ].join("");
 }
 
@@ -61,7 +63,7 @@ function stop(verb, label, more) {
     label,
     right: "run",
     isFrequent: true,
-    question: (rollout) => `${label} the rollout ${shortId(idOf(rollout))}?`,
+    question: (rollout) => `${label} rollout ${shortId(idOf(rollout))}?`,
     doing: () => label,
     concerns: isOpen,
     whyNot,
@@ -85,7 +87,7 @@ function stop(verb, label, more) {
 /** @type {RolloutVerb[]} */
 export const ROLLOUT_VERBS = [
   stop("pause", "Pause", {
-    about: "What is announced and not started is withdrawn; what has started is finished.",
+    about: "Withdraws announced work that has not started. Started work finishes.",
     concerns: (rollout) => isOpen(rollout) && rollout.state !== "paused",
     outcome: (_, rollout) => ["Rollout ", rolloutLink(idOf(rollout)), " is paused."],
   }),
@@ -94,34 +96,34 @@ export const ROLLOUT_VERBS = [
     label: "Resume",
     right: "run",
     isFrequent: true,
-    about: "It goes on; what was withdrawn is announced anew, with full notice.",
+    about: "Continues the rollout. Withdrawn work is announced again, with full notice.",
     concerns: (rollout) => isOpen(rollout) && rollout.state === "paused",
     whyNot,
-    question: (rollout) => `Resume the rollout ${shortId(idOf(rollout))}?`,
+    question: (rollout) => `Resume rollout ${shortId(idOf(rollout))}?`,
     doing: () => "Resume",
     touches: (rollout) => ({
-      summary: `${rollout.why ? `It was paused: ${rollout.why}. ` : ""}${count(rollout.hosts_not_done.length, "host")} to go:`,
+      summary: `${rollout.why ? `Paused because: ${rollout.why}. ` : ""}${count(rollout.hosts_not_done.length, "host")} to go:`,
       names: rollout.hosts_not_done,
     }),
     request: (rollout) =>
       post("/v1/rollouts/{id}/resume", { path: { id: idOf(rollout) }, body: { version: rollout.version } }),
     command: (rollout) => ["rollout", "resume", shortId(idOf(rollout))],
-    outcome: (_, rollout) => ["Rollout ", rolloutLink(idOf(rollout)), " goes on."],
+    outcome: (_, rollout) => ["Rollout ", rolloutLink(idOf(rollout)), " continues."],
   },
   stop("abort", "Abort", {
-    about: "What has started is finished, the rest is not done, and it cannot be resumed.",
+    about: "Finishes the started work and skips the rest. An aborted rollout cannot be resumed.",
     hurts: true,
     outcome: (_, rollout) => ["Rollout ", rolloutLink(idOf(rollout)), " is aborted."],
   }),
 ];
 
 /**
- * @typedef {object} Plan  a dry run that somebody has looked at
+ * @typedef {object} Plan  a dry run that the operator has reviewed
  * @property {Rollout} plan
  * @property {import("../types").RolloutBody} body
  * @property {string[]} command
  * @property {{ machines: number | null, groups: string[] | null, projects: string[] }} reach
- * @property {() => boolean} isCurrent  whether the fleet would still be done in this way
+ * @property {() => boolean} isCurrent  whether a new plan would give the same result
  */
 
 /** @type {import("./verb.js").Verb<Plan>} */
@@ -130,22 +132,22 @@ export const START_ROLLOUT = {
   label: "Start this rollout",
   right: "run",
   hurts: true,
-  about: "It begins at once: the guests of the first wave are told where nothing is in the way.",
+  about: "Starts now. Guests of the first wave get notice, unless something delays the wave.",
   question: ({ plan }) => {
     const hosts = count(plan.hosts.length, "host");
     return plan.action === "service"
-      ? `Service ${hosts}?`
+      ? `Start service on ${hosts}?`
       : `${capital(plan.action)} the machines of ${hosts}?`;
   },
   doing: ({ plan }) => `Start on ${count(plan.hosts.length, "host")}`,
   touches: ({ plan, reach }) => ({ summary: touchedBy(plan, reach), names: plan.hosts }),
   request: ({ body, isCurrent }) => {
     if (!isCurrent())
-      throw new Error("The fleet has changed, and the plan with it: look at the new one first.");
+      throw new Error("The fleet has changed since this plan was made. Review the new plan, then start it.");
     return post("/v1/rollouts", { body });
   },
   command: ({ command }) => command,
-  outcome: (answer) => ["Rollout ", rolloutLink(answer.rollout.id), " has begun."],
+  outcome: (answer) => ["Rollout ", rolloutLink(answer.rollout.id), " has started."],
   leadsTo: (answer) => address("/rollouts/{id}", { id: answer.rollout.id }),
 };
 
@@ -154,18 +156,23 @@ export const START_ROLLOUT = {
  * @param {Plan["reach"]} reach
  */
 function touchedBy(plan, { machines, groups, projects }) {
-  const of = groups?.length ? ` of ${groups.length === 1 ? "group" : "groups"} ${listed(groups)}` : "";
-  const whose = `${projects.length === 1 ? "project" : "projects"} ${listed(projects) || "none"}`;
+  const ofGroups = groups?.length ? ` of ${groups.length === 1 ? "group" : "groups"} ${listed(groups)}` : "";
+  const inProjects = `${projects.length === 1 ? "project" : "projects"} ${listed(projects) || "none"}`;
   return [
-    line(`${machines === null ? "All machines on them" : count(machines, "machine")}${of}, ${whose}.`),
+    line(
+      `${machines === null ? "All machines on them" : count(machines, "machine")}${ofGroups}, ${inProjects}.`,
+    ),
     line(
       `${capital(count(plan.waves.length, "wave"))}`,
-      plan.ends_at ? [", until about ", time(plan.ends_at)] : ", of which nobody can say when they end",
+      plan.ends_at ? [", until about ", time(plan.ends_at)] : ", with no predicted end",
       ".",
     ),
     plan.together &&
-      line(h("strong", null, `Update domains are disturbed together, a broken promise: ${plan.together}`)),
-    plan.simulated_hosts.length === plan.hosts.length && line("Simulated: nothing is really done."),
+      line(
+        h("strong", null, `Update domains are disturbed together, which breaks a promise: ${plan.together}`),
+      ),
+    plan.simulated_hosts.length === plan.hosts.length &&
+      line("All hosts are simulated: no real machine is touched."),
     plan.warnings.map((warning) => line(`Warning: ${warning}`)),
     line("Hosts:"),
   ];

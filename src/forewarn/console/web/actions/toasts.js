@@ -1,4 +1,4 @@
-/** What was just done, for a while, with the command that does the same. */
+/** Short messages about the latest actions, with the equivalent commands. */
 
 import { copyButton } from "../elements/command_text.js";
 import { define, LiveElement } from "../page/live_element.js";
@@ -7,7 +7,7 @@ import { performed } from "./performed.js";
 
 /** @typedef {import("./performed.js").Done} Done */
 
-// Long enough to read it and to reach the button; what is pointed at or has focus stays.
+// Long enough to read the message and reach the button. A message with the pointer or the focus stays.
 const SHOWN_FOR = 12_000;
 const AT_ONCE = 3;
 

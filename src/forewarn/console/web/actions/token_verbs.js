@@ -1,4 +1,4 @@
-/** Making tokens, replacing them, and revoking them. */
+/** Create, replace and revoke tokens. */
 
 import { parseSpan } from "../page/typed_times.js";
 import { copy } from "../service/connected.js";
@@ -15,7 +15,7 @@ const EXPIRES = {
   name: "expires",
   label: "Expires after",
   kind: "duration",
-  hint: "Such as 12h or 90d. If omitted: never.",
+  hint: "Such as 12h or 90d. If omitted, never.",
 };
 
 /**
@@ -42,35 +42,35 @@ const shown = (answer) =>
   secretShown(
     `The secret of token ${answer.token.name}`,
     answer.secret,
-    "Its user sets FOREWARN_TOKEN to it, or signs in to the console with it.",
+    "To use the token, set FOREWARN_TOKEN to this secret, or sign in to the console with it.",
   );
 
 /** @type {import("./verb.js").Verb<null>} */
 export const CREATE_TOKEN = {
   verb: "create",
-  label: "Make a token",
+  label: "Create a token",
   right: "run",
   isFrequent: true,
-  about: "Lets a person or a program in. The secret is shown once, when the token is made.",
-  question: () => "Make a token?",
-  doing: () => "Make the token",
+  about: "Gives a person or a program access. The console shows the secret once.",
+  question: () => "Create a token?",
+  doing: () => "Create token",
   fields: () => [
-    { ...NAME, hint: "The name of its user in records: letters, digits, dots, underscores and hyphens." },
+    { ...NAME, hint: "Records show this name: letters, digits, dots, underscores and hyphens." },
     {
       name: "role",
       label: "Role",
       kind: "choice",
       choices: {
-        operator: "operator: may do everything",
+        operator: "operator: full access",
         user: "user: orders work on the machines of one project",
-        viewer: "viewer: reads, and changes nothing",
+        viewer: "viewer: read access",
       },
     },
     {
       name: "project",
       label: "Project",
       kind: "text",
-      hint: "A user needs one. A viewer with a project sees only that project.",
+      hint: "Required for a user. A viewer with a project sees only that project.",
       suggestions: () => copy.projects.keys(),
       when: (values) => values.role !== "operator",
     },
@@ -83,7 +83,7 @@ export const CREATE_TOKEN = {
     ...option("--expires", values.expires),
   ],
   shown,
-  outcome: (answer) => `Token ${answer.token.name} is made.`,
+  outcome: (answer) => `Token ${answer.token.name} is created.`,
 };
 
 /** @param {Token} token */
@@ -101,10 +101,10 @@ export const REPLACE_TOKEN = {
   label: "Replace",
   right: "run",
   about:
-    "Makes another token with the same role and project. The old one stays valid until you revoke it, so that its user can change over.",
+    "Creates a second token with the same role and project. The old one stays valid until you revoke it.",
   concerns: isInForce,
   question: (token) => `Replace token ${token.name}?`,
-  doing: () => "Make the new token",
+  doing: () => "Create new token",
   fields: (token) => [{ ...NAME, value: nextName(token.name), hint: "The name of the new token." }, EXPIRES],
   request: (token, values) => created(typedName(values), token.role, token.project ?? "", values.expires),
   command: (token, values) => [
@@ -114,7 +114,7 @@ export const REPLACE_TOKEN = {
   ],
   shown,
   outcome: (answer, token) =>
-    `Token ${answer.token.name} is made. Revoke ${token.name} once its user has changed over.`,
+    `Token ${answer.token.name} is created. Revoke ${token.name} when its user has switched to the new one.`,
 };
 
 /** @type {import("./verb.js").Verb<Token>} */
@@ -123,15 +123,15 @@ export const REVOKE_TOKEN = {
   label: "Revoke",
   right: "run",
   hurts: true,
-  about: "Ends the token at once and permanently. Calls and sessions that use it are refused from then on.",
+  about: "Ends the token at once and permanently. The server refuses its calls and ends its sessions.",
   concerns: isInForce,
   question: (token) => `Revoke token ${token.name}?`,
   doing: (token) => `Revoke ${token.name}`,
   touches: (token) => ({
     summary:
       token.name === copy.caller?.name
-        ? "You are signed in with this token: you are signed out, here and in every other tab."
-        : `${token.name} (${token.role}${token.project ? ` of project ${token.project}` : ""}) is locked out.`,
+        ? "You are signed in with this token: the console signs you out in every tab."
+        : `${token.name} (${token.role}${token.project ? ` of project ${token.project}` : ""}) loses access.`,
   }),
   typed: (token) => token.name,
   request: (token) => post("/v1/tokens/{name}/revoke", { path: { name: token.name } }),

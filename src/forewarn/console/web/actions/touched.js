@@ -1,4 +1,4 @@
-/** Whom an action would concern, said before it is done. */
+/** What an action would affect. The dialog shows it before the action runs. */
 
 import { count, listed } from "../page/formatting.js";
 import { api, copy } from "../service/connected.js";
@@ -7,16 +7,16 @@ import { api, copy } from "../service/connected.js";
 /** @typedef {import("./verb.js").Touched} Touched */
 
 /**
- * Name the machines that a host carries, their groups and their projects.
+ * List the machines of a host, and count their groups and projects.
  *
  * @param {string} host
  * @returns {Promise<Touched & { machines: Machine[] }>}
  */
 export async function machinesOn(host) {
   const machines = await api.all("/v1/machines", "machines", { host });
-  if (!machines.length) return { summary: "It carries no machine.", names: [], machines };
+  if (!machines.length) return { summary: `${host} carries no machine.`, names: [], machines };
   return {
-    summary: `It carries ${reckoned(machines)}:`,
+    summary: `${host} carries ${counted(machines)}:`,
     names: machines.map((machine) => machine.name),
     machines,
   };
@@ -27,7 +27,7 @@ export async function machinesOn(host) {
  *
  * @param {Machine[]} machines
  */
-function reckoned(machines) {
+function counted(machines) {
   const groups = new Set(machines.flatMap((machine) => machine.group ?? []));
   const alone = machines.filter((machine) => !machine.group).length;
   const projects = new Set(machines.map((machine) => machine.project));
@@ -37,29 +37,29 @@ function reckoned(machines) {
 }
 
 /**
- * Say where a machine stands, and whether its guests would be told.
+ * Describe where a machine belongs, and whether its guests would get notice.
  *
  * @param {Machine} machine
- * @param {{ told: boolean }} how  whether only guests that listen are waited for
+ * @param {{ needsListener: boolean }} how  whether the action gives notice only if the group polls for events
  * @returns {Touched}
  */
-export function oneMachine(machine, { told }) {
+export function oneMachine(machine, { needsListener }) {
   const where = machine.group
     ? `group ${machine.group}, update domain ${machine.update_domain}`
     : "standalone";
   const host = machine.host ? `, on ${machine.host}` : "";
   const project = copy.projects.size > 1 ? `, project ${machine.project}` : "";
   const events = copy.eventsOf(machine);
-  const announced = events.length ? ` It has ${count(events.length, "open event")} already.` : "";
+  const announced = events.length ? ` The machine already has ${count(events.length, "open event")}.` : "";
   const silence =
-    told && !machine.enabled
-      ? " No guest of its group has ever asked for events: it happens at once, without notice."
+    needsListener && !machine.enabled
+      ? " No guest of its group polls for events: the action starts at once, without notice."
       : "";
   return { summary: `${machine.name}: ${where}${host}${project}.${announced}${silence}` };
 }
 
 /**
- * Name the events of an order and their machines.
+ * List the open events of an order and their machines.
  *
  * @param {string} order
  * @returns {Promise<Touched>}
@@ -67,7 +67,7 @@ export function oneMachine(machine, { told }) {
 export async function eventsOfOrder(order) {
   const { events } = await api.get("/v1/orders/{id}", { path: { id: order } });
   const open = events.filter((event) => !event.ended_at);
-  if (!open.length) return { summary: "Nothing of it is announced yet." };
+  if (!open.length) return { summary: "No event of this order is announced yet." };
   const groups = new Set(open.map((event) => event.group ?? listed(event.resources)));
   return {
     summary: `${count(open.length, "event")} to ${count(groups.size, "group")} (${listed([...groups])}), for:`,

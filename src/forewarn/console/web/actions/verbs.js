@@ -1,4 +1,4 @@
-/** All verbs, by what they are done to; a new one has its line in its noun's table. */
+/** All actions, by the kind of thing that they apply to. */
 
 import { copy } from "../service/connected.js";
 import { ADVANCE } from "./clock_verbs.js";
@@ -41,7 +41,7 @@ const VERBS = {
 };
 
 /**
- * List what the caller may do to something: no verb that the role would be refused.
+ * List the actions on a thing that the caller's role permits.
  *
  * @param {Noun} noun
  * @param {any} subject

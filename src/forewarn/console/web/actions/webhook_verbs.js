@@ -1,4 +1,4 @@
-/** Adding webhooks, testing them, replacing their secrets, and removing them. */
+/** Add, test and remove webhooks, and replace their secrets. */
 
 import { shortId } from "../page/formatting.js";
 import { h } from "../page/tree.js";
@@ -35,7 +35,7 @@ const command = (url, project, kinds, secret) => [
   ...["webhook", "add", url || "URL"],
   ...kinds.flatMap((kind) => ["--kind", kind]),
   ...option("--project", project ?? ""),
-  // A secret does not belong into the history of a shell.
+  // Keep the secret out of the shell's history.
   ...option("--secret", secret && "SECRET"),
 ];
 
@@ -62,7 +62,7 @@ export const ADD_WEBHOOK = {
   label: "Add a webhook",
   right: "use",
   isFrequent: true,
-  about: "Records are sent to an address from now on, each as a signed POST.",
+  about: "Sends each new record to an address, as a signed POST.",
   question: () => "Add a webhook?",
   doing: () => "Add",
   fields: () => [
@@ -82,7 +82,7 @@ export const ADD_WEBHOOK = {
       name: "kinds",
       label: "Kinds of records",
       kind: "lines",
-      hint: "One on each line, such as event-scheduled or order-failed. If omitted: all kinds.",
+      hint: "One per line, such as event-scheduled or order-failed. If omitted, all kinds.",
     },
     SECRET,
   ],
@@ -134,16 +134,16 @@ export const REPLACE_WEBHOOK = {
   label: "New secret",
   right: "use",
   about:
-    "Adds a second webhook with the same address and a new secret. Both are called until you remove the old one, so that the receiver can change over.",
-  question: () => "Make a new secret?",
-  doing: () => "Make a new secret",
+    "Adds a second webhook with the same address and a new secret. Both are called until you remove the old one.",
+  question: () => "Add a webhook with a new secret?",
+  doing: () => "Create a new secret",
   touches: (webhook) => ({ summary: webhook.url }),
   fields: () => [SECRET],
   request: (webhook, values) => added(webhook.url, own(webhook), webhook.kinds, values.secret),
   command: (webhook, values) => command(webhook.url, own(webhook), webhook.kinds, values.secret),
   shown,
   outcome: (_, webhook) =>
-    `${webhook.url} is called with both secrets. Remove the older webhook (${shortId(webhook.id)}) once the receiver has changed over.`,
+    `${webhook.url} gets calls signed with either secret. When the receiver uses the new one, remove the old webhook (${shortId(webhook.id)}).`,
 };
 
 /** @type {import("./verb.js").Verb<Webhook>} */
@@ -152,7 +152,7 @@ export const REMOVE_WEBHOOK = {
   label: "Remove",
   right: "use",
   hurts: true,
-  about: "Nothing is sent to the address any more. Records that were not delivered are dropped.",
+  about: "Stops sending records to the address. Undelivered records are dropped.",
   question: () => "Remove this webhook?",
   doing: () => "Remove",
   touches: (webhook) => ({
@@ -162,5 +162,5 @@ export const REMOVE_WEBHOOK = {
   }),
   request: (webhook) => remove("/v1/webhooks/{id}", { path: { id: webhook.id } }),
   command: (webhook) => ["webhook", "remove", shortId(webhook.id)],
-  outcome: (_, webhook) => `Nothing is sent to ${webhook.url} any more.`,
+  outcome: (_, webhook) => `The webhook ${webhook.url} is removed.`,
 };

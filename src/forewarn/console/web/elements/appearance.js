@@ -1,16 +1,16 @@
 /**
- * How states look: a tone (colour), a glyph (shape) and a label (words), so that colour is never the only sign.
- * A new state of the API is refused by the types until it has its line here; then every view shows it.
+ * How states look: a tone (colour), a glyph (shape) and a label, so that colour is never the only sign.
+ * The types reject a new state of the API until this file has an entry for it.
  */
 
 import { h } from "../page/tree.js";
 
 /** @typedef {import("../types").Machine} Machine */
 /** @typedef {import("../types").ListedEvent} ListedEvent */
-/** Red (`danger`) is for failures and broken promises alone. @typedef {"calm" | "warn" | "danger" | "info" | "restart" | "move" | "idle"} Tone */
+/** Red (`danger`) is only for failures and broken promises. @typedef {"calm" | "warn" | "danger" | "info" | "restart" | "move" | "idle"} Tone */
 /** @typedef {{ tone: Tone, glyph: string, label: string }} Appearance */
 /**
- * The states of everything that is done; a rollout that is being aborted says so besides.
+ * The states of orders, stages, steps, rollouts and waves. `aborting` is not a state of the API.
  *
  * @typedef {import("../types").Schemas["OrderState" | "StageState" | "StepState" | "RolloutState" | "WaveState"] | "aborting"} WorkState
  */
@@ -31,7 +31,7 @@ const APPROVED = { tone: "warn", glyph: "✓", label: "approved" };
 /** @type {Appearance} */
 const STARTED = { tone: "info", glyph: "◆", label: "started" };
 
-/** How machines may look, from calm to gone: what a legend explains. */
+/** The appearances of machines, in the order of the legend. */
 export const MACHINE_LOOKS = [
   MACHINES.running,
   ANNOUNCED,
@@ -71,7 +71,7 @@ const WORK = {
 };
 
 /**
- * Say how a machine looks, with the events that name it.
+ * Return the appearance of a machine, given the events that name it.
  *
  * @param {Machine} machine
  * @param {readonly ListedEvent[]} events
@@ -84,7 +84,7 @@ export function machineAppearance(machine, events) {
 }
 
 /**
- * Choose the event that a machine's look is of: what has started comes before what is only announced.
+ * Choose the event that a machine shows: a started event comes before an announced one.
  *
  * @param {readonly ListedEvent[]} events
  */
@@ -104,24 +104,24 @@ export function eventAppearance(event) {
 export const hostAppearance = (state) => HOSTS[state] ?? unknown(state);
 
 /**
- * Show the state of a host. A host that cannot be reached is not shown as ok.
+ * Draw the state of a host. An unreachable host is not shown as ok.
  *
  * @param {import("../types").Host} host
  */
 export const hostBadges = (host) => [
   (host.state !== "ok" || host.reachable !== false) && badge(hostAppearance(host.state)),
-  host.reachable === false && badge({ tone: "warn", glyph: "?", label: "not reached" }),
+  host.reachable === false && badge({ tone: "warn", glyph: "?", label: "unreachable" }),
 ];
 
 /**
- * Say how an order, a stage, a step, a rollout or a wave looks.
+ * Return the appearance of an order, a stage, a step, a rollout or a wave.
  *
  * @param {WorkState} state
  */
 export const workAppearance = (state) => WORK[state] ?? unknown(state);
 
 /**
- * A server that was updated while the page is open may have others.
+ * A newer server may have states that this console does not know.
  *
  * @param {string} state
  * @returns {Appearance}

@@ -1,4 +1,4 @@
-/** The command that shows the same as a view, folded away at its end. */
+/** The command that shows the same as a view, folded at its end. */
 
 import { h } from "../page/tree.js";
 import { commandText } from "./command_text.js";
@@ -8,6 +8,6 @@ export const asCommand = (...commands) =>
   h(
     "details",
     { class: "as-command" },
-    h("summary", null, "As a command"),
+    h("summary", null, "Equivalent command"),
     commands.map((words) => commandText(words)),
   );

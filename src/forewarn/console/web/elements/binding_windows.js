@@ -1,4 +1,4 @@
-/** The windows that bind a rollout: those of the projects whose machines its hosts carry. */
+/** The maintenance windows that apply to a rollout: those of the projects with machines on its hosts. */
 
 import { dayRangesInWords } from "../page/day_ranges.js";
 import { span } from "../page/formatting.js";
@@ -15,7 +15,7 @@ export function bindingWindows(names) {
   return h(
     "section",
     { class: "card", "aria-labelledby": "windows-head" },
-    h("h2", { id: "windows-head" }, "Windows that bind"),
+    h("h2", { id: "windows-head" }, "Maintenance windows"),
     binding.length > 0 &&
       h(
         "dl",
@@ -33,7 +33,7 @@ export function bindingWindows(names) {
         binding.length ? ": at any time." : ": no windows. Maintenance may start at any time.",
       ),
     !projects.length &&
-      h("p", { class: "small muted" }, "The chosen hosts carry no machines: no window binds."),
+      h("p", { class: "small muted" }, "The chosen hosts carry no machines, so no window applies."),
   );
 }
 

@@ -1,9 +1,9 @@
-/** The command that does, or shows, the same as the page; to be copied. */
+/** The command for the same action or view, to copy. */
 
 import { h } from "../page/tree.js";
 
 /**
- * Write words as a shell would take them.
+ * Quote words for a shell.
  *
  * @param {readonly string[]} words
  */
@@ -23,10 +23,10 @@ export function commandText(words) {
   return h("div", { class: "command" }, h("code", null, text), copyButton(text));
 }
 
-// Where the command looks for a server unless told otherwise.
+// The command's default servers.
 const DEFAULT_SERVERS = ["http://127.0.0.1:8170", "http://localhost:8170"];
 
-/** Show how the command is told of this server, where it would ask another one. */
+/** Show how to point the command at this server, if it is not a default one. */
 export function serverText() {
   if (DEFAULT_SERVERS.includes(location.origin)) return null;
   const text = `export FOREWARN_SERVER=${location.origin}`;
@@ -52,14 +52,14 @@ export function copyButton(text, label = "Copy") {
 async function put(click, text, label) {
   const button = /** @type {HTMLElement} */ (click.currentTarget ?? click.target);
   await copyText(text, button);
-  // The text node stays, so that the page can be drawn again meanwhile.
-  const said = /** @type {ChildNode} */ (button.firstChild);
-  said.nodeValue = "Copied";
-  setTimeout(() => (said.nodeValue = label), 1500);
+  // Keep the text node, so that the element can be redrawn meanwhile.
+  const textNode = /** @type {ChildNode} */ (button.firstChild);
+  textNode.nodeValue = "Copied";
+  setTimeout(() => (textNode.nodeValue = label), 1500);
 }
 
 /**
- * Put a text on the clipboard; pages without TLS from another machine have no `navigator.clipboard`.
+ * Copy a text to the clipboard. `navigator.clipboard` is missing without TLS, except on localhost.
  *
  * @param {string} text
  * @param {HTMLElement} button
@@ -71,7 +71,7 @@ async function copyText(text, button) {
   }
   const field = document.createElement("textarea");
   field.value = text;
-  // Beside an open dialog nothing can be selected.
+  // A field outside an open modal dialog cannot be selected.
   (button.closest("dialog") ?? document.body).append(field);
   field.select();
   document.execCommand("copy");

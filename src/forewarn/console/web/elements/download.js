@@ -1,10 +1,10 @@
-/** Files that the page makes itself. */
+/** Files that the console generates. */
 
-// Browsers read what is behind the address a moment after the click.
+// Browsers read the content some time after the click.
 const KEPT = 60_000;
 
 /**
- * Let the browser keep something as a file.
+ * Save content as a file.
  *
  * @param {Blob} content
  * @param {string} name

@@ -1,23 +1,23 @@
-/** Who can do work, as fields offer them. */
+/** The drivers that form fields offer. */
 
 import { copy } from "../service/connected.js";
 
 /** @type {{ [driver: string]: string }} */
 const KNOWN = {
-  external: "external: somebody else, who reports it",
-  simulated: "simulated: nothing is really done",
+  external: "external: another program does the work and reports it",
+  simulated: "simulated: no real machine is touched",
 };
 
 /**
- * Offer the drivers that are installed, after what holds if none is said.
+ * Offer the default, then the installed drivers.
  *
- * @param {string} otherwise
+ * @param {string} otherwise  the label of the default
  * @returns {{ [driver: string]: string }}
  */
 export const driverChoices = (otherwise) => ({ "": otherwise, ...choices(copy.drivers) });
 
 /**
- * Offer the drivers that are installed, and the one that is chosen, be it installed or not.
+ * Offer the installed drivers and the current one, even if it is not installed.
  *
  * @param {string} chosen
  * @returns {{ [driver: string]: string }}

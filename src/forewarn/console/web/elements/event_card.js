@@ -1,4 +1,4 @@
-/** An event that is listed to guests, in short: what, when, whom it names, and who has approved. */
+/** A short view of a listed event: its type, time, machines and approvals. */
 
 import { actionButtons } from "../actions/action_buttons.js";
 import { listed } from "../page/formatting.js";
@@ -42,8 +42,14 @@ export function eventCard(event) {
         time(event.deferred.until),
       ),
     event.resources.length > 1 &&
-      h("p", { class: "muted small" }, "Names ", h("span", { class: "name" }, listed(event.resources)), "."),
-    event.simulated && h("p", { class: "muted small" }, "Simulated: nothing is really done."),
+      h(
+        "p",
+        { class: "muted small" },
+        "Machines: ",
+        h("span", { class: "name" }, listed(event.resources)),
+        ".",
+      ),
+    event.simulated && h("p", { class: "muted small" }, "Simulated: no real machine is touched."),
     actionButtons("event", event),
   );
 }
@@ -57,8 +63,12 @@ function approval(event) {
     ") ",
   ]);
   if (event.approved) return ["Approved by ", by.length ? by : "policy"];
-  if (event.status !== "Scheduled") return "Started without approval, at its time.";
-  if (event.awaits) return ["Not approved; awaits ", event.awaits, by.length ? [". So far: ", by] : "."];
-  const whom = event.awaited.length ? listed(event.awaited) : "any machine of the group";
-  return ["Not approved; awaits ", h("span", { class: "name" }, whom), by.length ? [". So far: ", by] : "."];
+  if (event.status !== "Scheduled") return "Started at NotBefore, without approval.";
+  if (event.awaits) return ["Waiting for approval by ", event.awaits, by.length ? [". So far: ", by] : "."];
+  const approvers = event.awaited.length ? listed(event.awaited) : "any machine of the group";
+  return [
+    "Waiting for approval by ",
+    h("span", { class: "name" }, approvers),
+    by.length ? [". So far: ", by] : ".",
+  ];
 }

@@ -1,4 +1,4 @@
-/** Cells of tables of events, wherever these stand. */
+/** Cells for tables of events. */
 
 import { badge } from "./appearance.js";
 import { noticeText, progressAppearance, promiseAppearance, promiseBadge, typeBadge } from "./event_facts.js";
@@ -12,7 +12,7 @@ import { h } from "../page/tree.js";
 
 const NAMES_SHOWN = 4;
 
-/** What an event is, how far, and for whom. @param {AnyEvent} event @param {Child} [more]  of its state */
+/** The cells for an event's id, type, state and machines. @param {AnyEvent} event @param {Child} [more]  after the state */
 export const eventCells = (event, more) => [
   cell("Event", eventLink(event.id)),
   cell("Type", typeBadge(event)),
@@ -21,7 +21,7 @@ export const eventCells = (event, more) => [
     !event.ended_at &&
       !event.started_at &&
       event.awaits &&
-      h("div", { class: "small name" }, `awaits ${event.awaits}`),
+      h("div", { class: "small name" }, `waiting for approval by ${event.awaits}`),
     more,
   ]),
   cell("Machines", machines(event)),
@@ -38,20 +38,20 @@ function machines(event) {
   ];
 }
 
-/** When it may start, and how far it is from now. @param {AnyEvent} event */
+/** The event's NotBefore, with its distance from now. @param {AnyEvent} event */
 export const notBeforeCell = (event) =>
   cell("Not before", [time(event.not_before), h("div", { class: "small muted" }, distanceOf(event))]);
 
-/** How far an event is from now: an event that started or ended no longer waits for its NotBefore. @param {AnyEvent} event */
+/** The distance from now: to NotBefore for a scheduled event, else from its start or end. @param {AnyEvent} event */
 function distanceOf(event) {
   if (event.ended_at) return ["ended ", countdown(event.ended_at)];
   if (event.started_at) return ["started ", countdown(event.started_at)];
   return startCountdown(event.not_before);
 }
 
-/** What notice it gave; the text is left out where it only repeats the badge. @param {AnyEvent} event */
+/** The notice of an event. The text is omitted if it only repeats the badge. @param {AnyEvent} event */
 export function noticeCell(event) {
   const text = noticeText(event);
-  const isSaid = text === promiseAppearance(event).label;
-  return cell("Notice", [promiseBadge(event), !isSaid && h("div", { class: "small muted" }, text)]);
+  const isRepeated = text === promiseAppearance(event).label;
+  return cell("Notice", [promiseBadge(event), !isRepeated && h("div", { class: "small muted" }, text)]);
 }

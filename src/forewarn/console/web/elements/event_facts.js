@@ -1,4 +1,4 @@
-/** What is told of an event in words: its type, what it does, what notice was promised and delivered. */
+/** Descriptions of events: the type, the effect, and the promised and delivered notice. */
 
 import { count, listed, span } from "../page/formatting.js";
 import { badge } from "./appearance.js";
@@ -10,7 +10,7 @@ import { badge } from "./appearance.js";
 /** @typedef {import("../types").EventType} EventType */
 /** @typedef {ListedEvent & { notice?: Notice | null, notices?: EventDetail["notices"] }} AnyEvent */
 
-/** What a type does to one machine and to several: what they will do, what they do, what they did. @typedef {readonly [string, string, string]} Forms */
+/** The effect of a type in the infinitive, the present and the past. @typedef {readonly [string, string, string]} Forms */
 
 /** @type {{ [type in EventType]: Appearance & { one: Forms, several: Forms } }} */
 const TYPES = {
@@ -53,15 +53,15 @@ const TYPES = {
     tone: "idle",
     glyph: "◇",
     label: "SpotRebalanceRecommendation",
-    one: ["perhaps be evicted soon", "may be evicted soon", "was told that it may be evicted"],
-    several: ["perhaps be evicted soon", "may be evicted soon", "were told that they may be evicted"],
+    one: ["possibly be evicted soon", "may be evicted soon", "got a warning of eviction"],
+    several: ["possibly be evicted soon", "may be evicted soon", "got a warning of eviction"],
   },
 };
 
 export const EVENT_TYPES = /** @type {EventType[]} */ (Object.keys(TYPES));
 
 /**
- * Say how a type of event looks.
+ * Return the appearance of an event type.
  *
  * @param {EventType} type
  * @returns {Appearance}
@@ -69,36 +69,36 @@ export const EVENT_TYPES = /** @type {EventType[]} */ (Object.keys(TYPES));
 export const typeAppearance = (type) => TYPES[type];
 
 /**
- * Say how far an event is: listed, or over and why.
+ * Return the appearance of an event's progress.
  *
  * @param {AnyEvent} event
  * @returns {Appearance}
  */
 export function progressAppearance(event) {
   if (event.ended_at && event.started_at) return { tone: "calm", glyph: "✓", label: "finished" };
-  if (event.ended_at) return { tone: "idle", glyph: "⊘", label: "called off" };
+  if (event.ended_at) return { tone: "idle", glyph: "⊘", label: "cancelled" };
   if (event.status === "Started") return { tone: "info", glyph: "◆", label: "started" };
   if (event.approved) return { tone: "warn", glyph: "✓", label: "approved" };
-  return { tone: "warn", glyph: "▲", label: "scheduled" };
+  return { tone: "warn", glyph: "▲", label: "announced" };
 }
 
 /**
- * Say in one sentence what an event does, and to whom.
+ * Describe the effect of an event in one sentence, with its machines.
  *
  * @param {AnyEvent} event
  */
 export function eventSentence(event) {
   const names = event.resources;
-  if (!names.length) return "no machine is left in it";
-  const who = names.length > 3 ? count(names.length, "machine") : listed(names);
+  if (!names.length) return "names no machine any more";
+  const machines = names.length > 3 ? count(names.length, "machine") : listed(names);
   const [infinitive, present, past] = TYPES[event.type][names.length > 1 ? "several" : "one"];
-  if (event.started_at) return `${who} ${event.ended_at ? past : present}`;
-  if (event.ended_at) return `${who} ${names.length > 1 ? "were" : "was"} to ${infinitive}`;
-  return `${who} will ${infinitive}`;
+  if (event.started_at) return `${machines} ${event.ended_at ? past : present}`;
+  if (event.ended_at) return `${machines} ${names.length > 1 ? "were" : "was"} to ${infinitive}`;
+  return `${machines} will ${infinitive}`;
 }
 
 /**
- * Write whom an event names, in few characters.
+ * Write the type and the first machine, for narrow places.
  *
  * @param {AnyEvent} event
  */
@@ -107,13 +107,13 @@ export function shortSubject(event) {
   return `${event.type} ${first ?? ""}${others.length ? ` +${others.length}` : ""}`;
 }
 
-/** What was promised, in seconds: the time from the announcement to NotBefore. @param {AnyEvent} event */
+/** Return the promised notice in seconds: from the announcement to NotBefore. @param {AnyEvent} event */
 export function promisedSeconds(event) {
   return Math.max(0, (Date.parse(event.not_before) - Date.parse(event.announced_at)) / 1000);
 }
 
 /**
- * Sum up what notice the machines of an event got; null while nothing is known of it.
+ * Summarize the notice that the event's machines got; null before the event starts.
  *
  * @param {AnyEvent} event
  * @returns {Notice | null}
@@ -131,7 +131,7 @@ export function noticeOf(event) {
 }
 
 /**
- * Say whether the promise of notice was kept; that is judged when the event ends.
+ * Return the appearance of the promise of notice. The outcome is final when the event ends.
  *
  * @param {AnyEvent} event
  * @returns {Appearance}
@@ -139,7 +139,7 @@ export function noticeOf(event) {
 export function promiseAppearance(event) {
   const promised = promisedSeconds(event);
   if (!event.started_at && event.ended_at)
-    return { tone: "idle", glyph: "⊘", label: "called off before its start" };
+    return { tone: "idle", glyph: "⊘", label: "cancelled before its start" };
   if (!event.started_at) return { tone: "idle", glyph: "…", label: `${span(promised)} promised` };
   if (!promised) return { tone: "idle", glyph: "○", label: "no notice promised" };
   const notice = noticeOf(event);
@@ -153,26 +153,26 @@ export function promiseAppearance(event) {
  */
 function verdict(notice) {
   const broken = brokenOf(notice);
-  if (!broken.length) return { tone: "calm", glyph: "✓", label: "told" };
+  if (!broken.length) return { tone: "calm", glyph: "✓", label: "notified" };
   const label = broken.join(", ");
   if (notice.so_far) return { tone: "warn", glyph: "…", label: `${label} so far` };
   return { tone: "danger", glyph: notice.never ? "✕" : "!", label };
 }
 
 /**
- * Who was not told in time, in words.
+ * Count machines with late or missing notice.
  *
  * @param {Notice} notice
  */
 function brokenOf(notice) {
-  const never = notice.so_far ? "not told" : "never told";
+  const never = notice.so_far ? "not notified" : "never notified";
   return [notice.late ? `${notice.late} late` : "", notice.never ? `${notice.never} ${never}` : ""].filter(
     (each) => each,
   );
 }
 
 /**
- * Write what was promised and what was delivered.
+ * Write the promised and the delivered notice.
  *
  * @param {AnyEvent} event
  */
@@ -182,7 +182,7 @@ export function noticeText(event) {
   const notice = noticeOf(event);
   if (notice && notice.least_seconds !== null) words.push(`at least ${span(notice.least_seconds)} delivered`);
   if (notice) words.push(...brokenOf(notice).map((each) => (notice.so_far ? `${each} so far` : each)));
-  if (event.started_at && event.approved && promised) words.push("approved, so it began early");
+  if (event.started_at && event.approved && promised) words.push("approved, so it started early");
   return words.join(", ");
 }
 

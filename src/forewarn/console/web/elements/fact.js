@@ -3,11 +3,11 @@
 import { h } from "../page/tree.js";
 
 /**
- * Describe a fact; nothing where there is no value.
+ * Draw a fact; nothing if it has no value.
  *
  * @param {string} term
  * @param {import("../types").Child} value
- * @param {import("../types").Child} [label]  the term, if it explains itself
+ * @param {import("../types").Child} [label]  replaces the term, for example with its explanation
  */
 export const fact = (term, value, label = term) =>
   value === null || value === undefined || value === ""

@@ -1,4 +1,4 @@
-/** Why many things wait: each reason once, as the API says it, with all that wait for it. */
+/** Why many things wait: each reason once, with everything that waits for it. */
 
 import { count, listed } from "../page/formatting.js";
 import { h } from "../page/tree.js";
@@ -6,7 +6,7 @@ import { linkedIds } from "./links.js";
 
 /** @typedef {import("../types").Waiting} Waiting */
 
-// What is further down waits for what stands above it.
+// Later reasons usually depend on earlier ones.
 const MOST_SHOWN = 6;
 
 /** @param {readonly Waiting[]} waiting */

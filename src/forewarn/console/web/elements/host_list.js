@@ -1,4 +1,4 @@
-/** Hosts of a wave in a line: the first of them, and the others on demand. */
+/** The hosts of a wave in a line: the first ones, with the others folded. */
 
 import { count } from "../page/formatting.js";
 import { h } from "../page/tree.js";

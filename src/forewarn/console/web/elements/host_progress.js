@@ -1,4 +1,4 @@
-/** How far each host of a rollout is: what the night is drawn from. */
+/** The progress of each host in a rollout. */
 
 import { copy } from "../service/connected.js";
 import { isOver } from "./rollout_words.js";
@@ -8,23 +8,23 @@ import { isOver } from "./rollout_words.js";
 /** @typedef {import("./appearance.js").Appearance} Appearance */
 /** @typedef {keyof typeof LOOKS} Progress */
 
-/** In the order in which a host goes through them; what goes wrong comes last. */
+/** In the order that a host goes through them; failures come last. */
 export const LOOKS = /** @satisfies {{ [progress: string]: Appearance }} */ ({
   planned: { tone: "idle", glyph: "·", label: "planned" },
-  waits: { tone: "idle", glyph: "…", label: "waits" },
+  waits: { tone: "idle", glyph: "…", label: "waiting" },
   announced: { tone: "warn", glyph: "▲", label: "announced" },
   leaving: { tone: "move", glyph: "➜", label: "machines leave" },
-  empty: { tone: "move", glyph: "○", label: "emptied, waits for its work" },
-  working: { tone: "info", glyph: "◆", label: "worked on" },
+  empty: { tone: "move", glyph: "○", label: "empty, waiting for its work" },
+  working: { tone: "info", glyph: "◆", label: "working" },
   returning: { tone: "move", glyph: "↩", label: "machines come back" },
   done: { tone: "calm", glyph: "✓", label: "done" },
   failed: { tone: "danger", glyph: "✕", label: "failed" },
   lost: { tone: "danger", glyph: "?", label: "lost" },
-  leftOut: { tone: "warn", glyph: "⊘", label: "left out" },
+  leftOut: { tone: "warn", glyph: "⊘", label: "skipped" },
 });
 
 /**
- * Say how far each host of a rollout is.
+ * Return the progress of each host in a rollout.
  *
  * @param {Rollout} rollout
  * @returns {Map<string, Progress>}
@@ -38,7 +38,7 @@ export function progressOf(rollout) {
   for (const wave of rollout.waves) {
     wave.hosts.forEach((host, place) => {
       const id = wave.orders[place];
-      // The copy has the orders that are not over.
+      // The live copy has the open orders.
       const order = id ? copy.orders.get(id) : undefined;
       if (leftOut.has(host)) found.set(host, "leftOut");
       else if (copy.hosts?.get(host)?.state === "lost") found.set(host, "lost");
@@ -62,7 +62,7 @@ function ofOrder(order) {
 }
 
 /**
- * Say how far the work on a host itself is.
+ * Return the progress of service work on a host.
  *
  * @param {Order} order
  * @returns {Progress}

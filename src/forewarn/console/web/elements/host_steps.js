@@ -1,4 +1,4 @@
-/** What is done to a host itself, step by step: cordoned, worked on, let go again; a failed one is fenced. */
+/** The steps on a host itself: cordon, work, uncordon; or fence, for a failed host. */
 
 import { badge, workAppearance } from "./appearance.js";
 import { cell, stackingTable } from "./stacking_table.js";
@@ -11,13 +11,13 @@ import { h } from "../page/tree.js";
 
 /** @type {{ [task in HostStep["task"]]: string }} */
 const TASKS = {
-  cordon: "takes no more machines",
-  before: "is made ready",
-  work: "is worked on",
-  after: "is put back",
-  health: "is asked whether it is well",
-  uncordon: "takes machines again",
-  fence: "is kept from its machines",
+  cordon: "accept no new machines",
+  before: "prepare the host",
+  work: "work on the host",
+  after: "put the host back into service",
+  health: "check the health of the host",
+  uncordon: "accept machines again",
+  fence: "isolate the failed host",
 };
 
 /** @param {readonly HostStep[]} steps */
@@ -25,7 +25,7 @@ export function hostSteps(steps) {
   if (!steps.length) return null;
   return stackingTable(
     "Steps on the host",
-    ["On the host", "Step", "By", "Begun", "Ended", "Took", "What"],
+    ["Task", "Step", "Driver", "Begun", "Ended", "Took", "Details"],
     steps.map(row),
   );
 }
@@ -36,32 +36,39 @@ function row(step) {
   return h(
     "tr",
     { key: step.task },
-    cell("On the host", [h("strong", null, step.task), h("div", { class: "small muted" }, TASKS[step.task])]),
+    cell("Task", [h("strong", null, step.task), h("div", { class: "small muted" }, TASKS[step.task])]),
     cell("Step", badge(stepAppearance(step))),
-    cell("By", step.driver),
+    cell("Driver", step.driver),
     cell("Begun", time(step.begun_at)),
     cell("Ended", time(step.ended_at)),
     cell("Took", seconds === null ? null : span(seconds)),
-    cell("What", words(step)),
+    cell("Details", details(step)),
   );
 }
 
 /** @param {HostStep} step */
-function words(step) {
-  const said = [
+function details(step) {
+  const texts = [
     step.attempt > 1 && `attempt ${step.attempt}`,
     step.progress !== null && step.state === "running" && `${Math.round(step.progress * 100)} % done`,
     step.why,
   ].filter((each) => each);
   const backBy = step.state === "running" ? step.back_by : null;
-  if (!said.length && !backBy) return null;
+  if (!texts.length && !backBy) return null;
   return [
-    h("span", { class: "name" }, said.join("; ")),
-    backBy && [said.length > 0 && "; ", "lost unless over by ", time(backBy), " (", countdown(backBy), ")"],
+    h("span", { class: "name" }, texts.join("; ")),
+    backBy && [
+      texts.length > 0 && "; ",
+      "the host counts as lost if not back by ",
+      time(backBy),
+      " (",
+      countdown(backBy),
+      ")",
+    ],
   ];
 }
 
-/** Say where the work on a host stands, in few words. @param {readonly HostStep[]} steps */
+/** Name the current step on a host and its state. @param {readonly HostStep[]} steps */
 export function hostStepNow(steps) {
   const step = steps.find((each) => each.state === "running" || each.state === "failed");
   return step ? `${step.task} ${workAppearance(step.state).label}` : "";

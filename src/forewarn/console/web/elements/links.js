@@ -1,4 +1,4 @@
-/** Links to the page of each thing. */
+/** Links to the views of machines, hosts, groups, events, orders and rollouts. */
 
 import { shortId } from "../page/formatting.js";
 import { address } from "../page/router.js";
@@ -40,14 +40,14 @@ function idLink(path, id) {
   return h("a", { class: "mono", href: address(path, { id }), title: id }, shortId(id));
 }
 
-// An id, a moment, or the time on the clocks of a zone: `2027-03-02 22:00 (Europe/Berlin)`.
+// An id, a moment, or a local time with its zone: `2027-03-02 22:00 (Europe/Berlin)`.
 const ID =
   /([0-9A-F]{8}-(?:[0-9A-F]{4}-){3}[0-9A-F]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z|\d{4}-\d\d-\d\d \d\d:\d\d \([A-Za-z][\w+/-]*\))/;
 const TIME = /^\d{4}-\d\d-\d\dT/;
 const WALL_TIME = /^(\d{4}-\d\d-\d\d \d\d:\d\d) \((.+)\)$/;
 
 /**
- * Write a sentence with links where it names orders and events that are not over, and times as all others are.
+ * Draw a sentence from the server: open orders and events become links, and times appear in the chosen zone.
  *
  * @param {string} text
  * @returns {import("../types").Child}

@@ -1,4 +1,4 @@
-/** A machine as a tile: its shape, words and colour say how it is, and it leads to its page. */
+/** A tile for a machine: it shows the state by shape, text and colour, and links to the machine's view. */
 
 import { address } from "../page/router.js";
 import { h } from "../page/tree.js";
@@ -9,10 +9,10 @@ import { machineAppearance, shownEvent } from "./appearance.js";
 /** @typedef {import("../types").Machine} Machine */
 /** @typedef {import("../page/tree.js").Described} Described */
 
-// What the arrow keys move between.
-const TILES = ".tile, .night-cell";
+// The arrow keys move between these elements.
+const TILES = ".tile, .host-grid-cell";
 
-/** What was last described of a machine, for as long as it is as it was. @type {WeakMap<Machine, { words: string, tile: Described }>} */
+/** The last tile of each machine, for reuse while nothing has changed. @type {WeakMap<Machine, { words: string, tile: Described }>} */
 const described = new WeakMap();
 
 /**
@@ -39,7 +39,7 @@ export function machineTile(machine) {
       "data-machine": key,
       "data-tone": look.tone,
       "data-look": look.label,
-      // A name in two parts would be read as two words.
+      // Screen readers would read a name in two parts as two words.
       "aria-label": parts.length > 1 ? `${machine.name} ${words}` : null,
     },
     h("span", { class: "glyph", "aria-hidden": "true" }, look.glyph),
@@ -51,12 +51,12 @@ export function machineTile(machine) {
   return tile;
 }
 
-// Names of a group differ at their ends: where a name has no room, so many letters of its end are shown.
+// The names of a group differ at their ends. If there is no room, the tile shows this many letters of the end.
 const END = 8;
-// A name of so many letters has room on every tile.
+// Names up to this length fit on every tile.
 const SHORT = 12;
 
-/** Part a name, so that a tile that is too narrow shortens it in the middle. @param {string} name */
+/** Split a name, so that a narrow tile shortens it in the middle. @param {string} name */
 function nameParts(name) {
   const letters = [...name];
   if (letters.length <= SHORT) return [name];
@@ -65,7 +65,7 @@ function nameParts(name) {
 }
 
 /**
- * Let the arrow keys move between the tiles of an element, of which Tab reaches one: pass this as `onkeydown`.
+ * Move the focus between tiles with the arrow keys. Pass this as `onkeydown`.
  *
  * @param {KeyboardEvent} press
  */
@@ -81,7 +81,7 @@ export function moveBetweenTiles(press) {
 }
 
 /**
- * Let Tab reach one tile of an element: that which last had the focus, or the first.
+ * Make one tile of an element reachable with Tab: the last focused one, or the first.
  *
  * @param {HTMLElement} parent
  * @param {Element | null} [focused]
@@ -120,7 +120,7 @@ function target(key, tiles, from) {
 }
 
 /**
- * Find the tile that is next above or below.
+ * Find the nearest tile in the line above or below.
  *
  * @param {HTMLElement[]} tiles
  * @param {HTMLElement} from
@@ -134,7 +134,7 @@ function nearest(tiles, from, direction) {
     const there = tile.getBoundingClientRect();
     const down = (there.top - here.top) * direction;
     if (down < here.height / 2) continue;
-    // A line further away counts more than any distance along the line.
+    // A nearer line always wins over a nearer position in a line.
     const far = down * 1e4 + Math.abs(there.left - here.left);
     if (far < least) [found, least] = [tile, far];
   }

@@ -1,4 +1,4 @@
-/** What a page says while its subject is read, or if that cannot be. */
+/** The placeholder of a view while its subject loads, or if it cannot be loaded. */
 
 import { h } from "../page/tree.js";
 
@@ -11,11 +11,11 @@ export function notThere(title, answer, back) {
   if (!answer.trouble) {
     return [
       h("h1", null, title),
-      h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading …"),
+      h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Loading …"),
     ];
   }
   return [
-    h("h1", null, answer.isMissing ? `There is no such ${title.toLowerCase()}` : title),
+    h("h1", null, answer.isMissing ? `${title} not found` : title),
     h("p", { class: "notice", "data-tone": "danger", role: "alert" }, answer.trouble),
     h("p", null, h("a", { href: back.href }, back.label)),
   ];

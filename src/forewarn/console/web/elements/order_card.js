@@ -1,4 +1,4 @@
-/** An order that is not over, in short: what, by whom, how far, and why it waits. */
+/** A short view of an open order: its action, requester, progress and reasons for waiting. */
 
 import { actionButtons } from "../actions/action_buttons.js";
 import { span } from "../page/formatting.js";
@@ -30,7 +30,7 @@ export function orderCard(order) {
     h(
       "p",
       { class: "muted small" },
-      "ordered ",
+      "placed ",
       countdown(order.created_at),
       " by ",
       h("span", { class: "name" }, order.by),
@@ -40,7 +40,7 @@ export function orderCard(order) {
         begun > 0 &&
         `; stage ${begun} of ${order.stages.length}${now(order, begun)}`,
       order.expected_seconds !== null && `; takes about ${span(order.expected_seconds)}`,
-      isSimulated(order) && "; simulated: nothing is really done",
+      isSimulated(order) && "; simulated: no real machine is touched",
     ),
     reasons(order.waiting, order.waiting_until, order),
     actionButtons("order", order),
@@ -48,7 +48,7 @@ export function orderCard(order) {
 }
 
 /**
- * Say what happens now in an order on a host itself.
+ * Describe the current stage of an order on a host.
  *
  * @param {Order} order
  * @param {number} begun

@@ -1,4 +1,4 @@
-/** What is told of an order in words. */
+/** Descriptions of orders. */
 
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
@@ -8,7 +8,7 @@ import { hostLink, machineLink } from "./links.js";
 /** @typedef {import("../types").Order} Order */
 
 /**
- * Say what an order does: `maintenance reboot`, `service in place`, `restart`.
+ * Describe the action of an order: `maintenance reboot`, `service in place`, `restart`.
  *
  * @param {Order} order
  */
@@ -18,7 +18,7 @@ export function orderWords(order) {
 }
 
 /**
- * Say what an order is about, as a link. Tenants are not told which host.
+ * Link the machine or host of an order. Tenants do not see the host.
  *
  * @param {Order} order
  */
@@ -32,7 +32,7 @@ export function orderSubject(order) {
 export const isSimulated = (order) =>
   order.driver === "simulated" && order.host_steps.every((step) => step.driver === "simulated");
 
-/** Whether somebody outside works on its machines, or on its host. @param {Order} order */
+/** Whether an external driver works on its machines or its host. @param {Order} order */
 export const isExternal = (order) => order.driver === "external" || order.host_driver === "external";
 
 /** @param {Order} order */
@@ -41,14 +41,13 @@ export const failedSteps = (order) => order.steps.filter((step) => step.state ==
 /** @param {Order} order */
 export const failedHostSteps = (order) => order.host_steps.filter((step) => step.state === "failed");
 
-/** Whether a driver cannot tell how a step is doing. @param {{ state: string, why: string | null }} step */
+/** Whether the driver cannot tell the state of a running step. @param {{ state: string, why: string | null }} step */
 export const isUnknown = (step) => step.state === "running" && step.why !== null;
 
 /** @param {Order} order */
-const givenUpLabel = (order) =>
-  order.state === "cancelled" ? "its host is being let go" : "being abandoned";
+const givenUpLabel = (order) => (order.state === "cancelled" ? "releasing its host" : "being abandoned");
 
-/** Say how far an order is, and whether it is being given up. @param {Order} order */
+/** Draw the state of an order, and whether it is stuck or being abandoned. @param {Order} order */
 export const stateBadges = (order) => [
   badge(workAppearance(order.state)),
   order.stuck && badge({ tone: "warn", glyph: "!", label: "stuck" }),
@@ -58,6 +57,6 @@ export const stateBadges = (order) => [
 /** @param {Order} order */
 export function driverBadge(order) {
   if (isSimulated(order)) return badge({ tone: "info", glyph: "◌", label: "simulated" });
-  if (isExternal(order)) return badge({ tone: "move", glyph: "⇄", label: "done outside" });
+  if (isExternal(order)) return badge({ tone: "move", glyph: "⇄", label: "external" });
   return null;
 }

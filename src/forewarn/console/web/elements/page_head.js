@@ -1,4 +1,4 @@
-/** The head of the page of one thing: where it is, its name, how it stands, and what can be done with it. */
+/** The head of a view: its path, name, state and actions. */
 
 import { h } from "../page/tree.js";
 
@@ -6,7 +6,7 @@ import { h } from "../page/tree.js";
 
 /**
  * @typedef {object} PageHead
- * @property {Child} path  links to what the thing is in
+ * @property {Child} path  links to the containers of the thing
  * @property {Child} heading  the `h1`
  * @property {Child} signs  badges
  * @property {Child} actions  buttons: beside the heading where there is room
@@ -17,7 +17,7 @@ export function pageHead({ path, heading, signs, actions }) {
   return h(
     "header",
     { class: "page-head", key: "head" },
-    h("nav", { class: "path small", "aria-label": "Where this is" }, path),
+    h("nav", { class: "path small", "aria-label": "Path" }, path),
     h("div", { class: "row page-title" }, heading, signs),
     h("div", { class: "row page-actions" }, actions),
   );

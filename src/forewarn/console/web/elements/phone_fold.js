@@ -1,13 +1,13 @@
-/** What is folded away on a phone, where the things themselves come first; elsewhere it is always shown. */
+/** Content that is folded on a phone and always visible elsewhere. */
 
 import { h } from "../page/tree.js";
 
 /** @typedef {import("../types").Child} Child */
 
 /**
- * @param {string} label  of the button that unfolds it
+ * @param {string} label  of the button that unfolds the content
  * @param {Child} content
- * @param {string} [sign]  what the button says besides, as how many filters are set
+ * @param {string} [sign]  a note on the button, such as the number of active filters
  */
 export const phoneFold = (label, content, sign = "") =>
   h(

@@ -1,9 +1,9 @@
-/** Why something waits: each reason once, with everything that waits for it. */
+/** Why an order or event waits. Things with the same reason share a line. */
 
 import { count, listed } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
-import { inTheWay } from "./in_the_way.js";
+import { blockingEvents } from "./blocking_events.js";
 import { eventLink, groupLink, linkedIds } from "./links.js";
 import { briefTime, countdown, time } from "./times.js";
 
@@ -16,9 +16,9 @@ const WAITING_SHOWN = 3;
 
 /**
  * @param {readonly Waiting[]} waiting
- * @param {string | null} [until]  when the first of the reasons ends by itself
- * @param {Order} [order]  that waits: then the events that block it are named, too
- * @param {string} [about]  the id of the event whose page this is: it is not named again
+ * @param {string | null} [until]  when the first reason ends without any action
+ * @param {Order} [order]  the waiting order, to name the events that block it
+ * @param {string} [about]  the id of the event in view, which is not named again
  */
 export function reasons(waiting, until, order, about) {
   if (!waiting.length) return null;
@@ -27,7 +27,7 @@ export function reasons(waiting, until, order, about) {
   return h(
     "div",
     { class: "notice", "data-tone": "warn" },
-    h("strong", null, "Waits"),
+    h("strong", null, "Waiting for"),
     h(
       "ul",
       { class: "reasons" },
@@ -38,7 +38,7 @@ export function reasons(waiting, until, order, about) {
           { key: reason },
           subjects(alike.filter((each) => each.what !== about)),
           linkedIds(reason),
-          order && alike.map((each) => inTheWay(each, order)),
+          order && alike.map((each) => blockingEvents(each, order)),
         ),
       ),
     ),
@@ -48,18 +48,18 @@ export function reasons(waiting, until, order, about) {
   );
 }
 
-/** Whether an event waits for its approval or its NotBefore; a postponed one has another reason. @param {Waiting} waiting */
+/** Whether an event waits for approval or NotBefore. A postponed event has another reason. @param {Waiting} waiting */
 function awaitsApproval({ what }) {
   const event = copy.events.get(what);
   return Boolean(event?.awaits && !event.postponed);
 }
 
 /**
- * Count the machines that have not approved, of all those whose events wait in the same order.
+ * Count the machines of these events that have not approved.
  *
  * @param {readonly Waiting[]} waiting
  * @param {string | null} until
- * @param {boolean} isHindered  whether the order waits for something else, too
+ * @param {boolean} isHindered  whether the order also waits for something else
  */
 function approvalLine(waiting, until, isHindered) {
   const events = waiting.flatMap((each) => copy.events.get(each.what) ?? []);
@@ -91,13 +91,15 @@ function approvalLine(waiting, until, isHindered) {
         h(
           "ul",
           { class: "reasons" },
-          events.map((event) => h("li", { key: event.id }, whatWaits(event.id), `: awaits ${event.awaits}`)),
+          events.map((event) =>
+            h("li", { key: event.id }, whatWaits(event.id), `: waiting for approval by ${event.awaits}`),
+          ),
         ),
       ),
   );
 }
 
-/** Where all must approve, some may have. @param {ListedEvent} event */
+/** With the policy "all", some machines may already have approved. @param {ListedEvent} event */
 const notApproved = (event) => (event.approval === "all" ? event.awaited.length : event.resources.length);
 
 /** @param {readonly Waiting[]} waiting */
@@ -112,7 +114,7 @@ function subjects(waiting) {
 }
 
 /**
- * Name what waits: an event by its link and its machines.
+ * Name the waiting thing. An event gets a link and its machines.
  *
  * @param {string} what
  */

@@ -13,7 +13,7 @@ import { time } from "./times.js";
 
 const MOST = 15;
 
-/** The newest records about something, with a link to all of them. */
+/** The newest records of a machine, host, group or project, with a link to the full history. */
 class RecentRecords extends LiveElement {
   /** @type {About} */
   about = {};
@@ -33,15 +33,15 @@ class RecentRecords extends LiveElement {
     const { value: records = null, trouble = "" } = this.#records ?? {};
     if (trouble) return h("p", { class: "notice", "data-tone": "danger" }, trouble);
     if (!records)
-      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading the history …");
-    if (!records.length) return h("p", { class: "muted" }, "Nothing is recorded of it.");
+      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Loading the history …");
+    if (!records.length) return h("p", { class: "muted" }, "No records yet.");
     return [
       h(
         "ol",
         { class: "recent", reversed: true },
         records.map((record) => this.#line(record)),
       ),
-      h("a", { href: address("/history", {}, this.about) }, "All that is recorded of it"),
+      h("a", { href: address("/history", {}, this.about) }, "Show all records"),
     ];
   }
 
@@ -85,7 +85,7 @@ function isAbout(record, about) {
 define("fw-recent-records", RecentRecords);
 
 /**
- * Describe the newest records about something.
+ * Draw the newest records of a machine, host, group or project.
  *
  * @param {About} about
  */

@@ -1,6 +1,6 @@
 /**
- * How the records of the history look: a tone, a glyph and words for each kind, and the families that kinds belong to.
- * A new kind of the API is refused by the types until it has its line here.
+ * How the records of the history look: a tone, a glyph and a label for each kind, and the families of kinds.
+ * The types reject a new kind of the API until this file has an entry for it.
  */
 
 /** @typedef {import("../types").Kind} Kind */
@@ -81,7 +81,7 @@ const KINDS = /** @type {Kind[]} */ (Object.keys(LOOKS));
 
 /** @typedef {{ name: string, label: string, kinds: Kind[] }} Family */
 
-/** Kinds as people look for them; those of the fleet are about what it consists of. @type {readonly Family[]} */
+/** Kinds grouped for the filter. The fleet's kinds are changes to its declaration. @type {readonly Family[]} */
 export const FAMILIES = [
   family("events", "Events", "event"),
   family("orders", "Orders", "order"),
@@ -105,7 +105,7 @@ function family(name, label, ...firstWords) {
 }
 
 /**
- * Say how a record looks; a kind of a later version is shown too.
+ * Return the appearance of a record. Kinds of a newer server are shown, too.
  *
  * @param {string} kind
  * @returns {Appearance}
@@ -116,4 +116,4 @@ export function kindAppearance(kind) {
 }
 
 /** @param {string} kind */
-const kindWords = (kind) => kind.replaceAll("-", " ");
+const kindWords = (kind) => (kind === "event-scheduled" ? "event announced" : kind.replaceAll("-", " "));

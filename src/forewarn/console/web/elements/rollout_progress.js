@@ -1,4 +1,4 @@
-/** How far a rollout is, as a bar: hosts done, under way, given up, and still to do. */
+/** The progress of a rollout as a bar: hosts done, under way, skipped, and still to do. */
 
 import { count } from "../page/formatting.js";
 import { h } from "../page/tree.js";
@@ -9,7 +9,7 @@ import { isOver } from "./rollout_words.js";
 /** @typedef {{ done: number, underWay: number, givenUp: number, left: number }} Shares */
 
 /**
- * Count the hosts of a rollout by how far they are.
+ * Count the hosts of a rollout by progress.
  *
  * @param {Rollout} rollout
  * @returns {Shares}
@@ -54,14 +54,14 @@ export function rolloutProgress(rollout) {
   );
 }
 
-/** Write the shares in words. @param {Rollout} rollout */
+/** Describe the progress in words. @param {Rollout} rollout */
 export function progressWords(rollout) {
   const shares = sharesOf(rollout);
   const { underWay, givenUp, left } = shares;
   return [
     hostsDone(rollout, shares),
     underWay && `${underWay} under way`,
-    givenUp && `${givenUp} given up`,
+    givenUp && `${givenUp} skipped`,
     left && (isOver(rollout) ? `${count(left, "host")} not done` : `${left} still to do`),
   ]
     .filter(Boolean)

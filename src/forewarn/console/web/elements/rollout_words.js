@@ -1,4 +1,4 @@
-/** How a rollout is put into words: its state, how far it is, and what of it is real. */
+/** Descriptions of rollouts: state, progress and driver. */
 
 import { count } from "../page/formatting.js";
 import { badge, workAppearance } from "./appearance.js";
@@ -6,7 +6,7 @@ import { badge, workAppearance } from "./appearance.js";
 /** @typedef {import("../types").Rollout} Rollout */
 
 /**
- * Return the state as people see it: one that was aborted and finishes what it has begun is aborting.
+ * Return the displayed state: an aborted rollout with unfinished work is aborting.
  *
  * @param {Rollout} rollout
  */
@@ -19,7 +19,7 @@ export const rolloutBadge = (rollout) => badge(workAppearance(rolloutState(rollo
 export const isOver = (rollout) => rollout.state === "done" || rollout.state === "aborted";
 
 /**
- * Write how many waves are done; an aborted rollout knows only those that began.
+ * Describe how many waves are done. An aborted rollout lists only waves that began.
  *
  * @param {Rollout} rollout
  */
@@ -30,23 +30,23 @@ export function wavesDone(rollout) {
 }
 
 /**
- * Write on how many hosts nothing is really done; nothing if all is real.
+ * Describe how many hosts are simulated; empty if none is.
  *
  * @param {Rollout} rollout
  */
 export function simulatedPart(rollout) {
   const simulated = rollout.simulated_hosts.length;
   if (!simulated) return "";
-  if (simulated === rollout.hosts.length) return "simulated: nothing is really done";
-  return `simulated on ${simulated} of ${count(rollout.hosts.length, "host")}: nothing is really done there`;
+  if (simulated === rollout.hosts.length) return "simulated: no real machine is touched";
+  return `${simulated} of ${count(rollout.hosts.length, "host")} simulated: no real machine is touched there`;
 }
 
 /**
- * Name who does the work.
+ * Name the driver of a rollout.
  *
  * @param {Rollout} rollout
  */
 export function doneBy(rollout) {
-  if (rollout.driver === "external") return "somebody outside, who reports";
-  return simulatedPart(rollout) || rollout.driver || "as each host declares it";
+  if (rollout.driver === "external") return "external: another program does the work and reports it";
+  return simulatedPart(rollout) || rollout.driver || "each host's own driver";
 }

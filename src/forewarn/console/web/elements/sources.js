@@ -1,15 +1,15 @@
-/** Who speaks for a machine, host, group or project: people, or the driver that it was imported by. */
+/** The source of a machine, host, group or project: a fleet file, the API, or an import. */
 
 import { h } from "../page/tree.js";
 
-/** People's sources, as they are told. @type {{ [source: string]: string }} */
-const BY_PEOPLE = { declared: "declared by a fleet file", put: "put one at a time" };
+/** @type {{ [source: string]: string }} */
+const BY_PEOPLE = { declared: "declared by a fleet file", put: "declared by an API call or command" };
 
 /** @param {string} source */
 export const sourceWords = (source) => BY_PEOPLE[source] ?? `imported from ${source}`;
 
 /**
- * Say where something was imported from, in lists; what people declare goes without saying.
+ * Name the driver that imported a thing. Declared things get no note.
  *
  * @param {string} source
  */

@@ -1,4 +1,4 @@
-/** Tables that scroll where they are too wide, and are stacked on a phone: there each cell says its column's name. */
+/** Tables that scroll if they are too wide. On a phone, rows are stacked and each cell has its column's name. */
 
 import { h } from "../page/tree.js";
 
@@ -8,7 +8,7 @@ import { h } from "../page/tree.js";
  * @param {string} name
  * @param {readonly string[]} columns
  * @param {Child} rows
- * @param {{ caption?: string, isCard?: boolean }} [how]  a caption is read out, and not seen
+ * @param {{ caption?: string, isCard?: boolean }} [how]  the caption is only for screen readers
  */
 export function stackingTable(name, columns, rows, { caption, isCard = false } = {}) {
   return h(
@@ -38,7 +38,7 @@ export function stackingTable(name, columns, rows, { caption, isCard = false } =
 }
 
 /**
- * A cell that says its column's name where the table is stacked; one without content is left out there.
+ * A cell with its column's name for the stacked form, which omits empty cells.
  *
  * @param {string} name
  * @param {Child} content

@@ -1,18 +1,18 @@
-/** What tables of steps say of one, of a machine and of a host alike. */
+/** The appearance and duration of steps, on machines and on hosts. */
 
 import { workAppearance } from "./appearance.js";
 import { isUnknown } from "./order_facts.js";
 
 /** @typedef {import("./appearance.js").Appearance} Appearance */
 
-/** How a step looks whose driver cannot tell how it is doing. @type {Appearance} */
-const UNKNOWN = { tone: "warn", glyph: "?", label: "running, unknown how far" };
+/** A running step whose state the driver cannot tell. @type {Appearance} */
+const UNKNOWN = { tone: "warn", glyph: "?", label: "running, state unknown" };
 
 /** @param {{ state: import("../types").Step["state"], why: string | null }} step */
 export const stepAppearance = (step) => (isUnknown(step) ? UNKNOWN : workAppearance(step.state));
 
 /**
- * Count the seconds that a step took; null while it is not over.
+ * Return the duration of a step in seconds; null while it runs.
  *
  * @param {{ begun_at: string | null, ended_at: string | null }} step
  */

@@ -1,4 +1,4 @@
-/** `<fw-term>`: a term of forewarn as a button that explains it, for pointer, keyboard and touch. */
+/** `<fw-term>`: a button that explains a term of forewarn. It works with pointer, keyboard and touch. */
 
 import { define, LiveElement } from "../page/live_element.js";
 import { place } from "../page/popovers.js";
@@ -10,13 +10,13 @@ const EXPLAINED = {
     "An event is armed when only the minimum notice of its type is left, or when it is approved.",
   approved:
     "An approval lets an event start before its NotBefore. " +
-    "A guest approves when its workload is prepared; a person or a policy can approve, too.",
-  cordoned: "A cordoned host takes no new machines. Its own machines stay.",
+    "A guest approves when its workload is prepared. A person or a policy can approve, too.",
+  cordoned: "A cordoned host accepts no new machines. Its own machines stay.",
   failed: "A host or a step that failed. Retry or abandon a failed step; restore a failed host.",
-  held: "A hold keeps events from being announced and from starting, until it is released. A paused rollout waits, too.",
+  held: "A hold stops announcements and starts until it is released. A paused rollout waits, too.",
   late: "The NotBefore of these events has passed, and they have not started.",
   notice: "The time between the announcement of an event and its NotBefore. Its type promises a minimum.",
-  stuck: "Nothing that is under way ends this wait. A person must do something: the order says what.",
+  stuck: "This wait does not end without action. Open the order to see what to do.",
   "update domain":
     "Machines of a group that maintenance may disturb together. Never two domains of a group at a time.",
 };
@@ -30,7 +30,7 @@ class Term extends LiveElement {
   term = "armed";
   label = "";
   #id = `term-${++count}`;
-  // Empty while it is closed, so that the sentence around it reads and copies without it.
+  // Empty while closed, so that screen readers and copying skip it.
   #isOpen = false;
 
   drawn() {
@@ -71,10 +71,10 @@ class Term extends LiveElement {
 define("fw-term", Term);
 
 /**
- * Describe a term that explains itself when it is pressed.
+ * Draw a term with its explanation.
  *
  * @param {TermName} name
- * @param {string} [label]  as the sentence has it
+ * @param {string} [label]  the form of the term in the sentence
  */
 export const term = (name, label = name) =>
   h("fw-term", { key: `term ${name}`, ".term": name, ".label": label });

@@ -1,6 +1,6 @@
 /**
- * Time laid out from start to end, with long stretches in which nothing happens folded: a rollout that waits for a
- * night's window shows its work, not the day before.
+ * A time axis that folds long idle stretches: a rollout that waits for a night's window shows its work, not the day
+ * before.
  */
 
 import { ticks } from "../page/ticks.js";
@@ -8,17 +8,17 @@ import { ticks } from "../page/ticks.js";
 /** @typedef {{ from: number, to: number }} Stretch  milliseconds */
 
 const MINUTE = 60_000;
-// A pause longer than this share of all that happens is folded.
+// An idle stretch is folded if it is longer than this share of the busy time.
 const LONG = 0.4;
-// How much room folds take: each, and all together.
+// The share of the axis for one fold, and the limit for all folds.
 const FOLD = 0.04;
 const ALL_FOLDS = 0.25;
 
 export class TimeAxis {
-  /** Stretches that have their true length, with the shares of the room where they begin and end. */
+  /** Stretches at their true scale, with their begin and end as shares of the axis. */
   #shown;
 
-  /** @param {readonly Stretch[]} shown  in order, apart from each other */
+  /** @param {readonly Stretch[]} shown  in order, without overlap */
   constructor(shown) {
     const fold = Math.min(FOLD, ALL_FOLDS / Math.max(1, shown.length - 1));
     const whole = shown.reduce((sum, { from, to }) => sum + to - from, 0);
@@ -34,7 +34,7 @@ export class TimeAxis {
   }
 
   /**
-   * Lay out all stretches in which something happens; null if there are none.
+   * Lay out busy stretches; null if there are none.
    *
    * @param {readonly Stretch[]} stretches
    */
@@ -62,7 +62,7 @@ export class TimeAxis {
   }
 
   /**
-   * Return how far along a moment is, from 0 to 1.
+   * Return the position of a moment on the axis, from 0 to 1.
    *
    * @param {number} at
    */
@@ -74,7 +74,7 @@ export class TimeAxis {
     return 1;
   }
 
-  /** Where time is folded, as shares of the room. */
+  /** The folds, as shares of the axis. */
   get folds() {
     return this.#shown.slice(1).map((next, place) => {
       const before = this.#shown[place];
@@ -83,7 +83,7 @@ export class TimeAxis {
   }
 
   /**
-   * List moments that are round in the zone that the person has chosen.
+   * List round moments in the chosen time zone.
    *
    * @param {number} [most]
    */
@@ -94,7 +94,7 @@ export class TimeAxis {
 }
 
 /**
- * Join stretches that touch.
+ * Join overlapping stretches.
  *
  * @param {readonly Stretch[]} stretches
  */

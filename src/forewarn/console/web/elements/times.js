@@ -1,4 +1,4 @@
-/** Times on the page: `<fw-time>` shows one in the zone that the person has chosen, `<fw-countdown>` how far it is. */
+/** Times in views: `<fw-time>` shows one in the chosen zone, `<fw-countdown>` its distance from now. */
 
 import { brieflyAt, dateTime, distance, untilStart } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
@@ -51,7 +51,7 @@ class StartCountdown extends Countdown {
   }
 }
 
-/** A time of today without its date, for sentences. */
+/** A time in a sentence: without the date if it is today. */
 class BriefTime extends Countdown {
   drawn() {
     const text = brieflyAt(this.at, clock.now());
@@ -65,28 +65,28 @@ define("fw-start-countdown", StartCountdown);
 define("fw-brief-time", BriefTime);
 
 /**
- * Describe a time; nothing for null.
+ * Draw a time; nothing for null.
  *
  * @param {string | null | undefined} at
  */
 export const time = (at) => (at ? h("fw-time", { ".at": at }) : null);
 
 /**
- * Describe how far a time is from now.
+ * Draw the distance of a time from now.
  *
  * @param {string | null | undefined} at
  */
 export const countdown = (at) => (at ? h("fw-countdown", { ".at": at }) : null);
 
 /**
- * Describe when something may start that has not started.
+ * Draw when an event that has not started may start.
  *
- * @param {string} at  its NotBefore
+ * @param {string} at  the event's NotBefore
  */
 export const startCountdown = (at) => h("fw-start-countdown", { ".at": at });
 
 /**
- * Describe a time in a sentence: a time of today without its date.
+ * Draw a time in a sentence: without the date if it is today.
  *
  * @param {string} at
  */

@@ -1,4 +1,4 @@
-/** What stands above a view and says what of it is shown: each control with its name over it. */
+/** The filters above a view, each with a label. */
 
 import { router } from "../page/router.js";
 import { h } from "../page/tree.js";
@@ -14,13 +14,13 @@ export function tools(...controls) {
   const set = FILTERS.filter((name) => router.query.get(name)).length;
   return phoneFold(
     "Search and filters",
-    h("div", { class: "tools", role: "search", "aria-label": "What is shown" }, controls),
+    h("div", { class: "tools", role: "search", "aria-label": "Filters" }, controls),
     set ? `${set} set` : "",
   );
 }
 
 /**
- * Describe a field for names; what is typed stands in the address.
+ * Draw a search field whose text is in the address.
  *
  * @param {string} label
  */
@@ -40,7 +40,7 @@ export function searchTool(label) {
 }
 
 /**
- * Describe a choice that stands in the address; one that is no longer offered is shown all the same.
+ * Draw a choice whose value is in the address. A value that is no longer offered stays visible.
  *
  * @param {string} label
  * @param {string} name

@@ -1,4 +1,4 @@
-/** What a wave's time consists of: notice and work, as they were and as they are to be expected. */
+/** The parts of a wave on the time axis: notice and work, past and expected. */
 
 import { TimeAxis } from "./time_axis.js";
 
@@ -7,10 +7,10 @@ import { TimeAxis } from "./time_axis.js";
 /** @typedef {{ announced: string | null, started: string | null, ended: string | null }} Moments */
 
 /**
- * Return a wave's moments: those that were, and else those that are expected.
+ * Return a wave's real and expected moments.
  *
  * @param {Wave} wave
- * @param {string | null} [notBefore]  when guests of an announced wave expect it to start at the latest
+ * @param {string | null} [notBefore]  the latest NotBefore of an announced wave
  * @returns {{ real: Moments, expected: Moments }}
  */
 export function momentsOf(wave, notBefore = null) {
@@ -21,7 +21,7 @@ export function momentsOf(wave, notBefore = null) {
 }
 
 /**
- * List the parts of a wave in their order.
+ * List the parts of a wave in order.
  *
  * @param {Wave} wave
  * @param {number} now
@@ -50,12 +50,12 @@ function expectedParts(stage) {
 }
 
 /**
- * Divide a span into what has been and what is expected.
+ * Split a span into its past and its expected part.
  *
  * @param {"notice" | "work"} kind
  * @param {number} from
  * @param {number} to
- * @param {number} until  how far it is known
+ * @param {number} until  the end of the past
  * @returns {Part[]}
  */
 function divided(kind, from, to, until) {
@@ -70,11 +70,11 @@ function divided(kind, from, to, until) {
 const parsed = (moment) => (moment ? Date.parse(moment) : null);
 
 /**
- * Lay out the time of waves; null if nothing is known of it.
+ * Build the axis for waves; null if no times are known.
  *
  * @param {readonly Wave[]} waves
  * @param {number} now
- * @param {{ isWithNow?: boolean }} [how]  whether the present is shown too
+ * @param {{ isWithNow?: boolean }} [how]  whether the axis includes the current time
  */
 export function waveAxis(waves, now, { isWithNow = false } = {}) {
   const stretches = [];

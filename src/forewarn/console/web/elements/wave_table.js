@@ -1,4 +1,4 @@
-/** The waves of a plan or a rollout: a table for reading, with each wave drawn on a common axis of time. */
+/** The waves of a plan or a rollout, as a table with a bar for each wave on a shared time axis. */
 
 import { brieflyAt, dateTime, span } from "../page/formatting.js";
 import { h } from "../page/tree.js";
@@ -9,21 +9,21 @@ import { momentsOf, partsOf } from "./wave_parts.js";
 /** @typedef {import("../types").Child} Child */
 /** @typedef {import("./time_axis.js").TimeAxis} TimeAxis */
 
-// Lines of the axis through more rows than this would be a net, not a help.
+// With more rows, vertical lines through all of them would hide the bars.
 const MOST_RULED = 80;
 
 /**
  * @typedef {object} Shown
  * @property {readonly Wave[]} waves
- * @property {TimeAxis | null} axis  null: nothing is known of times
+ * @property {TimeAxis | null} axis  null if no times are known
  * @property {number} now
  * @property {boolean} isPlan
- * @property {(wave: Wave) => Child} hosts  what to show of the hosts of a wave
+ * @property {(wave: Wave) => Child} hosts  draws the hosts of a wave
  * @property {(wave: Wave) => string | null} [notBefore]
  * @property {string} caption
- * @property {number} [first]  how many waves before these are not shown
- * @property {string} [noun]  what each line is: a wave, if nothing is said
- * @property {string} [subject]  the title of what it is done to: hosts, if nothing is said
+ * @property {number} [first]  how many earlier waves are not shown
+ * @property {string} [noun]  the name of a row; default: Wave
+ * @property {string} [subject]  the heading of the second column; default: Hosts
  */
 
 /** @param {Shown} shown */
@@ -130,7 +130,7 @@ function axisHead(axis) {
             key: `fold ${middle}`,
             class: "wave-fold-label",
             "aria-hidden": "true",
-            title: `${span(seconds)} in which nothing happens`,
+            title: `${span(seconds)} without work`,
             style: { "inset-inline-start": percent(middle) },
           },
           "⋯",
@@ -156,7 +156,7 @@ const LABEL = 0.2;
 const FOLD_LABEL = 0.08;
 
 /**
- * List the ticks whose labels have room beside each other.
+ * List the ticks whose labels do not overlap.
  *
  * @param {TimeAxis} axis
  */
@@ -179,7 +179,7 @@ function readableTicks(axis) {
  */
 function bars({ waves, now, isPlan, notBefore }, axis, wave) {
   const parts = partsOf(wave, now, notBefore?.(wave));
-  if (isPlan && !parts.length) return h("span", { class: "muted small" }, "nothing to do there");
+  if (isPlan && !parts.length) return h("span", { class: "muted small" }, "no work");
   return h(
     "div",
     { class: "wave-line", "aria-hidden": "true" },
@@ -222,7 +222,7 @@ function bars({ waves, now, isPlan, notBefore }, axis, wave) {
 /** @param {number} share */
 const percent = (share) => `${(share * 100).toFixed(3)}%`;
 
-/** What the bars mean. @param {boolean} isPlan */
+/** The legend of the bars. @param {boolean} isPlan */
 export function waveLegend(isPlan) {
   /** @type {[string, string, boolean][]} */
   const entries = isPlan

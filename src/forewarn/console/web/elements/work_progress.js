@@ -1,4 +1,4 @@
-/** How far an order is: its stages by kind, in them each machine's step, and what is done to the host itself. */
+/** The progress of an order: its stages, the step of each machine, and the steps on the host itself. */
 
 import { badge, workAppearance } from "./appearance.js";
 import { hostSteps } from "./host_steps.js";
@@ -17,10 +17,10 @@ import { copy } from "../service/connected.js";
 /** @typedef {import("../types").Event} Event */
 
 const OVER = ["done", "moot", "failed"];
-// More steps than that are shown only on demand: the rest of the page should be seen too.
+// A longer list is folded, so that the rest of the view stays visible.
 const STEPS_SHOWN = 50;
 
-/** What happens in a stage of each kind; of one with machines the order says it. @type {{ [kind in Stage["kind"]]: string }} */
+/** The work of each kind of stage. The order itself describes a stage with machines. @type {{ [kind in Stage["kind"]]: string }} */
 const KINDS = {
   machines: "",
   evacuate: "machines leave",
@@ -30,7 +30,7 @@ const KINDS = {
 
 /**
  * @param {Order} order
- * @param {readonly Event[]} [events]  of the order; left out: those that are listed
+ * @param {readonly Event[]} [events]  the order's events; if omitted, those in the live copy
  */
 export function workProgress(order, events = listedOf(order)) {
   const hasHostStage = order.stages.some((stage) => stage.kind === "host");
@@ -46,7 +46,7 @@ export function workProgress(order, events = listedOf(order)) {
       : h(
           "p",
           { class: "muted" },
-          order.steps.length ? "Not divided into stages yet." : "It concerns no machine.",
+          order.steps.length ? "The stages are not planned yet." : "This order affects no machine.",
         ),
   ];
 }
@@ -89,7 +89,9 @@ function stageOf(stage, place, order, events) {
         order,
         events.filter((event) => event.stage === place),
       ),
-    isWithHost && !stage.steps.length && h("p", { class: "small muted" }, "No machine is on it meanwhile."),
+    isWithHost &&
+      !stage.steps.length &&
+      h("p", { class: "small muted" }, "The host carries no machine during this stage."),
   );
 }
 
@@ -103,7 +105,7 @@ function titleOf(stage, place, order) {
   return stageWords(stage) ? `${number}: ${stageWords(stage)}` : number;
 }
 
-/** Say what happens in a stage, where its kind tells. @param {Stage} stage */
+/** Describe the work of a stage, if its kind defines it. @param {Stage} stage */
 export const stageWords = (stage) => KINDS[stage.kind];
 
 /** @param {Stage} stage */
@@ -111,10 +113,10 @@ function progressWords(stage) {
   const over = stage.steps.filter((step) => OVER.includes(step.state)).length;
   const moving = stage.steps.filter((step) => step.state === "running").length;
   const words = stage.steps.length ? `${over} of ${count(stage.steps.length, "machine")}` : "";
-  return moving && isInTurns(stage) ? `${words}, ${moving} on the way` : words;
+  return moving && isInTurns(stage) ? `${words}, ${moving} moving` : words;
 }
 
-/** Whether its machines go a few at a time, each event by itself. @param {Stage} stage */
+/** Whether machines move a few at a time, each with its own event. @param {Stage} stage */
 const isInTurns = (stage) => stage.kind === "evacuate" || stage.kind === "return";
 
 /**
@@ -123,14 +125,14 @@ const isInTurns = (stage) => stage.kind === "evacuate" || stage.kind === "return
  * @param {readonly Event[]} events
  */
 function steps(stage, order, events) {
-  /** The event of each machine: the last one, where it was announced anew. @type {Map<string, Event>} */
-  const told = new Map();
+  /** The latest event of each machine. @type {Map<string, Event>} */
+  const latest = new Map();
   for (const event of [...events].sort((one, other) => one.announced_at.localeCompare(other.announced_at)))
-    for (const name of event.resources) told.set(name, event);
+    for (const name of event.resources) latest.set(name, event);
   const table = stackingTable(
     "Steps",
-    ["Machine", "Step", "Way", "Event", "Begun", "Ended", "Took", "What"],
-    stage.steps.map((step) => stepRow(step, stage, order, told.get(step.machine))),
+    ["Machine", "Step", "Change", "Event", "Begun", "Ended", "Took", "Details"],
+    stage.steps.map((step) => stepRow(step, stage, order, latest.get(step.machine))),
   );
   if (stage.steps.length <= STEPS_SHOWN) return table;
   return h("details", null, h("summary", null, count(stage.steps.length, "step")), table);
@@ -149,32 +151,32 @@ function stepRow(step, stage, order, event) {
     { key: step.machine },
     cell("Machine", machineLink(step.machine, order.project)),
     cell("Step", badge(stepAppearance(step))),
-    cell("Way", way(step, stage)),
+    cell("Change", changeOf(step, stage)),
     cell("Event", event ? eventOf(event, step, stage) : null),
     cell("Begun", time(step.begun_at)),
     cell("Ended", time(step.ended_at)),
     cell("Took", seconds === null ? null : span(seconds)),
-    cell("What", stepWords(step)),
+    cell("Details", stepDetails(step)),
   );
 }
 
 /**
- * Say what becomes of a machine: where it goes and how, or that it restarts with its host.
+ * Describe what the step does to the machine: it moves, restarts or stays.
  *
  * @param {Step} step
  * @param {Stage} stage
  */
-function way(step, stage) {
+function changeOf(step, stage) {
   if (stage.kind === "host") return "restarts with the host";
   const to = step.target && [" to ", copy.may("survey") ? hostLink(step.target) : step.target];
   if (!step.moves && !to) return stage.kind === "machines" ? step.work : "stays";
   if (step.work === "recover") return ["comes back", to];
   if (step.work === "freeze") return ["moves live", to];
-  return ["moves", to, " and restarts", step.lowered_from === "freeze" && ": it could not be moved live"];
+  return ["moves", to, " and restarts", step.lowered_from === "freeze" && ": a live move was not possible"];
 }
 
 /**
- * Name the event that a machine goes by, and while it waits for its turn when that is.
+ * Link the event of a machine, with its NotBefore while the machine waits.
  *
  * @param {Event} event
  * @param {Step} step
@@ -188,18 +190,18 @@ function eventOf(event, step, stage) {
       h(
         "div",
         { class: "small muted" },
-        event.started_at ? "waits for its turn" : ["not before ", startCountdown(event.not_before)],
+        event.started_at ? "waiting for its turn" : ["not before ", startCountdown(event.not_before)],
       ),
   ];
 }
 
 /** @param {Step} step */
-function stepWords(step) {
-  const words = [
+function stepDetails(step) {
+  const details = [
     step.attempt > 1 && `attempt ${step.attempt}`,
     step.progress !== null && `${Math.round(step.progress * 100)} % done`,
-    step.impact_seconds !== null && `away for ${measured(step.impact_seconds)}`,
-    isUnknown(step) ? `its state is unknown: ${step.why}` : step.why,
+    step.impact_seconds !== null && `down for ${measured(step.impact_seconds)}`,
+    isUnknown(step) ? `state unknown: ${step.why}` : step.why,
   ].filter((each) => each);
-  return words.length ? h("span", { class: "name" }, words.join("; ")) : null;
+  return details.length ? h("span", { class: "name" }, details.join("; ")) : null;
 }

@@ -1,11 +1,11 @@
-/** Days that follow one another, as ranges. */
+/** Ranges of consecutive days. */
 
 const DAY = 86_400_000;
 
 /**
- * Join days that follow one another: each range is its first and its last day.
+ * Join consecutive days to ranges: the first and the last day of each.
  *
- * @param {readonly string[]} days  as 2026-12-24, in their order
+ * @param {readonly string[]} days  such as 2026-12-24, sorted
  */
 export function dayRanges(days) {
   /** @type {[string, string][]} */

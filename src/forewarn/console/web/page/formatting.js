@@ -1,4 +1,4 @@
-/** Times, spans and counts as people read them. */
+/** Times, durations and counts for readers. */
 
 import { preferences } from "./preferences.js";
 
@@ -7,7 +7,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /**
- * Write a span of seconds with its two largest units: `14 m 32 s`, `2 d 3 h`.
+ * Write a duration with its two largest units: `14 m 32 s`, `2 d 3 h`.
  *
  * @param {number} seconds
  */
@@ -20,7 +20,7 @@ export function span(seconds) {
   return sign + pair(whole, DAY, "d", HOUR, "h");
 }
 
-/** Write a span that was measured: of a short one tenths count. @param {number} seconds */
+/** Write a measured duration, with tenths of a second if it is short. @param {number} seconds */
 export const measured = (seconds) => (seconds < 10 ? `${Math.round(seconds * 10) / 10} s` : span(seconds));
 
 /**
@@ -36,7 +36,7 @@ function pair(whole, large, largeUnit, small, smallUnit) {
 }
 
 /**
- * Write how far a time is from now: `in 14 m`, `3 h ago`.
+ * Write the distance of a time from now: `in 14 m`, `3 h ago`.
  *
  * @param {number} at  milliseconds
  * @param {number} now
@@ -48,7 +48,7 @@ export function distance(at, now) {
 }
 
 /**
- * Write when something may start that has not: `in 14 m`, or `due for 20 s` if it waits for something else.
+ * Write when an event that has not started may start: `in 14 m`, or `due for 20 s` if it is late.
  *
  * @param {number} at  milliseconds
  * @param {number} now
@@ -73,7 +73,7 @@ function format(zone, name, options) {
   const key = `${zone} ${name}`;
   let found = formats.get(key);
   if (!found) {
-    // Swedish dates are ISO dates: the same everywhere, and in order when sorted.
+    // Swedish dates are ISO dates, which sort correctly.
     found = new Intl.DateTimeFormat("sv-SE", { timeZone: zoneOf(zone), ...options });
     formats.set(key, found);
   }
@@ -81,7 +81,7 @@ function format(zone, name, options) {
 }
 
 /**
- * Write a time as date and time of day, in the zone that the person has chosen.
+ * Write a date and time in the chosen zone.
  *
  * @param {number | string | Date} at
  * @param {"local" | "utc"} [zone]
@@ -99,7 +99,7 @@ export function dateTime(at, zone = preferences.zone) {
 }
 
 /**
- * Write the time of day alone.
+ * Write the time of day.
  *
  * @param {number | string | Date} at
  * @param {"local" | "utc"} [zone]
@@ -134,7 +134,7 @@ export function count(number, noun, plural = `${noun}s`) {
 }
 
 /**
- * Write names as a list in a sentence, and how many more there are.
+ * Write names as a list, with the number of omitted names.
  *
  * @param {readonly string[]} names
  * @param {number} [most]
@@ -145,10 +145,10 @@ export function listed(names, most = 6) {
 }
 
 /**
- * Shorten a text in its middle: names of machines differ at their ends.
+ * Shorten a text in its middle, because the names of machines differ at their ends.
  *
  * @param {string} text
- * @param {number} letters  at most
+ * @param {number} letters  the limit
  */
 export function shortened(text, letters) {
   if (text.length <= letters) return text;
@@ -157,14 +157,14 @@ export function shortened(text, letters) {
 }
 
 /**
- * Shorten an id to what the command takes for it.
+ * Shorten an id to the length that the command accepts.
  *
  * @param {string} id
  */
 export const shortId = (id) => id.slice(0, 8);
 
 /**
- * Write a time as briefly as it can be understood: the date only if it is not today's.
+ * Write a time briefly: with its date only if it is not today.
  *
  * @param {number | string} at
  * @param {number} now
@@ -175,7 +175,7 @@ export function brieflyAt(at, now) {
 }
 
 /**
- * Say what went wrong, in its own words.
+ * Return the message of an error.
  *
  * @param {unknown} error
  */

@@ -3,15 +3,15 @@ import { render } from "./tree.js";
 /** @typedef {import("./tree.js").Child} Child */
 
 /**
- * An element that draws itself from data, again whenever that has changed, at most once a frame.
+ * An element that draws itself from data, and again after changes, at most once per frame.
  *
- * A subclass says in `opened` what it watches, and in `drawn` what it shows.
+ * A subclass subscribes to changes in `opened` and describes its content in `drawn`.
  */
 export class LiveElement extends HTMLElement {
   #ended = new AbortController();
   #frame = 0;
 
-  /** Aborted when the element leaves the page. */
+  /** Aborted when the element is removed. */
   get ended() {
     return this.#ended.signal;
   }
@@ -28,7 +28,7 @@ export class LiveElement extends HTMLElement {
     this.#ended.abort();
   }
 
-  /** Begin to watch, and to load what is needed. */
+  /** Subscribe to changes, and load data. */
   opened() {}
 
   /**
@@ -40,7 +40,7 @@ export class LiveElement extends HTMLElement {
     return null;
   }
 
-  /** Draw with the next frame. */
+  /** Draw in the next frame. */
   redraw() {
     if (this.#frame || !this.isConnected) return;
     this.#frame = requestAnimationFrame(() => {
@@ -50,7 +50,7 @@ export class LiveElement extends HTMLElement {
   }
 
   /**
-   * Draw again whenever something happens to what is shown.
+   * Redraw on these events of a source.
    *
    * @param {EventTarget} source
    * @param {...string} types
@@ -65,7 +65,7 @@ export class LiveElement extends HTMLElement {
 }
 
 /**
- * Give an element its tag; once, however often its module is loaded.
+ * Define a custom element, once.
  *
  * @param {string} tag
  * @param {CustomElementConstructor} element

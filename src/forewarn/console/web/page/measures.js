@@ -1,8 +1,8 @@
-/** How long the page takes, as entries that a browser's tools and tests read. Only the last of each is kept. */
+/** Performance entries for browser tools and tests. Only the last entry of each name is kept. */
 
 /**
  * @param {"first-view" | "update"} name
- * @param {number} start  as `performance.now()` says it; 0: when the address was asked for
+ * @param {number} start  from `performance.now()`; 0 is the start of the navigation
  */
 function measure(name, start) {
   performance.clearMeasures(`forewarn:${name}`);
@@ -11,7 +11,7 @@ function measure(name, start) {
 
 let hasFirstView = false;
 
-/** Say that the first view is drawn, and takes clicks once this frame is on the screen. */
+/** Record that the first view is drawn. It is interactive after this frame. */
 export function firstViewDrawn() {
   if (hasFirstView) return;
   hasFirstView = true;
@@ -20,7 +20,7 @@ export function firstViewDrawn() {
 
 let isUpdating = false;
 
-/** Say that something has changed that is drawn with the next frame: from there on its cost is measured. */
+/** Record that a change is drawn in the next frame, and measure its cost. */
 export function updateComes() {
   if (isUpdating) return;
   isUpdating = true;
@@ -37,7 +37,7 @@ export function updateComes() {
 const afterFrame = (then) => requestAnimationFrame(() => afterTask(then));
 
 /**
- * A message is taken after the frame's style, layout and paint, without the rest of a timer.
+ * Run a task after the frame's style, layout and paint, without the delay of a timer.
  *
  * @param {() => void} then
  */

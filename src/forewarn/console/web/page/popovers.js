@@ -1,7 +1,7 @@
-/** Menus and panels that open under their buttons, in the browser's top layer. */
+/** Menus and panels that open next to their buttons, in the browser's top layer. */
 
 /**
- * Put a menu under its button, or over it where there is more room; the top layer knows no parents.
+ * Place a menu under its button, or above it if there is more room. The top layer does not position it.
  *
  * @param {HTMLElement} menu
  * @param {HTMLElement} button

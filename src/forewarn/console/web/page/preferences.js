@@ -1,4 +1,4 @@
-/** What a person has chosen for this browser: theme, time zone, density, whether keys do something. */
+/** The preferences of this browser: theme, time zone, density and single-key shortcuts. */
 
 /** @typedef {"system" | "light" | "dark"} Theme */
 /** @typedef {"local" | "utc"} Zone */
@@ -6,7 +6,7 @@
 
 const DEFAULTS = { theme: "system", zone: "local", density: "roomy", keys: "on" };
 
-/** Announces `changed`, in every tab. */
+/** Fires `changed` in every tab. */
 class Preferences extends EventTarget {
   constructor() {
     super();
@@ -26,7 +26,7 @@ class Preferences extends EventTarget {
     return /** @type {Density} */ (this.get("density"));
   }
 
-  /** Whether single keys are shortcuts; who speaks to the computer may not want that. */
+  /** Whether single-key shortcuts are on. They disturb speech input. */
   get hasKeys() {
     return this.get("keys") === "on";
   }
@@ -39,7 +39,7 @@ class Preferences extends EventTarget {
     try {
       localStorage.setItem(`forewarn.${name}`, value);
     } catch {
-      // A browser that keeps nothing shows the default.
+      // If the browser stores nothing, the default applies.
     }
     this.#changed();
   }

@@ -1,16 +1,16 @@
-/** Which view an address shows. Every view has one that can be sent to somebody. */
+/** Maps addresses to views. Every view has an address that users can share. */
 
 export const ROOT = "/console";
 
 /**
  * @typedef {object} Route
- * @property {string} path  after `/console`, with names in braces: `/machines/{name}`
- * @property {string} tag  the custom element that shows it
+ * @property {string} path  the part after `/console`, with names in braces: `/machines/{name}`
+ * @property {string} tag  the custom element of the view
  * @property {string} title
- * @property {string} [section]  the entry of the navigation that it belongs to
+ * @property {string} [section]  the active entry of the navigation
  */
 
-/** Follows links and the browser's history, and announces `moved`. */
+/** Follows links and the browser's history. Fires `moved`, and `query` when the query may have changed. */
 class Router extends EventTarget {
   /** @type {Route[]} */
   #routes = [];
@@ -22,7 +22,7 @@ class Router extends EventTarget {
     document.addEventListener("click", (click) => this.#follow(click));
   }
 
-  /** The view of the present address, with the names in it; null if there is none. */
+  /** The route of the current address, with the names in it; null if there is none. */
   get place() {
     const path = location.pathname.slice(ROOT.length).replace(/\/+$/, "") || "/";
     for (const route of this.#routes) {
@@ -32,7 +32,7 @@ class Router extends EventTarget {
     return null;
   }
 
-  /** What the address says after the question mark. */
+  /** The query of the current address. */
   get query() {
     return new URLSearchParams(location.search);
   }
@@ -44,10 +44,10 @@ class Router extends EventTarget {
   }
 
   /**
-   * Change what the address says after the question mark; null and "" take a name out.
+   * Change the query. null and "" remove a name.
    *
    * @param {{ [name: string]: string | null }} changes
-   * @param {{ push?: boolean }} [how]  whether "back" leads to what it was before
+   * @param {{ push?: boolean }} [how]  whether "back" returns to the previous query
    */
   setQuery(changes, { push = false } = {}) {
     const query = this.query;

@@ -1,4 +1,4 @@
-/** Where the lines of a time axis are, and what stands at them. */
+/** The lines of a time axis and their labels. */
 
 import { dateTime } from "./formatting.js";
 import { preferences } from "./preferences.js";
@@ -28,10 +28,10 @@ const STEPS = [
 ];
 
 /**
- * List moments that are round in the zone that the person has chosen.
+ * List round moments in the chosen time zone.
  *
  * @param {{ from: number, to: number }} range  milliseconds
- * @param {number} wanted  how far they should be apart at least
+ * @param {number} wanted  the least distance between two of them
  * @returns {Tick[]}
  */
 export function ticks(range, wanted) {
@@ -57,5 +57,5 @@ function tick(at, step) {
   return { at, label: isDay ? text.slice(5, 10) : timeText, isDay };
 }
 
-/** How far the chosen zone is from UTC, so that lines stand at its full hours. @param {number} at */
+/** The offset of the chosen zone from UTC, so that lines are at full hours. @param {number} at */
 const offset = (at) => (preferences.zone === "utc" ? 0 : -new Date(at).getTimezoneOffset() * MINUTE);

@@ -1,13 +1,13 @@
 /**
- * A small virtual DOM: views describe what they show, and only what differs is changed on the page, so that focus,
- * scroll positions and what a screen reader reads stay where they are.
+ * A small virtual DOM. Views describe their content, and only the differences change the document: focus, scroll
+ * positions and the position of a screen reader stay.
  *
- * Text is only ever set as text: there is no way here to put markup from a name onto the page.
+ * Text is only set as text, so names cannot inject markup.
  */
 
 /**
  * @typedef {import("../types").Child} Child
- * @typedef {{ [name: string]: any }} Props  `onclick` listens, `.value` sets a property, the rest are attributes
+ * @typedef {{ [name: string]: any }} Props  `onclick` listens, `.value` sets a property, other names are attributes
  * @typedef {object} Described
  * @property {string} tag
  * @property {boolean} svg
@@ -24,7 +24,7 @@ const drawn = new WeakMap();
 /** @typedef {{ described: Described | string, node: Node }} Drawn */
 
 /**
- * Describe an element. `key` in its props tells it from its siblings when their order changes.
+ * Describe an element. Its `key` identifies it among siblings when their order changes.
  *
  * @param {string} tag
  * @param {Props | null} [props]
@@ -36,7 +36,7 @@ export function h(tag, props, ...children) {
 }
 
 /**
- * Describe an element of a picture.
+ * Describe an SVG element.
  *
  * @param {string} tag
  * @param {Props | null} [props]
@@ -48,7 +48,7 @@ export function svg(tag, props, ...children) {
 }
 
 /**
- * Let an element contain what is described, and nothing else.
+ * Make an element contain exactly the described content.
  *
  * @param {Element} parent
  * @param {Child} children
@@ -107,18 +107,18 @@ function place(parent, before, wanted) {
   return after;
 }
 
-/** What a parent contained, to be used again. */
+/** The previous children of a parent, for reuse. */
 class Known {
   /** @param {Drawn[]} before */
   constructor(before) {
     /** @type {Map<string, Drawn>} */
     this.keyed = new Map();
-    /** Those without a key, by kind, the last first: so that the first is taken quickly. @type {Map<string, Drawn[]>} */
+    /** Children without a key, by kind, last first, so that `pop` returns the first. @type {Map<string, Drawn[]>} */
     this.plain = new Map();
     for (const each of before.toReversed()) {
       const kind = kindOf(each.described);
       const key = keyOf(each.described);
-      // A key that siblings share is a slip; none of them may stay behind on the page.
+      // Duplicate keys are a mistake, but their elements must still be removed or reused.
       if (key !== undefined && !this.keyed.has(`${kind} ${key}`)) this.keyed.set(`${kind} ${key}`, each);
       else if (this.plain.has(kind)) this.plain.get(kind)?.push(each);
       else this.plain.set(kind, [each]);
@@ -171,7 +171,7 @@ function create(described) {
  */
 function update(old, described) {
   const { node, described: before } = old;
-  // Who keeps a description and gives it again, as for one of a thousand tiles, says that nothing has changed.
+  // The same description means no change, for example for one of a thousand tiles.
   if (before === described) return node;
   if (typeof described === "string" || typeof before === "string") {
     if (before !== described) node.nodeValue = /** @type {string} */ (described);
@@ -185,7 +185,7 @@ function update(old, described) {
     if (value === before.props[name] && (!name.startsWith(".") || isTypedIn(element, name))) continue;
     set(element, name, value, before.props[name]);
   }
-  // An element that fills itself is not touched inside.
+  // Do not touch the content of an element that fills itself.
   if (described.children.length || before.children.length) {
     drawn.set(element, place(element, drawn.get(element) ?? [], described.children));
   }
@@ -193,7 +193,7 @@ function update(old, described) {
 }
 
 /**
- * Whether somebody is at a field: what is typed there and not sent off yet stays, whatever else is drawn anew.
+ * Whether the user edits this property now. Unsent input must survive a redraw.
  *
  * @param {Element} element
  * @param {string} name
@@ -210,7 +210,7 @@ function set(element, name, value, before) {
   if (name.startsWith("on")) listen(element, name.slice(2), value);
   else if (name.startsWith(".")) {
     const property = name.slice(1);
-    // What somebody types is not overwritten with itself, which would move the caret.
+    // Setting an equal value would move the caret.
     if (/** @type {any} */ (element)[property] !== value) /** @type {any} */ (element)[property] = value;
   } else if (name === "style") setStyle(/** @type {HTMLElement} */ (element), value ?? {}, before ?? {});
   else if (value === null || value === undefined || value === false) element.removeAttribute(name);
@@ -218,7 +218,7 @@ function set(element, name, value, before) {
 }
 
 /**
- * Set properties one by one: a `style` attribute would be refused by the Content-Security-Policy.
+ * Set style properties one by one: the Content-Security-Policy forbids `style` attributes.
  *
  * @param {HTMLElement} element
  * @param {{ [name: string]: string }} value

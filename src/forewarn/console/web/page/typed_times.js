@@ -1,4 +1,4 @@
-/** Spans and moments as people type them: spans as the command takes them, moments in the zone that they have chosen. */
+/** Typed durations, in the command's syntax, and typed moments, in the chosen zone. */
 
 import { preferences } from "./preferences.js";
 
@@ -12,7 +12,7 @@ const PART = new RegExp(`(${NUMBER})([smhd])`, "g");
 export const EXPECTED_SPAN = "expected a time such as 90, 15m, 1h30m or 7d";
 
 /**
- * Read `90`, `15m`, `1h30m` or `7d` as seconds; null if it is none.
+ * Parse `90`, `15m`, `1h30m` or `7d` to seconds; null if the text is invalid.
  *
  * @param {string} typed
  * @returns {number | null}
@@ -27,7 +27,7 @@ export function parseSpan(typed) {
 }
 
 /**
- * Write seconds as `parseSpan` reads them: `1h30m`.
+ * Write seconds in the syntax of `parseSpan`: `1h30m`.
  *
  * @param {number} seconds
  */
@@ -42,7 +42,7 @@ export function typedSpan(seconds) {
 }
 
 /**
- * Write a moment as a field of type `datetime-local` takes it; "" for what is none.
+ * Write a moment for a `datetime-local` field; "" if it is invalid.
  *
  * @param {string | null | undefined} at  RFC 3339
  */
@@ -54,7 +54,7 @@ export function momentToField(at) {
 }
 
 /**
- * Read such a field as the API takes moments; "" for what is none.
+ * Parse a `datetime-local` field for the API; "" if it is invalid.
  *
  * @param {string} typed
  */
@@ -63,16 +63,49 @@ export function momentFromField(typed) {
   return Number.isNaN(moment.getTime()) ? "" : moment.toISOString().replace(".000Z", "Z");
 }
 
+export const EXPECTED_MOMENT = "expected a date and time such as 2027-03-02 22:00";
+const MOMENT = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?$/;
+const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
+
 /**
- * Return the moment at which the clocks of a zone show a time; null for an unknown zone.
+ * Whether a text is a time as the API accepts it.
  *
- * @param {string} wall  as `2027-03-02 22:00`
- * @param {string} zone  as `Europe/Berlin`
+ * @param {string} text
+ */
+export const isMoment = (text) => RFC_3339.test(text) && !Number.isNaN(Date.parse(text));
+
+/**
+ * Format a time for a text field, as `2027-03-02 22:00`; other text stays as it is.
+ *
+ * @param {string | null | undefined} at  RFC 3339
+ */
+export function momentToText(at) {
+  const field = isMoment(at ?? "") ? momentToField(at) : "";
+  return field ? field.replace("T", " ").replace(/:00$/, "") : (at ?? "");
+}
+
+/**
+ * Read such a field as the API takes moments; other text stays as it is.
+ *
+ * @param {string} typed
+ */
+export function momentFromText(typed) {
+  const text = typed.trim();
+  if (!MOMENT.test(text)) return text;
+  const [date, timeOfDay = "00:00"] = text.split(/[T ]/);
+  return momentFromField(`${date}T${timeOfDay}`) || text;
+}
+
+/**
+ * Return the moment of a local time in a zone; null for an unknown zone.
+ *
+ * @param {string} wall  such as `2027-03-02 22:00`
+ * @param {string} zone  such as `Europe/Berlin`
  */
 export function wallTime(wall, zone) {
   const asUtc = Date.parse(`${wall.replace(" ", "T")}:00Z`);
   try {
-    // The second step corrects the first one beside a change of summer time.
+    // The second step corrects the first one near a change to or from summer time.
     const near = asUtc - shiftOf(zone, asUtc);
     return new Date(asUtc - shiftOf(zone, near)).toISOString().replace(".000Z", "Z");
   } catch {
@@ -83,7 +116,7 @@ export function wallTime(wall, zone) {
 /**
  * @param {string} zone
  * @param {number} at
- * @returns {number}  how far the clocks of a zone are ahead of UTC, in milliseconds
+ * @returns {number}  the zone's offset from UTC in milliseconds
  */
 function shiftOf(zone, at) {
   const shown = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "medium" });

@@ -1,4 +1,4 @@
-/** The one connection of this page to its server, and what is made of it. */
+/** The console's connection to its server, shared by all modules. */
 
 import { FleetCopy } from "./fleet_copy.js";
 import { OperatorApi } from "./operator_api.js";

@@ -1,4 +1,4 @@
-/** The dry run of what a form asks for: asked again when that or the fleet changes; the last answer wins. */
+/** The dry run of a rollout form. It repeats when the form or the fleet changes; the last answer counts. */
 
 import { Refusal } from "./operator_api.js";
 import { api, copy } from "./connected.js";
@@ -6,14 +6,14 @@ import { api, copy } from "./connected.js";
 /** @typedef {import("../types").Rollout} Rollout */
 /** @typedef {import("../types").RolloutBody} RolloutBody */
 
-// Somebody who types is not done after every letter.
+// Wait for a pause in typing.
 const TYPING = 250;
-// A busy fleet changes all the time, and a plan of many hosts is work for the server, for which its writer waits.
+// Planning many hosts is expensive and blocks the server's writer, and a busy fleet changes all the time.
 const AT_MOST_EVERY = 1000;
 const REST_FACTOR = 20;
-// After so long a plan begins too far in the past, even if nothing has happened.
+// An older plan starts too far in the past, even if nothing has changed.
 const GOOD_FOR = 60_000;
-/** What a plan depends on. @type {readonly import("../types").Topic[]} */
+/** Changes of these topics make a plan outdated. @type {readonly import("../types").Topic[]} */
 const CONCERNS = [
   "machines",
   "groups",
@@ -26,14 +26,14 @@ const CONCERNS = [
   "clock",
 ];
 
-/** Announces `changed`. */
+/** Fires `changed`. */
 export class DryRun extends EventTarget {
-  /** The last answer, if it was not refused. @type {Rollout | null} */
+  /** The last plan, unless it was refused. @type {Rollout | null} */
   plan = null;
-  /** Why there is none. @type {Error | null} */
+  /** Why there is no plan. @type {Error | null} */
   trouble = null;
   isAsking = false;
-  /** Whether the fleet has changed, or time has passed, since the plan was made. */
+  /** Whether the fleet has changed or the plan has aged since it was made. */
   isOld = false;
 
   /** @type {RolloutBody | null} */
@@ -61,9 +61,9 @@ export class DryRun extends EventTarget {
   }
 
   /**
-   * Ask for a plan, unless it is the one that was asked for last.
+   * Request a plan, unless the last request had the same body.
    *
-   * @param {RolloutBody | null} body  null: nothing can be asked for now
+   * @param {RolloutBody | null} body  null if the form is incomplete
    */
   want(body) {
     const text = JSON.stringify(body);
@@ -78,7 +78,7 @@ export class DryRun extends EventTarget {
     this.#changed();
   }
 
-  /** Ask again now. */
+  /** Request a new plan now. */
   async again() {
     clearTimeout(this.#timer);
     this.#timer = 0;
@@ -97,7 +97,7 @@ export class DryRun extends EventTarget {
   #outdated() {
     if (!this.#body) return;
     this.isOld = this.plan !== null;
-    // Who comes back is shown a new one: the plan ages meanwhile.
+    // A plan ages while the tab is hidden. It is made again when the tab is visible.
     if (!this.#timer && !document.hidden) {
       const every = Math.max(AT_MOST_EVERY, this.#took * REST_FACTOR);
       this.#plan(Math.max(TYPING, this.#askedAt + every - performance.now()));
@@ -129,13 +129,13 @@ export class DryRun extends EventTarget {
       found.trouble = error instanceof Error ? error : new Error(String(error));
     }
     if (number !== this.#number) return;
-    // One long answer may have waited for something else: two are a plan of many hosts.
+    // A single slow answer may have waited for other work. Two slow answers mean a large plan.
     const took = performance.now() - this.#askedAt;
     this.#took = Math.min(took, this.#lastTook);
     this.#lastTook = took;
     this.isAsking = false;
     this.isOld = false;
-    // While no server answers, the plan that stands is better than none.
+    // While the server is unreachable, keep the old plan.
     if (found.plan || found.trouble instanceof Refusal) this.plan = found.plan;
     this.trouble = found.trouble;
     this.#changed();

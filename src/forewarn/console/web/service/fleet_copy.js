@@ -1,8 +1,7 @@
 /**
- * A copy of what the caller sees of the fleet, kept up to date by the stream.
+ * A live copy of the fleet as the caller sees it. The stream keeps it up to date.
  *
- * The machines of a large fleet are read only where somebody looks: by group, by host, by name. Counts come from the
- * summary.
+ * Of a large fleet, only the machines in view are read: by group, by host or by name. Counts come from the summary.
  */
 
 import { messageOf } from "../page/formatting.js";
@@ -16,48 +15,48 @@ import { PacedReading } from "./paced_reading.js";
 /** @typedef {import("../types").Order} Order */
 /** @typedef {import("../types").Machine} Machine */
 
-// A server may take a moment to look at what has come due.
+// The server may need a moment to process what became due.
 const ENDED_REASONS_EVERY = 2000;
 const UNSAVED_HOLDS_EVERY = 5000;
-// What views show of the newest records.
+// The number of newest records to keep for views.
 const RECENT = 200;
-// After more records than that everything is read anew.
+// With more waiting records than this, the whole copy is read again.
 const MOST_WAITING = 2000;
 
 /**
- * Tell callers apart.
+ * Return a text that identifies a caller.
  *
  * @param {import("../types").Caller} caller
  */
 export const identity = (caller) => JSON.stringify([caller.name, caller.role, caller.project]);
 
 /**
- * Announces every `CopyChange`, and `loaded` when everything was read anew. The `detail` of `events` are
- * the keys of the groups whose events have changed.
+ * Fires each `CopyChange`, and `loaded` after everything was read again. The `detail` of `events` has the keys of the
+ * groups whose events changed.
  */
 export class FleetCopy extends EventTarget {
-  /** Who asks; null before anybody has signed in. @type {import("../types").Caller | null} */
+  /** The caller; null before sign-in. @type {import("../types").Caller | null} */
   caller = null;
   isLoaded = false;
-  /** Why the copy could not be read, if that is so. */
+  /** Why the copy could not be read; empty if it could. */
   trouble = "";
   /** @type {Map<string, import("../types").Group>} */
   groups = new Map();
   /** @type {Map<string, import("../types").Project>} */
   projects = new Map();
-  /** Null: not to be seen by the caller. @type {Map<string, import("../types").Host> | null} */
+  /** Null if the caller may not see hosts. @type {Map<string, import("../types").Host> | null} */
   hosts = null;
-  /** The names of those that are installed; none for whom hosts are not to be seen. @type {string[]} */
+  /** Names of the installed drivers; empty if the caller may not see hosts. @type {string[]} */
   drivers = [];
-  /** Those that are listed to guests. @type {Map<string, ListedEvent>} */
+  /** The events that guests see. @type {Map<string, ListedEvent>} */
   events = new Map();
-  /** Those that are not over. @type {Map<string, Order>} */
+  /** The open orders. @type {Map<string, Order>} */
   orders = new Map();
-  /** Those that are not over. @type {Map<string, import("../types").Rollout> | null} */
+  /** The open rollouts. @type {Map<string, import("../types").Rollout> | null} */
   rollouts = null;
   /** @type {import("../types").Hold[] | null} */
   holds = null;
-  /** Those that were in memory and could not be kept: they hold nothing. @type {import("../types").Hold[]} */
+  /** Holds that were only in memory and could not be saved. They have no effect. @type {import("../types").Hold[]} */
   refusedHolds = [];
   /** @type {import("../types").Summary | null} */
   summary = null;
@@ -90,7 +89,7 @@ export class FleetCopy extends EventTarget {
     this.#stream = stream;
     this.#clock = clock;
     this.machines = new MachineShelf(api);
-    // The same event, so that who draws a part of the machines knows whether that has changed.
+    // Pass the detail on, so that listeners can check whether their machines changed.
     this.machines.addEventListener("changed", (event) =>
       this.dispatchEvent(new CustomEvent("machines", { detail: /** @type {CustomEvent} */ (event).detail })),
     );
@@ -106,7 +105,7 @@ export class FleetCopy extends EventTarget {
     });
   }
 
-  /** How the server is followed at present. */
+  /** The state of the connection to the server. */
   get link() {
     return this.#isStale && this.trouble ? "lost" : this.#stream.link;
   }
@@ -117,7 +116,7 @@ export class FleetCopy extends EventTarget {
   }
 
   /**
-   * Follow the fleet as a caller.
+   * Start to follow the fleet.
    *
    * @param {import("../types").Caller} caller
    */
@@ -127,7 +126,7 @@ export class FleetCopy extends EventTarget {
     this.#stream.start(identity(caller));
   }
 
-  /** Forget everything, as when somebody signs out. */
+  /** Clear the copy, for example after sign-out. */
   stop() {
     this.#stream.stop();
     this.#clock.isFollowed = false;
@@ -147,7 +146,7 @@ export class FleetCopy extends EventTarget {
   }
 
   /**
-   * List the events that name a machine, the next one first.
+   * List the events that name a machine, sorted by NotBefore.
    *
    * @param {Machine} machine
    * @returns {ListedEvent[]}
@@ -189,7 +188,7 @@ export class FleetCopy extends EventTarget {
     this.#reading.soon();
   }
 
-  /** @returns {Promise<boolean>}  whether it could be read */
+  /** @returns {Promise<boolean>}  whether the read succeeded */
   async #read() {
     if (!this.caller) return true;
     this.#isReading = true;
@@ -261,7 +260,7 @@ export class FleetCopy extends EventTarget {
    */
   async #takeMachines(records, before, events) {
     const concerned = records.filter((record) => record.topics.includes("machines"));
-    // An event of several machines names them.
+    // The record of an event with several machines names only the event.
     if (concerned.some((record) => record.event && !record.machine)) await events;
     await this.machines.take(
       concerned,
@@ -275,7 +274,7 @@ export class FleetCopy extends EventTarget {
     this.#changed("summary");
   }
 
-  /** @returns {Promise<number>}  how many machines the fleet has */
+  /** @returns {Promise<number>}  the number of machines in the fleet */
   async #readSummary() {
     await this.#counting.now();
     return this.summary?.machines ?? 0;
@@ -303,7 +302,7 @@ export class FleetCopy extends EventTarget {
   }
 
   /**
-   * Which there are changes with a new start alone, and then everything is read again.
+   * Drivers only change when the server restarts, and then everything is read again.
    *
    * @param {NonNullable<import("../types").Overview["drivers"]>} drivers
    */
@@ -338,7 +337,7 @@ export class FleetCopy extends EventTarget {
     this.#changed("rollouts");
   }
 
-  /** Read what is held: a hold that could not be saved yet has no record. */
+  /** Read the holds. An unsaved hold has no record in the stream. */
   readHolds() {
     return this.#readHolds();
   }
@@ -351,16 +350,16 @@ export class FleetCopy extends EventTarget {
     this.#changed("holds");
   }
 
-  /** A server whose database is away has no records to tell, but it knows and obeys what is held. */
+  /** A server without its database sends no records, but it applies unsaved holds. */
   #lookForUnsavedHolds() {
     if (this.link !== "lost" || !this.may("survey")) return;
     if (performance.now() - this.#soughtHoldsAt < UNSAVED_HOLDS_EVERY) return;
     this.#soughtHoldsAt = performance.now();
-    // Whether anything answers at all is the stream's to find out.
+    // The stream reports a lost connection.
     this.#readHolds().catch(() => {});
   }
 
-  /** Nothing need be recorded when a reason ends by itself, as a gap or a window does. */
+  /** Some reasons end without a record, such as a gap or a window. */
   #lookForEndedReasons() {
     if (this.#isReading || !this.isLoaded || this.link !== "live") return;
     const now = this.#clock.now();
@@ -369,7 +368,7 @@ export class FleetCopy extends EventTarget {
     if (!hasEnded || performance.now() - this.#readReasonsAt < ENDED_REASONS_EVERY) return;
     this.#readReasonsAt = performance.now();
     const reads = [this.#readOrders(), this.may("survey") ? this.#readRollouts() : null];
-    // What is refused or lost here is found by the next reading too.
+    // The next full read handles a failure here.
     Promise.all(reads).catch(() => {});
   }
 
@@ -380,7 +379,7 @@ export class FleetCopy extends EventTarget {
 }
 
 /**
- * List what is new, different or gone.
+ * List items that are new, changed or removed.
  *
  * @template T
  * @param {Map<string, T>} before

@@ -1,6 +1,6 @@
 /**
- * One rollout, followed: the live copy has it while it is open, the API when it is over. What is to be expected of its
- * coming waves is a forecast, and costs the server more: it is asked for when something has changed, and not too often.
+ * One rollout, kept up to date: from the live copy while it is open, from the API when it is over. Forecasts of coming
+ * waves cost the server more, so they are requested only after changes, and with a minimum interval.
  */
 
 import { api, copy } from "./connected.js";
@@ -10,7 +10,7 @@ import { api, copy } from "./connected.js";
 
 const FORECAST_EVERY = 10_000;
 
-/** Announces `changed`. */
+/** Fires `changed`. */
 export class FollowedRollout extends EventTarget {
   /** @type {Rollout | null} */
   rollout = null;
@@ -40,7 +40,7 @@ export class FollowedRollout extends EventTarget {
     this.#plan(0);
   }
 
-  /** The waves as they are, with what is to be expected of those that are not over. @returns {Wave[]} */
+  /** The waves, with expected times for those that are not over. @returns {Wave[]} */
   get waves() {
     return (this.rollout?.waves ?? []).map((wave) => {
       const expected = this.#expected.get(keyOf(wave));
@@ -50,7 +50,7 @@ export class FollowedRollout extends EventTarget {
     });
   }
 
-  /** When all of it should be over, if that can be said. */
+  /** The expected end, if it can be predicted. */
   get endsAt() {
     return this.rollout && isOpen(this.rollout) ? this.#endsAt : null;
   }
@@ -58,7 +58,7 @@ export class FollowedRollout extends EventTarget {
   #look() {
     const listed = copy.rollouts?.get(this.#id);
     if (!listed) {
-      // It is over, or there is none: the API says which.
+      // The rollout is over or does not exist. The API knows which.
       if (this.#seen) this.#plan(0);
       return;
     }
@@ -87,7 +87,7 @@ export class FollowedRollout extends EventTarget {
       });
       this.#expected = new Map(rollout.waves.map((wave) => [keyOf(wave), wave]));
       this.#endsAt = rollout.ends_at ?? rollout.waves.at(-1)?.end_at ?? null;
-      // The copy may know more by now.
+      // The live copy may be newer than this answer.
       if (!copy.rollouts?.has(this.#id) || !this.rollout) this.rollout = rollout;
       if (!isOpen(rollout)) {
         this.rollout = rollout;

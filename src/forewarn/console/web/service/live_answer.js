@@ -1,4 +1,4 @@
-/** An answer of the API that one page shows, read again when records say that it has changed. */
+/** An answer of the API for one view. It is read again when records concern it. */
 
 import { messageOf } from "../page/formatting.js";
 import { copy } from "./connected.js";
@@ -8,16 +8,16 @@ import { PacedReading } from "./paced_reading.js";
 /** @typedef {import("../types").Record} Record */
 
 /**
- * Announces `changed`.
+ * Fires `changed`.
  *
  * @template T
  */
 export class LiveAnswer extends EventTarget {
-  /** Null before it was read for the first time. @type {T | null} */
+  /** Null until the first read. @type {T | null} */
   value = null;
-  /** Why it cannot be read, in the server's words. */
+  /** The error message of the last read. */
   trouble = "";
-  /** Whether there is no such thing. */
+  /** Whether the subject does not exist. */
   isMissing = false;
   #read;
   #signal;
@@ -26,7 +26,7 @@ export class LiveAnswer extends EventTarget {
   /**
    * @param {() => Promise<T>} read
    * @param {(record: Record) => boolean} concerns
-   * @param {AbortSignal} signal  when nobody looks any more
+   * @param {AbortSignal} signal  stops reading
    */
   constructor(read, concerns, signal) {
     super();
@@ -45,12 +45,12 @@ export class LiveAnswer extends EventTarget {
     reading.now();
   }
 
-  /** Read it again: it may have changed without a record. */
+  /** Read again, for changes that have no record. */
   again() {
     this.#reading.soon();
   }
 
-  // What was refused stays so; a server that is away comes back, and then the copy is loaded anew.
+  // A refusal is final. After a connection loss, the copy's `loaded` triggers a new read.
   async #readNow() {
     try {
       this.value = await this.#read();

@@ -1,23 +1,23 @@
-/** The machines that the page knows: all of a small fleet, of a large one those that somebody looks at. */
+/** The machines in the live copy: all of a small fleet, or those in view of a large one. */
 
 /** @typedef {import("../types").Machine} Machine */
 /** @typedef {import("../types").Record} Record */
 /** @typedef {{ group?: string, host?: string, bound_for?: string, contains?: string, project?: string, name?: string[] }} Wanted */
 /**
- * Which machines are new, different or gone, by their keys, and which groups they are of; null for all.
+ * The keys of new, changed and removed machines, and their groups; null for all machines.
  *
  * @typedef {{ keys: string[], groups: Set<string> } | null} MachineChange
  */
 
-// Up to so many are read at once, and all that views show of them is reckoned on the page.
+// Fleets up to this size are read whole, and views count their machines in the browser.
 const WHOLE_FLEET = 3000;
-// The API takes so many names at once.
+// The API's limit for names in a query.
 const NAMES_AT_ONCE = 200;
-// As people count: web-2 comes before web-10.
+// Natural order: web-2 comes before web-10.
 const IN_ORDER = new Intl.Collator("en", { numeric: true });
 
 /**
- * What a machine is found by: names are unique in their project, without case.
+ * Return the key of a machine. Names are unique in their project, ignoring case.
  *
  * @param {string} project
  * @param {string} name
@@ -25,7 +25,7 @@ const IN_ORDER = new Intl.Collator("en", { numeric: true });
 export const machineKey = (project, name) => `${project}/${name.toLowerCase()}`;
 
 /**
- * What the machines of a group are found by; those that stand alone are taken together in their project.
+ * Return the key of a group. The standalone machines of a project share a key.
  *
  * @param {string | null} group
  * @param {string | null} project
@@ -38,17 +38,17 @@ const keyOf = (machine) => machineKey(machine.project, machine.name);
 /** @param {Machine} machine */
 const groupOf = (machine) => groupKey(machine.group, machine.project);
 
-/** Announces `changed`; the event's `detail` is a `MachineChange`. */
+/** Fires `changed`, with a `MachineChange` as its `detail`. */
 export class MachineShelf extends EventTarget {
-  /** Whether these are all machines of the fleet. */
+  /** Whether the shelf has all machines of the fleet. */
   isWhole = false;
   /** @type {Map<string, Machine>} */
   #machines = new Map();
   /** The same, by group. @type {Map<string, Map<string, Machine>>} */
   #groups = new Map();
-  /** Groups whose machines are not in their order. @type {Set<string>} */
+  /** Groups that are not sorted yet. @type {Set<string>} */
   #unsorted = new Set();
-  /** What views show at present, and how many of them. @type {Map<string, { wanted: Wanted, views: number, isRead: boolean }>} */
+  /** What views show now, with the number of views. @type {Map<string, { wanted: Wanted, views: number, isRead: boolean }>} */
   #wanted = new Map();
   #api;
 
@@ -75,9 +75,9 @@ export class MachineShelf extends EventTarget {
   }
 
   /**
-   * List the known machines of a group, by their names.
+   * List the known machines of a group, sorted by name.
    *
-   * @param {string} key  as `groupKey` gives it
+   * @param {string} key  from `groupKey`
    * @returns {Machine[]}
    */
   ofGroup(key) {
@@ -90,7 +90,7 @@ export class MachineShelf extends EventTarget {
   }
 
   /**
-   * List the known machines on a host, by their names.
+   * List the known machines on a host, sorted by name.
    *
    * @param {string} host
    */
@@ -101,7 +101,7 @@ export class MachineShelf extends EventTarget {
   }
 
   /**
-   * List the known machines that move to a host, or will, by their names.
+   * List the known machines that move to a host now or later, sorted by name.
    *
    * @param {string} host
    */
@@ -121,8 +121,8 @@ export class MachineShelf extends EventTarget {
   /**
    * Read the machines again.
    *
-   * @param {number} size  how many the fleet has
-   * @param {Machine[] | null} [all]  these, if they have been read already
+   * @param {number} size  the number of machines in the fleet
+   * @param {Machine[] | null} [all]  the machines, if they are already read
    */
   async load(size, all = null) {
     this.isWhole = size <= WHOLE_FLEET;
@@ -138,7 +138,7 @@ export class MachineShelf extends EventTarget {
   }
 
   /**
-   * Read machines that a view is going to show, and keep them up to date until `release`.
+   * Read machines for a view, and keep them up to date until `release`.
    *
    * @param {Wanted} wanted
    */
@@ -154,7 +154,7 @@ export class MachineShelf extends EventTarget {
     if (this.isWhole) return;
     try {
       const read = await this.#api.all("/v1/machines", "machines", wanted);
-      if (this.#wanted.get(key) !== asked) return; // nobody looks any more
+      if (this.#wanted.get(key) !== asked) return; // released meanwhile
       asked.isRead = true;
       this.#put(read);
     } catch (error) {
@@ -164,7 +164,7 @@ export class MachineShelf extends EventTarget {
   }
 
   /**
-   * Say that a view no longer shows what it wanted: what no other view shows is forgotten.
+   * End a view's `want`. Machines that no other view shows are dropped.
    *
    * @param {Wanted} wanted
    */
@@ -184,7 +184,7 @@ export class MachineShelf extends EventTarget {
   }
 
   /**
-   * Whether what a view wants has been read.
+   * Whether the wanted machines are read.
    *
    * @param {Wanted} wanted
    */
@@ -193,11 +193,11 @@ export class MachineShelf extends EventTarget {
   }
 
   /**
-   * Read again the machines that records concern.
+   * Read the machines of these records again.
    *
    * @param {Record[]} records
-   * @param {(event: string) => readonly string[]} namesOf  the machines of an event
-   * @param {() => Promise<number>} count  how many the fleet has
+   * @param {(event: string) => readonly string[]} namesOf  returns the machines of an event
+   * @param {() => Promise<number>} count  returns the number of machines in the fleet
    */
   async take(records, namesOf, count) {
     if (records.some(concernsAll)) {
@@ -217,7 +217,7 @@ export class MachineShelf extends EventTarget {
   }
 
   /**
-   * List the known machines that a record concerns which names none.
+   * List the known machines that a record without a machine concerns.
    *
    * @param {Record} record
    * @param {(event: string) => readonly string[]} namesOf
@@ -254,7 +254,7 @@ export class MachineShelf extends EventTarget {
       const key = keyOf(machine);
       const before = this.#machines.get(key);
       if (before && JSON.stringify(before) === JSON.stringify(machine)) continue;
-      // A machine that is new, or has changed its group, goes to its place among the others.
+      // Insert a new machine, or one with a new group, at its sorted place.
       if (before && groupOf(before) !== groupOf(machine)) groups.add(this.#delete(key));
       this.#machines.set(key, machine);
       this.#place(key, machine);
@@ -281,7 +281,7 @@ export class MachineShelf extends EventTarget {
 
   /**
    * @param {string} key
-   * @returns {string}  the group that it was of
+   * @returns {string}  the machine's group
    */
   #delete(key) {
     const machine = /** @type {Machine} */ (this.#machines.get(key));
@@ -318,11 +318,11 @@ export class MachineShelf extends EventTarget {
 const concernsAll = ({ machine, event, group, host, project }) =>
   !(machine || event || group || host || project);
 
-// Fewer characters occur in the ids of many things.
+// Shorter parts match too many ids.
 export const LEAST_OF_ID = 4;
 
 /**
- * Whether the name, the address or the vm-id of a machine has a text, as the API's `contains` looks for it.
+ * Whether a machine's name, address or vm-id contains a text, as in the API's `contains` filter.
  *
  * @param {{ name: string, address?: string | null, vm_id?: string }} machine
  * @param {string} text
@@ -337,7 +337,7 @@ export function hasText({ name, address, vm_id: id }, text) {
 }
 
 /**
- * Whether a machine is among those that are wanted.
+ * Whether a machine matches a filter.
  *
  * @param {{ name: string, project: string | null, group: string | null, host: string | null, bound_for?: string | null, address?: string | null, vm_id?: string }} machine
  * @param {Wanted} wanted

@@ -7,13 +7,13 @@
  * @typedef {import("../types").PathWith<M>} PathWith
  */
 
-// A connection may break after something was done: the same key makes it be done once.
+// A connection may break after the server acted. A retry with the same key does not act twice.
 const TRIES = 4;
 const PAUSE = 500;
 const LONGEST_PATIENCE = 10;
 const PAGE = 1000;
 
-/** The server has turned a call down; the message is its own. */
+/** The server refused a call. The message comes from the server. */
 export class Refusal extends Error {
   /**
    * @param {number} status
@@ -28,18 +28,18 @@ export class Refusal extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** Whether the same call may be answered later. */
+  /** Whether a retry may succeed. */
   get isTemporary() {
     return this.status === 503 || (this.status === 429 && this.retryAfter <= LONGEST_PATIENCE);
   }
 }
 
-/** No server answers. */
+/** No server responds. */
 export class Unreachable extends Error {}
 
-/** Makes calls, and announces `signed-out` when the server no longer knows who asks. */
+/** Calls the API. Fires `signed-out` when the server no longer accepts the session. */
 export class OperatorApi extends EventTarget {
-  /** What proves that a change comes from this page; null while the server needs no token. @type {string | null} */
+  /** The token that protects changes against forgery; null if the server needs no sign-in. @type {string | null} */
   csrf = null;
 
   /**
@@ -53,7 +53,7 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
-   * Read one thing with the ETag of its declaration, for a change that depends on it.
+   * Read a thing with the ETag of its declaration, for a conditional change.
    *
    * @template {PathWith<"get">} P
    * @param {P} path
@@ -66,7 +66,7 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
-   * Ask for what changes nothing though it is a POST, as a dry run: without a key, so that the server keeps no answer.
+   * Send a POST that changes nothing, such as a dry run. It has no key, so the server stores no answer.
    *
    * @template {PathWith<"post">} P
    * @param {P} path
@@ -78,7 +78,7 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
-   * Change something, by a call that is described elsewhere. The same key does the same thing once.
+   * Change something. A retry with the same key does not act twice.
    *
    * @param {{ method: string, path: string, given: any, headers?: { [name: string]: string } }} request
    * @param {string} key
@@ -95,7 +95,7 @@ export class OperatorApi extends EventTarget {
    * @template {PathWith<"get">} P
    * @template {keyof import("../types").Answer<P, "get">} N
    * @param {P} path
-   * @param {N} noun  the key that the items stand under
+   * @param {N} noun  the key of the list in the answer
    * @param {{ [name: string]: any }} [query]
    * @returns {Promise<import("../types").Answer<P, "get">[N]>}
    */
@@ -113,7 +113,7 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
-   * Open an answer that is read as it comes, such as the stream.
+   * Open a streaming answer.
    *
    * @param {string} address
    * @param {AbortSignal} signal
@@ -126,7 +126,7 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
-   * Sign in with a token; the browser keeps a cookie that this page cannot read.
+   * Sign in with a token. The browser keeps the session in a cookie that scripts cannot read.
    *
    * @param {string} token
    * @returns {Promise<Caller>}
@@ -139,7 +139,7 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
-   * Find out who asks; a refusal here says that nobody does, and is announced to nobody.
+   * Return the current caller. A refusal means that the user is not signed in; it fires no event.
    *
    * @returns {Promise<Caller>}
    */
@@ -185,9 +185,9 @@ export class OperatorApi extends EventTarget {
     if (method !== "GET" && this.csrf) headers["X-Forewarn-CSRF"] = this.csrf;
     const body = given?.body === undefined ? undefined : JSON.stringify(given.body);
     if (body !== undefined) headers["Content-Type"] = "application/json";
-    // A PUT or DELETE that was done may be refused when it comes again.
+    // A repeated PUT or DELETE could be refused although the first one succeeded.
     const isRepeatable = method === "GET" || method === "POST";
-    /** An earlier try that may still happen, whatever later ones are told. @type {Refusal | null} */
+    /** The refusal of an earlier attempt that may still take effect. @type {Refusal | null} */
     let uncertain = null;
     for (let left = isRepeatable ? TRIES : 1; ; left--) {
       try {
@@ -237,7 +237,7 @@ async function reached(answer) {
     return await answer;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Unreachable("no server answers");
+    throw new Unreachable("the server does not respond");
   }
 }
 
@@ -257,7 +257,7 @@ function addressOf(path, names, query) {
   return filled + (text ? `?${text}` : "");
 }
 
-/** `crypto.randomUUID` is missing where a page comes without TLS from another machine. */
+/** Generate a random key. `crypto.randomUUID` is missing without TLS, except on localhost. */
 export function randomKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))

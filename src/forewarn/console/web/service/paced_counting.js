@@ -1,4 +1,4 @@
-/** When the fleet is counted again: to count a large one takes the server a while, and nobody reads counts so often. */
+/** Paces the counts of the fleet: counting a large fleet is expensive, and counts may be slightly old. */
 
 const REST_FACTOR = 30;
 
@@ -19,13 +19,13 @@ export class PacedCounting {
     const began = performance.now();
     await this.#count();
     this.#countedAt = performance.now();
-    // One that takes long may have waited for something else: two are a large fleet.
+    // A single slow count may have waited for other work. Two slow counts mean a large fleet.
     const took = this.#countedAt - began;
     this.#took = Math.min(took, this.#lastTook);
     this.#lastTook = took;
   }
 
-  /** Count now, or when counting has rested. */
+  /** Count now, or after the rest. */
   async rested() {
     if (this.#timer) return;
     const rest = this.#countedAt + this.#took * REST_FACTOR - performance.now();
@@ -35,12 +35,12 @@ export class PacedCounting {
     }
     this.#timer = setTimeout(() => {
       this.#timer = 0;
-      // What is refused or lost here is found by the next reading too.
+      // The next read handles a failure here.
       this.now().catch(() => {});
     }, rest);
   }
 
-  /** Count no more until it is asked for again. */
+  /** Cancel the planned count. */
   stop() {
     clearTimeout(this.#timer);
     this.#timer = 0;

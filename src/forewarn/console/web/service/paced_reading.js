@@ -1,19 +1,17 @@
 /**
- * When something is read again: what comes close together is one reading, and then reading rests, so that a busy fleet
- * costs neither page nor server too much. Nothing is read while nobody sees the page.
+ * Paces reads: changes that come close together share one read, and each read is followed by a rest. This limits the
+ * load of a busy fleet on browser and server. A hidden tab reads nothing.
  */
 
 // In milliseconds.
 const TOGETHER = 100;
-// So long nothing is read after a reading: what happens is on the page within a second, and several pages of one token
-// stay far from the number of calls that it has.
+// The rest after a read. Changes appear within a second, and several tabs stay far below the rate limit of a token.
 const REST = 400;
-// Reading goes on at most a fourth of the time; less where it takes long, as for many events at once: several people may
-// be looking.
+// Reads take at most a quarter of the time, and less if they are slow: several users may have the console open.
 const REST_FACTOR = 3;
 const LONG_READING = 200;
 const LONG_REST_FACTOR = 10;
-// What could not be read is tried again so much later.
+// The delay before a failed read is retried.
 const RETRY = 1000;
 
 export class PacedReading {
@@ -25,8 +23,8 @@ export class PacedReading {
   #lastTook = 0;
 
   /**
-   * @param {() => Promise<boolean>} read  says whether it could be read
-   * @param {AbortSignal} [signal]  when nobody looks any more
+   * @param {() => Promise<boolean>} read  returns whether the read succeeded
+   * @param {AbortSignal} [signal]  stops all reads
    */
   constructor(read, signal) {
     this.#read = read;
@@ -34,19 +32,19 @@ export class PacedReading {
     signal?.addEventListener("abort", () => this.stop());
   }
 
-  /** Read when what comes with it has come too. */
+  /** Read soon, together with other changes. */
   soon() {
     this.#isWanted = true;
     if (!this.#timer) this.#plan(Math.max(TOGETHER, this.#restsUntil - performance.now()));
   }
 
-  /** Read at once, or when what is being read has come. */
+  /** Read at once, or after the current read. */
   now() {
     this.#isWanted = true;
     this.#plan(0);
   }
 
-  /** Read no more until it is wanted again. */
+  /** Cancel the planned read. */
   stop() {
     this.#isWanted = false;
     clearTimeout(this.#timer);
@@ -68,7 +66,7 @@ export class PacedReading {
     const isGood = await this.#read();
     const took = performance.now() - began;
     this.#isReading = false;
-    // One long reading may be the first, with all there is, or one beside something else: two are a large fleet.
+    // A single slow read may be the first, or may have waited for other work. Two slow reads mean a large fleet.
     const usual = Math.min(took, this.#lastTook);
     this.#lastTook = took;
     const rest = Math.max(REST, usual * (usual < LONG_READING ? REST_FACTOR : LONG_REST_FACTOR));

@@ -1,9 +1,9 @@
 /**
- * What happens on the server, as it happens, for all tabs of this browser.
+ * The server's stream of records, shared by all tabs of this browser.
  *
- * Browsers open six connections to a server at most, over all tabs: so one tab reads the stream and passes records on
- * to the others. When it is closed, the next one takes over where it was; when it is frozen, as phones do it, one that is
- * seen takes the stream away from it.
+ * Browsers limit the connections to a server, usually to six over all tabs. So one tab reads the stream and sends the
+ * records to the others. When it closes, the next tab continues. When it is frozen, as phones do, a visible tab steals
+ * the lock.
  */
 
 import { Refusal, Unreachable } from "./operator_api.js";
@@ -12,15 +12,15 @@ import { Refusal, Unreachable } from "./operator_api.js";
 /** @typedef {import("../types").Record} Record */
 /** @typedef {"connecting" | "live" | "lost"} Link */
 /**
- * What one tab tells the others: records after `previous` and up to `number`, and how the link is.
+ * A message to the other tabs: the records after `previous` up to `number`, and the state of the connection.
  *
  * @typedef {{ of: string, link: Link, trouble: string, previous: number | null, number: number | null, records: Record[], opened: boolean }} Passed
  */
 
-// A comment comes every 15 seconds when nothing happens; two that are missing are no accident.
+// The server sends a comment every 15 seconds. This allows two of them to be missing.
 const PATIENCE = 35_000;
-// The first try comes so much later, each next one half as much again, up to the longest; a bit sooner by chance, for a
-// server that comes back should not meet all pages at once.
+// Delays between retries grow by the factor up to the longest. A random part keeps consoles from reconnecting to a
+// restarted server all at once.
 const RETRY = 1000;
 const RETRY_FACTOR = 1.5;
 const LONGEST_RETRY = 15_000;
@@ -29,8 +29,8 @@ const LOOK_FOR_SILENCE = 5000;
 const NAME = "forewarn-stream";
 
 /**
- * Announces `link` when the connection is made or lost, `records` (a CustomEvent with them) and `gap`: what was known
- * before may be out of date.
+ * Fires `link` when the connection changes, `records` with the records as its `detail`, and `gap` when the copy may be
+ * out of date.
  */
 export class RecordStream extends EventTarget {
   /** @type {Link} */
@@ -41,12 +41,12 @@ export class RecordStream extends EventTarget {
   #api;
   #channel = new BroadcastChannel(NAME);
   #stopped = new AbortController();
-  /** Who reads, as far as tabs can tell them apart: of others nothing is heard. */
+  /** Identifies the caller. Messages for other callers are ignored. */
   #of = "";
-  // One that ends may still be ending while the next has begun.
+  // Counted, because a reader may still be ending when the next one starts.
   #readers = 0;
   #heardAt = performance.now();
-  /** How often in a row the stream could not be had. */
+  /** Failed attempts in a row. */
   #failures = 0;
 
   /** @param {OperatorApi} api */
@@ -56,7 +56,7 @@ export class RecordStream extends EventTarget {
     this.#channel.onmessage = (message) => this.#hear(message.data);
   }
 
-  /** The number of the newest record that this page has heard of, or that there was when it began to listen. */
+  /** The number of the newest record that this tab received, or of the newest record when it connected. */
   get number() {
     return this.#number ?? 0;
   }
@@ -64,7 +64,7 @@ export class RecordStream extends EventTarget {
   /**
    * Follow until stopped.
    *
-   * @param {string} of  who reads
+   * @param {string} of  identifies the caller
    */
   start(of) {
     this.#stopped.abort();
@@ -81,14 +81,14 @@ export class RecordStream extends EventTarget {
     } else this.#readWhileSeen(signal);
   }
 
-  /** Follow no longer, as when somebody signs out. */
+  /** Stop following, for example after sign-out. */
   stop() {
     this.#stopped.abort();
     this.#set("connecting", "");
   }
 
   /**
-   * Read while this tab has the lock; the others wait for it, and listen to the channel.
+   * Read while this tab has the lock. The other tabs wait for the lock and listen to the channel.
    *
    * @param {AbortSignal} signal
    * @param {{ isStolen?: boolean }} [how]
@@ -96,12 +96,12 @@ export class RecordStream extends EventTarget {
   #queue(signal, { isStolen = false } = {}) {
     const mine = new AbortController();
     const both = AbortSignal.any([signal, mine.signal]);
-    // A lock that is taken away at once cannot be waited for.
+    // A request that steals the lock cannot take a signal.
     const options = isStolen ? { steal: true } : { signal };
     navigator.locks
       .request(NAME, options, () => (signal.aborted ? undefined : this.#read(both)))
       .catch(() => {
-        // Another tab has taken it, because this one was frozen.
+        // Another tab stole the lock because this one was frozen.
         mine.abort();
         if (!signal.aborted) this.#queue(signal);
       });
@@ -121,7 +121,7 @@ export class RecordStream extends EventTarget {
       while (!signal.aborted) {
         try {
           await this.#follow(signal);
-          this.#tell("lost", "the server has closed the stream");
+          this.#tell("lost", "the server closed the stream");
           await rest(waitFor(0, 0), signal);
         } catch (error) {
           if (signal.aborted) return;
@@ -136,7 +136,7 @@ export class RecordStream extends EventTarget {
     }
   }
 
-  /** Where tabs cannot agree on one (a page without TLS from another machine), only the one that is seen reads. */
+  /** Without TLS there are no locks (except on localhost), so only the visible tab reads. */
   #readWhileSeen(/** @type {AbortSignal} */ signal) {
     let reading = new AbortController();
     const look = () => {
@@ -150,7 +150,7 @@ export class RecordStream extends EventTarget {
 
   /** @param {unknown} error */
   #failed(error) {
-    if (error instanceof Refusal && error.status === 409) this.#number = null; // another store, as after a restore
+    if (error instanceof Refusal && error.status === 409) this.#number = null; // the store was replaced, for example restored
     const message = error instanceof Refusal || error instanceof Unreachable ? error.message : String(error);
     this.#tell("lost", message);
   }
@@ -178,7 +178,7 @@ export class RecordStream extends EventTarget {
         isOpened ||= blocks.length > 0;
       }
     } catch (error) {
-      if (silence.signal.aborted) throw new Unreachable("the server has fallen silent");
+      if (silence.signal.aborted) throw new Unreachable("the server sends no data");
       throw error;
     } finally {
       clearTimeout(timer);
@@ -230,7 +230,7 @@ export class RecordStream extends EventTarget {
 
   /** @param {Passed & { ask?: boolean }} passed */
   #hear(passed) {
-    // Somebody else may have signed in a moment ago: nobody hears another person's records.
+    // Another caller may have signed in a moment ago. Ignore records for other callers.
     if (passed.of !== this.#of || this.#stopped.signal.aborted) return;
     if (passed.ask) {
       if (this.#readers) this.#tell(this.link, this.trouble);
@@ -243,7 +243,7 @@ export class RecordStream extends EventTarget {
 
   /** @param {Passed} passed */
   #apply(passed) {
-    // After an interruption more may have changed than records tell: reasons end by themselves.
+    // Reasons can end without a record, so read again after an interruption.
     const isGap = passed.opened || passed.previous !== this.#number;
     this.#number = passed.number;
     this.#set(passed.link, passed.trouble);
@@ -264,9 +264,9 @@ export class RecordStream extends EventTarget {
 }
 
 /**
- * How long to wait, in milliseconds, before the stream is asked for again: as long as the server says, or longer.
+ * Return the milliseconds until the next attempt: at least what the server asks for.
  *
- * @param {number} failures  how many there were before
+ * @param {number} failures  previous failures in a row
  * @param {number} retryAfter  seconds
  */
 function waitFor(failures, retryAfter) {
@@ -275,7 +275,7 @@ function waitFor(failures, retryAfter) {
 }
 
 /**
- * Wait, unless nobody listens any more.
+ * Wait, or stop waiting when the signal aborts.
  *
  * @param {number} milliseconds
  * @param {AbortSignal} signal

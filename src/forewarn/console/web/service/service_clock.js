@@ -1,12 +1,12 @@
-/** Service time: read from the server, and reckoned from there at its speed. */
+/** Service time: read from the server, then advanced locally at its speed. */
 
 /** @typedef {import("./operator_api.js").OperatorApi} OperatorApi */
 
-// A clock that runs by itself is set right so often.
+// A running clock is read again at this interval.
 const READ_EVERY = 60_000;
 
 /**
- * Tell how service time runs; slowed, it is ahead of the system's clock until the two meet.
+ * Return the kind of clock. A slowed clock is ahead of the system clock until both agree.
  *
  * @param {{ kind: string, speed: number }} clock
  */
@@ -16,12 +16,12 @@ function kindOf({ kind, speed }) {
   return kind === "system" ? "slowed" : "fast";
 }
 
-/** Announces `tick` about once a second while the page is seen, and whenever the clock was read. */
+/** Fires `tick` about once a second while the tab is visible, and after each read. */
 export class ServiceClock extends EventTarget {
   /** @type {"system" | "slowed" | "manual" | "fast"} */
   kind = "system";
   speed = 1;
-  /** Whether somebody has signed in who may ask for it. */
+  /** Whether a signed-in caller may read the clock. */
   isFollowed = false;
   #now = Date.now();
   #readAt = performance.now();
@@ -40,7 +40,7 @@ export class ServiceClock extends EventTarget {
     return this.#now + (performance.now() - this.#readAt) * this.speed;
   }
 
-  /** Ask the server what time it is. */
+  /** Read the time from the server. */
   async read() {
     const asked = performance.now();
     this.#askedAt = asked;
@@ -48,16 +48,16 @@ export class ServiceClock extends EventTarget {
   }
 
   /**
-   * Go by an answer of the server.
+   * Set the clock from the server's answer.
    *
    * @param {import("../types").Overview["clock"]} clock
-   * @param {number} asked  when the server was asked, by `performance.now()`
+   * @param {number} asked  the time of the request, from `performance.now()`
    */
   take(clock, asked) {
     this.#askedAt = asked;
     this.kind = kindOf(clock);
     this.speed = clock.speed;
-    // The answer was written about half-way.
+    // Assume that the server wrote the answer half-way between request and response.
     this.#readAt = (asked + performance.now()) / 2;
     this.#now = Date.parse(clock.now);
     this.dispatchEvent(new Event("tick"));
@@ -65,7 +65,7 @@ export class ServiceClock extends EventTarget {
 
   #tick() {
     if (document.hidden) return;
-    // What was refused or lost is asked for again no sooner than what was answered.
+    // A failed read is repeated at the normal interval.
     const isOld = performance.now() - this.#askedAt > READ_EVERY;
     if (this.isFollowed && this.speed && isOld) this.read().catch(() => {});
     this.dispatchEvent(new Event("tick"));

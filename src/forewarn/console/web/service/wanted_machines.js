@@ -3,15 +3,15 @@ import { copy } from "./connected.js";
 
 /** @typedef {import("./machine_shelf.js").Wanted} Wanted */
 
-/** The machines that one view, or a part of one, looks at; others of a large fleet are not read. */
+/** The machines that a view shows. Of a large fleet, only these are read. */
 export class WantedMachines {
-  /** Why they could not be read, if that is so. */
+  /** Why they could not be read; empty if they could. */
   trouble = "";
   /** @type {Wanted | null} */
   #wanted = null;
 
   /**
-   * Whether it is these machines that are looked at.
+   * Whether the view shows these machines.
    *
    * @param {Wanted | null} wanted
    */
@@ -19,17 +19,17 @@ export class WantedMachines {
     return JSON.stringify(wanted) === JSON.stringify(this.#wanted);
   }
 
-  /** Whether all that is wanted has been read. */
+  /** Whether the machines are read. */
   get isRead() {
     return !this.#wanted || copy.machines.has(this.#wanted);
   }
 
   /**
-   * Look at these machines, and no longer at those before; null for none.
+   * Show these machines instead of the previous ones; null for none.
    *
    * @param {Wanted | null} wanted
-   * @param {() => void} [changed]  called when they are read, or could not be
-   * @returns {boolean}  whether these are others than before
+   * @param {() => void} [changed]  called after the read, or after its failure
+   * @returns {boolean}  whether the selection changed
    */
   look(wanted, changed = () => {}) {
     if (this.isOf(wanted)) return false;

@@ -1,4 +1,4 @@
-/** What a screen reader is told of what happens: the newest of the records that matter, not more than it can read. */
+/** Reads the newest important records to screen readers, at a limited rate. */
 
 import { define, LiveElement } from "../page/live_element.js";
 import { h } from "../page/tree.js";
@@ -25,7 +25,7 @@ class Announcer extends LiveElement {
   drawn() {
     return h(
       "div",
-      { class: "visually-hidden", role: "log", "aria-live": "polite", "aria-label": "What happens" },
+      { class: "visually-hidden", role: "log", "aria-live": "polite", "aria-label": "Latest changes" },
       this.#text,
     );
   }

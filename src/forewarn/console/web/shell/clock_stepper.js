@@ -1,4 +1,4 @@
-/** Service time in the header; a manual clock can be turned there, a fast one says how fast it is. */
+/** Service time in the header. A manual clock can be advanced; a fast or slowed clock shows its speed. */
 
 import { ask } from "../actions/action_dialog.js";
 import { ADVANCE } from "../actions/clock_verbs.js";
@@ -39,7 +39,11 @@ class ClockStepper extends LiveElement {
       clock.kind === "slowed" &&
         h(
           "span",
-          { class: "badge", "data-tone": "warn", title: "Ahead of the system's clock until they meet" },
+          {
+            class: "badge",
+            "data-tone": "warn",
+            title: "Service time is ahead of the system clock until both agree",
+          },
           `${clock.speed} times as fast`,
         ),
       clock.kind === "fast" &&
@@ -57,13 +61,13 @@ class ClockStepper extends LiveElement {
           key: "button",
           class: "clock-button",
           popovertarget: "clock-steps",
-          title: "Service time, of a clock that is turned by hand",
+          title: "Service time (manual clock)",
           "aria-busy": this.#isBusy ? "true" : null,
         },
         now,
-        h("span", { class: "badge", "data-tone": "info" }, this.#isBusy ? "turning …" : "manual clock"),
+        h("span", { class: "badge", "data-tone": "info" }, this.#isBusy ? "advancing …" : "manual clock"),
         h("span", { "aria-hidden": "true" }, "▾"),
-        h("span", { class: "visually-hidden" }, "turn it"),
+        h("span", { class: "visually-hidden" }, "advance"),
       ),
       h(
         "div",
@@ -73,10 +77,10 @@ class ClockStepper extends LiveElement {
           class: "panel-popover",
           popover: "auto",
           role: "group",
-          "aria-label": "Turn the clock",
+          "aria-label": "Advance the clock",
           ontoggle: (/** @type {ToggleEvent} */ toggle) => this.#toggled(toggle),
         },
-        h("span", { class: "small muted" }, "Turn the clock by"),
+        h("span", { class: "small muted" }, "Advance the clock by"),
         h(
           "div",
           { class: "row" },
@@ -92,7 +96,7 @@ class ClockStepper extends LiveElement {
               `+ ${text}`,
             ),
           ),
-          h("button", { type: "button", key: "own", onclick: () => this.#own() }, "Own …"),
+          h("button", { type: "button", key: "own", onclick: () => this.#own() }, "Other …"),
         ),
       ),
     ];

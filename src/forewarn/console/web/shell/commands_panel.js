@@ -1,4 +1,4 @@
-/** What this tab has done, each with the command that does the same. */
+/** The actions of this tab, each with the equivalent command. */
 
 import { performed } from "../actions/performed.js";
 import { copyButton, serverText } from "../elements/command_text.js";
@@ -6,12 +6,16 @@ import { dateTime } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { showPanel } from "./panel_dialog.js";
 
-/** Show them, the newest first. */
+/** Show the actions, newest first. */
 export function showCommands() {
-  showPanel("What was done in this tab", () => {
+  showPanel("Actions of this tab", () => {
     const done = performed.list.filter((each) => each.isGood);
     if (!done.length) {
-      return h("p", null, "Nothing yet. What you do here is listed with the command that does the same.");
+      return h(
+        "p",
+        null,
+        "No actions yet. Each action in this tab appears here with the equivalent command.",
+      );
     }
     const all = done
       .map((each) => each.command)
@@ -19,11 +23,11 @@ export function showCommands() {
       .join("\n");
     return [
       serverText() && [
-        h("p", { class: "small muted" }, "The command asks another server unless it is told of this one:"),
+        h("p", { class: "small muted" }, "First point the command at this server:"),
         serverText(),
       ],
       h("ul", { class: "done-list" }, done.map(line)),
-      h("div", null, copyButton(`${all}\n`, "Copy all, in their order")),
+      h("div", null, copyButton(`${all}\n`, "Copy all, in order")),
     ];
   });
 }

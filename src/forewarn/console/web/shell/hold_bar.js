@@ -1,4 +1,4 @@
-/** What is held, wherever one is on the page, with the button that releases it. */
+/** The active holds, shown above every view, with buttons to release them. */
 
 import { actionButtons } from "../actions/action_buttons.js";
 import { countdown } from "../elements/times.js";
@@ -9,7 +9,7 @@ import { copy } from "../service/connected.js";
 
 /** @typedef {import("../types").Hold} Hold */
 
-// More holds of hosts and projects than this would fill the page: they are folded.
+// More holds of hosts and projects are folded, so that they do not fill the screen.
 const IN_SIGHT = 2;
 
 class HoldBar extends LiveElement {
@@ -62,7 +62,7 @@ function line(hold) {
   );
 }
 
-/** What a hold could not stop, or not yet. @param {Hold} hold */
+/** List the work that a hold could not stop, or not yet. @param {Hold} hold */
 function stillRunning(hold) {
   if (!hold.still_running.length) return null;
   /** @param {boolean} late */
@@ -72,12 +72,12 @@ function stillRunning(hold) {
       .map((each) => each.machine ?? `${each.task} of ${each.host}`);
   const [late, asked] = [names(true), names(false)];
   return [
-    late.length ? h("em", null, ` Can no longer be stopped: ${late.join(", ")}.`) : null,
-    asked.length ? h("em", null, ` Asked to stop: ${asked.join(", ")}.`) : null,
+    late.length ? h("em", null, ` Could not stop: ${late.join(", ")}.`) : null,
+    asked.length ? h("em", null, ` Stopping: ${asked.join(", ")}.`) : null,
   ];
 }
 
-/** What somebody believes to be held and is not. @param {Hold} hold */
+/** Report a hold that was requested but has no effect. @param {Hold} hold */
 function refusal(hold) {
   return h(
     "div",
@@ -86,7 +86,7 @@ function refusal(hold) {
       "p",
       { class: "name" },
       h("strong", null, "Not held"),
-      `: ${hold.reach}, as ${hold.by} wanted (${hold.reason}). It could not be kept: ${hold.refused}`,
+      `: ${hold.reach}, requested by ${hold.by} (${hold.reason}). The server could not save the hold: ${hold.refused}`,
     ),
     actionButtons("hold", hold),
   );

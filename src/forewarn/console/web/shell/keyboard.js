@@ -1,4 +1,4 @@
-/** Shortcuts: single keys, while nobody types. */
+/** Keyboard shortcuts. Single keys work while no field has the focus. */
 
 import { ask } from "../actions/action_dialog.js";
 import { HOLD } from "../actions/hold_verbs.js";
@@ -10,7 +10,7 @@ import { showPanel } from "./panel_dialog.js";
 import { SECTIONS, sectionRoutes } from "./routes.js";
 import { showSearch } from "./search_dialog.js";
 
-// The second key after `g`; the first letters of "rollouts" and "promises" are theirs, "history" has its second.
+// The second key after `g`, usually the first letter. "hosts" has the first letter of "history".
 const GO = /** @type {{ [path: string]: string }} */ ({
   "/fleet": "f",
   "/hosts": "h",
@@ -20,12 +20,12 @@ const GO = /** @type {{ [path: string]: string }} */ ({
   "/history": "i",
   "/promises": "p",
 });
-// The second key comes soon, or it is a first one.
+// The time for the second key of a shortcut.
 const SOON = 1500;
 
 let goneAt = -Infinity;
 
-/** Begin to listen. */
+/** Start to handle shortcuts. */
 export function startKeyboard() {
   addEventListener("keydown", (key) => {
     if (isSearch(key)) {
@@ -39,7 +39,7 @@ export function startKeyboard() {
   });
 }
 
-/** Whether Ctrl-K was pressed, which also works while something is typed. @param {KeyboardEvent} key */
+/** Whether the user pressed Ctrl-K, which also works in a field. @param {KeyboardEvent} key */
 const isSearch = (key) =>
   (key.ctrlKey || key.metaKey) &&
   !key.altKey &&
@@ -56,7 +56,7 @@ function isTyping(key) {
 
 /**
  * @param {string} key
- * @returns {boolean}  whether it meant something
+ * @returns {boolean}  whether the key is a shortcut
  */
 function press(key) {
   const isSecond = performance.now() - goneAt < SOON;
@@ -76,9 +76,9 @@ function go(key) {
   return Boolean(route);
 }
 
-/** Show what the keys do. */
+/** Show the shortcuts. */
 export function showKeyboard() {
-  showPanel("Keyboard", () => [
+  showPanel("Keyboard shortcuts", () => [
     h(
       "dl",
       { class: "facts keys" },
@@ -86,12 +86,12 @@ export function showKeyboard() {
         .filter((route) => SECTIONS.includes(route.path))
         .map((route) => line(["g", GO[route.path] ?? ""], route.title)),
       line(["/", "Ctrl-K"], "Search everything"),
-      copy.may("run") ? line(["!"], "Hold: asks first") : null,
-      line(["Tab", "Enter"], "Reach and press everything; a menu is walked with the arrows"),
-      line(["Esc"], "Close a dialog or a menu, without doing anything"),
+      copy.may("run") ? line(["!"], "Hold new work (with confirmation)") : null,
+      line(["Tab", "Enter"], "Reach and press controls; use the arrow keys in a menu"),
+      line(["Esc"], "Close a dialog or a menu without acting"),
       line(["?"], "This help"),
     ),
-    h("p", { class: "small muted" }, "Single keys can be turned off in the menu at the top."),
+    h("p", { class: "small muted" }, "To turn off single-key shortcuts, use the menu in the header."),
   ]);
 }
 

@@ -1,17 +1,17 @@
-/** Said across the page: that the server is away, and that it serves another console than this. */
+/** Banners above every view: the server is unreachable, or it has a newer console. */
 
 import { define, LiveElement } from "../page/live_element.js";
 import { h } from "../page/tree.js";
 import { time } from "../elements/times.js";
 import { clock, copy, stream } from "../service/connected.js";
 
-// What is mended at once need not be told.
+// A shorter interruption is not reported.
 const BEFORE_TOLD = 1000;
 
 class LinkBanner extends LiveElement {
   #isTold = false;
   #timer = 0;
-  /** Until when all that is shown was known to be true. */
+  /** When the view was last up to date. */
   #liveUntil = "";
   #isOutdated = false;
   #isCompared = false;
@@ -33,15 +33,16 @@ class LinkBanner extends LiveElement {
             "div",
             { class: "banner", "data-tone": "danger" },
             h("strong", null, "Reconnecting …"),
-            h("span", null, `${sentence(copy.trouble || stream.trouble || "no server answers")}.`),
-            copy.isLoaded && h("span", null, "What is shown may be old (as of ", time(this.#liveUntil), ")."),
+            h("span", null, `${sentence(copy.trouble || stream.trouble || "the server does not respond")}.`),
+            copy.isLoaded &&
+              h("span", null, "The view may be out of date (last update: ", time(this.#liveUntil), ")."),
           ),
       ),
       this.#isOutdated &&
         h(
           "div",
           { key: "outdated", class: "banner", "data-tone": "info", role: "status" },
-          h("span", null, "The server has a newer console than this page."),
+          h("span", null, "The server has a newer version of the console."),
           h("button", { type: "button", onclick: () => location.reload() }, "Reload"),
         ),
     ];
@@ -62,9 +63,9 @@ class LinkBanner extends LiveElement {
     this.redraw();
   }
 
-  /** Whether the server that is there now has the files that this page was made of. */
+  /** Check whether the server still has the files of this console. */
   async #compare() {
-    // The first time the page itself has just come.
+    // On the first load the console is new.
     if (!this.#isCompared) {
       this.#isCompared = true;
       return;

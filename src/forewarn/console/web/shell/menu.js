@@ -1,4 +1,4 @@
-/** The menu at the right of the header: how things are shown, what was done, and who has signed in. */
+/** The menu in the header: preferences, settings, the commands of this tab, and the caller. */
 
 import { performed } from "../actions/performed.js";
 import { commandText } from "../elements/command_text.js";
@@ -71,12 +71,12 @@ class Menu extends LiveElement {
           h(
             "button",
             { type: "button", class: "quiet", onclick: () => this.#leave(showCommands) },
-            `What was done here, as commands (${performed.list.filter((each) => each.isGood).length})`,
+            `Actions of this tab as commands (${performed.list.filter((each) => each.isGood).length})`,
           ),
           h(
             "button",
             { type: "button", class: "quiet", onclick: () => this.#leave(showKeyboard) },
-            "Keyboard",
+            "Keyboard shortcuts",
           ),
         ),
       ),
@@ -94,7 +94,7 @@ class Menu extends LiveElement {
         h(
           "p",
           { class: "small" },
-          "It has no tokens yet: everybody on its machine is its operator. The first token closes it:",
+          "The server has no tokens yet, so every user of its machine is an operator. To require sign-in, create the first token:",
         ),
         commandText(["token", "create", "--name", "NAME", "--role", "operator"]),
       );
@@ -117,7 +117,7 @@ class Menu extends LiveElement {
     try {
       await session.signOut();
     } catch (error) {
-      performed.refused("", `Not signed out: ${messageOf(error)}`);
+      performed.refused("", `The console could not sign you out: ${messageOf(error)}. Try again.`);
     }
   }
 

@@ -1,4 +1,4 @@
-/** A dialog that only shows something, such as the help for the keyboard. */
+/** A dialog that only shows content, such as the keyboard shortcuts. */
 
 import { define, LiveElement } from "../page/live_element.js";
 import { h } from "../page/tree.js";
@@ -6,7 +6,7 @@ import { h } from "../page/tree.js";
 /** @typedef {import("../types").Child} Child */
 
 /**
- * Show a dialog until it is closed.
+ * Show content in a dialog.
  *
  * @param {string} title
  * @param {() => Child} content

@@ -1,4 +1,4 @@
-/** All views and their addresses. A new view is imported here, and has its line. */
+/** All views and their addresses. To add a view, import it here and add a route. */
 
 import { copy } from "../service/connected.js";
 import "../views/fleet/fleet_view.js";
@@ -45,17 +45,17 @@ export const ROUTES = [
   { path: "/webhooks", tag: "fw-webhooks-view", title: "Webhooks", right: "use" },
 ];
 
-/** What the navigation shows, in order. */
+/** The entries of the navigation, in order. */
 export const SECTIONS = ["/fleet", "/hosts", "/timeline", "/orders", "/rollouts", "/history", "/promises"];
 
-/** What the menu leads to. */
+/** The links in the menu. */
 const SETTINGS = ["/tokens", "/webhooks"];
 
-/** List the routes of the menu that the caller may see. */
+/** List the menu's routes that the caller may see. */
 export const settingsRoutes = () =>
   ROUTES.filter((route) => SETTINGS.includes(route.path) && (!route.right || copy.may(route.right)));
 
-/** List the routes of the navigation that the caller may see. */
+/** List the navigation's routes that the caller may see. */
 export function sectionRoutes() {
   return SECTIONS.flatMap((path) => ROUTES.filter((route) => route.path === path)).filter(
     (route) => !route.right || copy.may(route.right),

@@ -1,4 +1,4 @@
-/** One search for everything: a combobox in a dialog, opened by `/`, Ctrl-K or its button. */
+/** The search for everything: a combobox in a dialog. `/`, Ctrl-K or a button opens it. */
 
 import { messageOf } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
@@ -9,7 +9,7 @@ import { asksServer, foundHits, joined, knownHits, MOST_OF_A_KIND } from "./sear
 /** @typedef {import("./search_hits.js").Hit} Hit */
 /** @typedef {import("./search_hits.js").HitKind} HitKind */
 
-// The server is asked after a pause in typing of so many milliseconds.
+// Milliseconds without typing before the server is searched.
 const TYPING = 150;
 
 const KINDS = /** @type {{ [kind in HitKind]: string }} */ ({
@@ -32,7 +32,7 @@ class SearchDialog extends LiveElement {
   #hits = [];
   #active = 0;
   #isAsking = false;
-  /** Whether Enter was pressed before the server had answered. */
+  /** Whether the user pressed Enter before the server answered. */
   #isEntered = false;
   #trouble = "";
   #timer = 0;
@@ -76,22 +76,23 @@ class SearchDialog extends LiveElement {
       h("p", { class: "small muted", role: "status" }, this.#status()),
       h(
         "div",
-        { id: "search-hits", role: "listbox", "aria-label": "Found" },
+        { id: "search-hits", role: "listbox", "aria-label": "Hits" },
         kinds.map((kind) => this.#group(/** @type {HitKind} */ (kind))),
       ),
     );
   }
 
   #status() {
-    if (this.#trouble) return `The server could not be searched: ${this.#trouble}`;
-    if (!this.#text) return "A part of a name, an address or an id is enough. Enter opens the marked hit.";
+    if (this.#trouble)
+      return `The search on the server failed: ${this.#trouble}. Edit the text to try again.`;
+    if (!this.#text) return "Type a part of a name, an address or an id. Enter opens the selected hit.";
     if (this.#isAsking) return "Searching …";
-    if (!this.#hits.length) return `Nothing has “${this.#text}” in its name, address or id.`;
-    if (this.#hits.length === 1) return "1 found: Enter opens it.";
+    if (!this.#hits.length) return `No name, address or id contains “${this.#text}”.`;
+    if (this.#hits.length === 1) return "1 hit. Enter opens it.";
     const isCut = Object.values(Object.groupBy(this.#hits, (hit) => hit.kind)).some(
       (hits) => hits.length === MOST_OF_A_KIND,
     );
-    return `${this.#hits.length} found${isCut ? `, at most ${MOST_OF_A_KIND} of a kind: type more of it` : ""}.`;
+    return `${this.#hits.length} hits${isCut ? `, at most ${MOST_OF_A_KIND} of a kind: type more to narrow the search` : ""}.`;
   }
 
   /** @param {HitKind} kind */
@@ -163,7 +164,7 @@ class SearchDialog extends LiveElement {
     if (press.key === "ArrowDown") this.#mark(this.#active < last ? this.#active + 1 : 0);
     else if (press.key === "ArrowUp") this.#mark(this.#active > 0 ? this.#active - 1 : last);
     else if (press.key === "Enter") this.#enter();
-    // The browser would only clear the field.
+    // By default, Escape would only clear the field.
     else if (press.key === "Escape") this.#close();
     else return;
     press.preventDefault();

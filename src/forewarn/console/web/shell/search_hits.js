@@ -1,4 +1,4 @@
-/** The hits of a search: those in the copy at once, then those that only the server knows. */
+/** The hits of a search: first from the live copy, then from the server. */
 
 import { orderWords } from "../elements/order_facts.js";
 import { listed, shortId } from "../page/formatting.js";
@@ -12,7 +12,7 @@ import { hasText, LEAST_OF_ID } from "../service/machine_shelf.js";
 /** @typedef {"machine" | "host" | "group" | "event" | "order"} HitKind */
 /** @typedef {{ kind: HitKind, name: string, about: string, href: string }} Hit */
 
-// A longer text finds fewer hits.
+// More hits of a kind would hide the other kinds. A longer text narrows the search.
 export const MOST_OF_A_KIND = 8;
 const NAMES_SHOWN = 3;
 const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$/;
@@ -21,7 +21,7 @@ const WHOLE_ID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const IN_ORDER = new Intl.Collator("en", { numeric: true });
 
 /**
- * Find what the page knows.
+ * Search the live copy.
  *
  * @param {string} text
  * @returns {Hit[]}
@@ -49,14 +49,14 @@ export function knownHits(text) {
 }
 
 /**
- * Whether the server may find more than the page knows.
+ * Whether the server may have more hits than the live copy.
  *
  * @param {string} text
  */
 export const asksServer = (text) => Boolean(text) && (!copy.machines.isWhole || PART_OF_ID.test(text));
 
 /**
- * Find the rest: machines of a large fleet, events and orders that are over.
+ * Search the server: for machines of a large fleet, and for ended events and orders.
  *
  * @param {string} text
  * @returns {Promise<Hit[]>}
@@ -71,7 +71,7 @@ export async function foundHits(text) {
 }
 
 /**
- * Put what both have found together; the same is listed once.
+ * Merge hits without duplicates.
  *
  * @param {readonly Hit[]} known
  * @param {readonly Hit[]} found
@@ -105,7 +105,7 @@ async function pastEvents(text) {
 }
 
 /**
- * An order that is over is known by its records.
+ * Find an ended order by its records.
  *
  * @param {string} id
  * @returns {Promise<Hit[]>}
@@ -121,7 +121,7 @@ async function pastOrder(id) {
 }
 
 /**
- * List the best of a kind: whole names, then beginnings, then the rest, each as people count.
+ * List the best hits of a kind: exact names, then prefixes, then the rest, in natural order.
  *
  * @param {readonly Hit[]} hits
  * @param {string} part  in lower case
@@ -139,7 +139,7 @@ function best(hits, part) {
 
 /**
  * @param {Machine} machine
- * @param {string} text  that was looked for: the vm-id is shown if it has that
+ * @param {string} text  the searched text; the vm-id is shown if it matches
  * @returns {Hit}
  */
 function machineHit({ name, project, group, host, address: at, vm_id: id }, text) {

@@ -1,4 +1,4 @@
-/** Who has signed in, in this tab and all others. */
+/** The session of this browser, shared by all tabs. */
 
 import { api, copy } from "../service/connected.js";
 import { identity } from "../service/fleet_copy.js";
@@ -9,29 +9,29 @@ import { Refusal } from "../service/operator_api.js";
 
 const RETRY = 1000;
 
-/** Announces `changed`. */
+/** Fires `changed`. */
 class Session extends EventTarget {
   /** @type {SessionState} */
   state = "starting";
-  /** Whether somebody was signed in and is no longer, without having asked for it here. */
+  /** Whether a session ended although the user did not sign out here. */
   hasEnded = false;
-  /** Whether the page was open to everybody until the server's first token was made. */
+  /** Whether the server had no tokens until its first token was created. */
   hasBegunToAsk = false;
   #tabs = new BroadcastChannel("forewarn-session");
-  /** For whom this page has shown anything. */
+  /** The caller whose fleet this tab has shown. */
   #shownTo = "";
-  // Only the newest look counts: an answer may be older than who has signed in since.
+  // Only the newest check counts: an older answer may be from before a sign-in.
   #looks = 0;
 
-  /** Find out who asks, and follow the fleet as they do. */
+  /** Find the caller, and follow the fleet. */
   start() {
-    // A call may have been under way while the session changed: ask before anybody is shown the door.
+    // A call may have failed because the session changed meanwhile. Check before signing out.
     api.addEventListener("signed-out", () => this.#look());
     this.#tabs.onmessage = () => this.#look();
     this.#look();
   }
 
-  /** Whether the server knows callers by tokens; else everybody is its operator. */
+  /** Whether the server requires tokens. Without tokens, every caller is an operator. */
   get hasToken() {
     return api.csrf !== null;
   }
@@ -65,14 +65,14 @@ class Session extends EventTarget {
 
   /** @param {number} look */
   #lookAgain(look) {
-    // What is shown stays while the server is away.
+    // While the server is unreachable, the view stays.
     if (!copy.caller) this.#set("away");
     setTimeout(() => look === this.#looks && this.#look(), RETRY);
   }
 
   /** @param {Caller} caller */
   #follow(caller) {
-    // A page that has shown one person's fleet keeps nothing of it for the next.
+    // Never show data of one caller to the next.
     if (this.#shownTo && this.#shownTo !== identity(caller)) {
       location.reload();
       return;
@@ -90,8 +90,7 @@ class Session extends EventTarget {
     this.hasEnded = !isAsked && (this.hasEnded || copy.caller !== null);
     api.csrf = null;
     copy.stop();
-    // Nobody who has signed out is asked anything.
-    // A secret that is shown once stays until it is closed: the first token's ends this session.
+    // Close all questions. A secret that is shown once stays: creating the first token ends this session.
     for (const dialog of document.querySelectorAll("dialog"))
       if (!(/** @type {any} */ (dialog.parentElement).staysOpen)) dialog.close();
     this.#set("signed-out");

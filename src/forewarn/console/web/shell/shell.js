@@ -1,4 +1,4 @@
-/** The frame of all views: navigation, holds, clock, link to the server, and whoever has signed in. */
+/** The frame of all views: navigation, holds, clock, connection and caller. */
 
 import "../actions/toasts.js";
 import { define, LiveElement } from "../page/live_element.js";
@@ -7,7 +7,7 @@ import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
 import "./hold_bar.js";
 import "./link_banner.js";
-import { notForYou } from "./not_for_you.js";
+import { noAccess } from "./no_access.js";
 import { sectionRoutes } from "./routes.js";
 import { session } from "./session.js";
 import "./sign_in.js";
@@ -70,17 +70,20 @@ class Shell extends LiveElement {
       return h(
         "div",
         { class: "empty" },
-        h("h1", null, "There is no such page"),
-        h("p", null, location.pathname, " is no address of this console."),
+        h("h1", null, "Page not found"),
+        h("p", null, location.pathname, " is not an address of this console."),
         h("a", { href: ROOT + "/fleet" }, "Show the fleet"),
       );
     }
     if (!copy.isLoaded) {
-      const why = copy.trouble || copy.link === "lost" ? `: ${copy.trouble || "no server answers"}` : " …";
-      return h("p", { class: "shell-wait", role: "status" }, `Reading the fleet${why}`);
+      const why =
+        copy.trouble || copy.link === "lost"
+          ? `: ${copy.trouble || "the server does not respond"}. Retrying …`
+          : " …";
+      return h("p", { class: "shell-wait", role: "status" }, `Loading the fleet${why}`);
     }
     const { title, right } = /** @type {import("./routes.js").ConsoleRoute} */ (place.route);
-    if (right && !copy.may(right)) return notForYou(title, right);
+    if (right && !copy.may(right)) return noAccess(title, right);
     return h(place.route.tag, {
       key: `${place.route.tag} ${JSON.stringify(place.names)}`,
       ".names": place.names,
@@ -89,7 +92,7 @@ class Shell extends LiveElement {
 
   #moved() {
     this.redraw();
-    // A new page is read from its beginning, by eyes and by screen readers.
+    // A new view starts at its top, for readers and screen readers.
     requestAnimationFrame(() => {
       scrollTo(0, 0);
       this.querySelector("main")?.focus({ preventScroll: true });

@@ -1,4 +1,4 @@
-/** Signing in with a token. */
+/** The form to sign in with a token. */
 
 import { messageOf } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
@@ -22,8 +22,8 @@ class SignIn extends LiveElement {
             "p",
             { class: "notice", "data-tone": "warn", role: "status" },
             session.hasBegunToAsk
-              ? "This server has tokens now, and asks everybody for one. Whoever made the first can make one for you."
-              : "You are signed out: the session has ended, or its token was revoked.",
+              ? "This server now requires a token. Ask its operator for one."
+              : "Your session has ended, or your token was revoked. Sign in again.",
           ),
         h(
           "div",
@@ -38,7 +38,7 @@ class SignIn extends LiveElement {
             spellcheck: "false",
             "aria-describedby": "token-hint",
           }),
-          h("span", { class: "hint", id: "token-hint" }, "It begins with fw_. An operator makes one:"),
+          h("span", { class: "hint", id: "token-hint" }, "Starts with fw_. An operator creates tokens:"),
           h("code", { class: "small" }, "forewarn token create --name NAME --role viewer"),
         ),
         this.#trouble && h("p", { class: "notice", "data-tone": "danger", role: "alert" }, this.#trouble),

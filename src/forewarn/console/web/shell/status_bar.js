@@ -1,4 +1,4 @@
-/** At the right of the header: search, the link to the server, service time, the Hold button, the menu. */
+/** The right side of the header: search, connection, service time, the Hold button and the menu. */
 
 import { ask } from "../actions/action_dialog.js";
 import { HOLD } from "../actions/hold_verbs.js";
@@ -49,7 +49,7 @@ class StatusBar extends LiveElement {
             type: "button",
             key: "hold",
             class: "stop hold-button",
-            title: "Announce and start nothing new",
+            title: "Stop new announcements and starts",
             onclick: () => ask(HOLD, null),
           },
           "Hold …",

@@ -1,4 +1,4 @@
-/** At the end of every page: the time zone of all times on it. */
+/** The footer of every view: the time zone of its times. */
 
 import { define, LiveElement } from "../page/live_element.js";
 import { preferences } from "../page/preferences.js";
@@ -17,7 +17,7 @@ class ZoneNote extends LiveElement {
     return h(
       "p",
       { class: "small muted" },
-      `All times on this page are in ${zoneInWords()}, except where another zone is named.`,
+      `All times are in ${zoneInWords()}, except where another zone is named.`,
     );
   }
 }

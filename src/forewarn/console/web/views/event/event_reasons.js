@@ -1,4 +1,4 @@
-/** The reasons of an order that concern one of its events. */
+/** The reasons for waiting of one event. */
 
 import { copy } from "../../service/connected.js";
 
@@ -6,13 +6,13 @@ import { copy } from "../../service/connected.js";
 /** @typedef {import("../../types").Order} Order */
 /** @typedef {import("../../types").Waiting} Waiting */
 
-// In these stages each event starts by itself.
+// In these stages each event starts on its own.
 const ONE_BY_ONE = ["evacuate", "return"];
 
 /**
- * List the reasons of an order that concern one of its events.
+ * Return the reasons of an order that apply to one of its events.
  *
- * An event does not wait for itself: that its own approval is missing, its page says elsewhere.
+ * The event's own missing approval is left out, because the page shows it elsewhere.
  *
  * @param {EventDetail} event
  * @param {Order} order
@@ -42,7 +42,7 @@ function startsWith(event, id, order) {
   return !stage || !ONE_BY_ONE.includes(stage.kind);
 }
 
-/** Whether another update domain of its group is armed; an armed event waits for none. @param {EventDetail} event */
+/** Whether another armed update domain of the group keeps an event from starting. @param {EventDetail} event */
 const isKeptAway = (event) =>
   !event.armed_at &&
   !event.started_at &&

@@ -14,10 +14,10 @@ import { legend } from "../timeline/legend.js";
 
 const AXIS = 22;
 const MARGIN = 0.06;
-// So many pixels the label of a tick needs.
+// The width of a tick label, in pixels.
 const LABEL_ROOM = 80;
 
-/** One event as a bar of its own, over its whole life. */
+/** One event as a bar over its whole life. */
 class EventStrip extends LiveElement {
   /** @type {EventDetail | null} */
   #event = null;

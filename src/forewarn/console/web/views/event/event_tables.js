@@ -1,4 +1,4 @@
-/** Who was told of an event and when, and who has approved or deferred it. */
+/** The notice of each machine of an event, its approvals and its deferral. */
 
 import { badge, machineAppearance } from "../../elements/appearance.js";
 import { promisedSeconds } from "../../elements/event_facts.js";
@@ -15,12 +15,12 @@ import { copy } from "../../service/connected.js";
 
 /** @param {EventDetail} event */
 export function machineNotices(event) {
-  if (!event.notices.length) return h("p", { class: "muted" }, "It names no machine any more.");
+  if (!event.notices.length) return h("p", { class: "muted" }, "No machine is left in this event.");
   const isMeasured = event.notices.some((notice) => notice.away_seconds !== null);
   return stackingTable(
     "Machines of the event",
     [
-      ...["Machine", "State now", "Told at", "Notice promised", "Notice got", "Promise"],
+      ...["Machine", "State now", "First poll", "Promised notice", "Delivered notice", "Promise"],
       ...(isMeasured ? ["Away"] : []),
     ],
     event.notices.map((notice) => noticeRow(notice, event, isMeasured)),
@@ -40,9 +40,9 @@ function noticeRow(notice, event, isMeasured) {
     { key: notice.machine },
     cell("Machine", machineLink(notice.machine, event.project)),
     cell("State now", machine ? badge(machineAppearance(machine, copy.eventsOf(machine))) : null),
-    cell("Told at", time(notice.sent_at) ?? (event.ended_at ? "never" : "not yet")),
-    cell("Notice promised", promised ? span(promised) : "none"),
-    cell("Notice got", notice.notice_seconds === null ? null : span(notice.notice_seconds)),
+    cell("First poll", time(notice.sent_at) ?? (event.ended_at ? "never" : "not yet")),
+    cell("Promised notice", promised ? span(promised) : "none"),
+    cell("Delivered notice", notice.notice_seconds === null ? null : span(notice.notice_seconds)),
     cell("Promise", badge(noticeAppearance(notice, event))),
     isMeasured && cell("Away", notice.away_seconds === null ? null : measured(notice.away_seconds)),
   );
@@ -56,16 +56,16 @@ function noticeRow(notice, event, isMeasured) {
 function noticeAppearance(notice, event) {
   const isTold = notice.sent_at !== null;
   if (!event.started_at) {
-    if (event.ended_at) return { tone: "idle", glyph: "⊘", label: "called off" };
+    if (event.ended_at) return { tone: "idle", glyph: "⊘", label: "cancelled" };
     return isTold
-      ? { tone: "calm", glyph: "✓", label: "has been told" }
-      : { tone: "warn", glyph: "…", label: "not told yet" };
+      ? { tone: "calm", glyph: "✓", label: "notified" }
+      : { tone: "warn", glyph: "…", label: "not notified yet" };
   }
   if (!promisedSeconds(event)) return { tone: "idle", glyph: "○", label: "none promised" };
-  if (!isTold && !event.ended_at) return { tone: "warn", glyph: "…", label: "not told so far" };
+  if (!isTold && !event.ended_at) return { tone: "warn", glyph: "…", label: "not notified so far" };
   if (notice.late) return { tone: "danger", glyph: "!", label: "service was away" };
-  if (!isTold) return { tone: "danger", glyph: "✕", label: "never told" };
-  return { tone: "calm", glyph: "✓", label: "told" };
+  if (!isTold) return { tone: "danger", glyph: "✕", label: "never notified" };
+  return { tone: "calm", glyph: "✓", label: "notified" };
 }
 
 /** @param {EventDetail} event */
@@ -86,11 +86,11 @@ export function approvalLedger(event) {
             ),
           ),
         )
-      : h("p", { class: "muted" }, "Nobody has approved it."),
+      : h("p", { class: "muted" }, "No approvals."),
     !event.ended_at &&
       !event.started_at &&
       event.awaited.length > 0 &&
-      h("p", null, "Awaited: ", awaited(event)),
+      h("p", null, "Waiting for: ", awaited(event)),
     deferral(event),
   ];
 }
@@ -116,7 +116,7 @@ function deferral(event) {
     " until ",
     time(deferred.until),
     `, by ${span(deferred.granted_seconds)}`,
-    deferred.asked_seconds !== deferred.granted_seconds && ` (${span(deferred.asked_seconds)} asked for)`,
+    deferred.asked_seconds !== deferred.granted_seconds && ` (requested: ${span(deferred.asked_seconds)})`,
     ".",
   );
 }

@@ -1,4 +1,4 @@
-/** One event: what it does, how far it is, who was told when, who is awaited, who has approved. */
+/** One event: state, notice of each machine, approvals, order and records. */
 
 import { actionButtons } from "../../actions/action_buttons.js";
 import { badge } from "../../elements/appearance.js";
@@ -28,7 +28,7 @@ import { approvalLedger, machineNotices } from "./event_tables.js";
 /** @typedef {import("../../types").EventDetail} EventDetail */
 /** @typedef {import("../../types").Order} Order */
 
-// So many names can be asked for at once.
+// The most names in one request.
 const NAMES_AT_ONCE = 200;
 
 class EventView extends View {
@@ -70,8 +70,8 @@ class EventView extends View {
       h("fw-event-strip", { key: "strip", ".event": event }),
       h(
         "section",
-        { class: "card", key: "machines", "aria-labelledby": "told" },
-        h("h2", { id: "told" }, "Who was told, and when"),
+        { class: "card", key: "machines", "aria-labelledby": "notice" },
+        h("h2", { id: "notice" }, "Notice by machine"),
         machineNotices(event),
       ),
       h(
@@ -113,7 +113,8 @@ class EventView extends View {
         typeBadge(event),
         badge(progressAppearance(event)),
         promiseBadge(event),
-        event.simulated && badge({ tone: "info", glyph: "◌", label: "simulated: nothing is really done" }),
+        event.simulated &&
+          badge({ tone: "info", glyph: "◌", label: "simulated: no real machine is touched" }),
       ],
       actions: !event.ended_at && actionButtons("event", event),
     });
@@ -125,7 +126,7 @@ class EventView extends View {
       return h(
         "p",
         { key: "standing" },
-        "Over since ",
+        "Ended ",
         time(event.ended_at),
         " (",
         countdown(event.ended_at),
@@ -142,7 +143,7 @@ class EventView extends View {
         time(event.started_at),
         " (",
         countdown(event.started_at),
-        "); it stays listed until the work on its machines is done, and for 90 s at least.",
+        "). The event stays listed until the work on its machines is done, and for at least 90 s.",
       );
     }
     return h(
@@ -164,13 +165,13 @@ class EventView extends View {
           null,
           "Not ",
           term("armed"),
-          " yet: it hinders no other event until shortly before its start. Then it waits for other update domains of its group.",
+          " yet: this event does not block other events until shortly before its start. Then it waits for the other update domains of its group.",
         ),
       event.awaits &&
         h(
           "p",
           null,
-          "Sooner with the ",
+          "Starts earlier with the ",
           term("approved", "approval"),
           " of ",
           h("span", { class: "name" }, event.awaits),
@@ -184,7 +185,7 @@ class EventView extends View {
     return h(
       "section",
       { class: "card", "aria-labelledby": "facts" },
-      h("h2", { id: "facts" }, "What it is"),
+      h("h2", { id: "facts" }, "Details"),
       h(
         "dl",
         { class: "facts" },
@@ -196,19 +197,19 @@ class EventView extends View {
             : "a standalone machine",
         ),
         event.project && fact("Project", h("span", { class: "name" }, event.project)),
-        fact("Wanted by", event.source === "Platform" ? "the platform" : "its user"),
+        fact("Requested by", event.source === "Platform" ? "the platform" : "the user"),
         fact("Order", orderLink(event.order)),
-        fact("Approval", APPROVAL[event.approval] ?? event.approval),
+        fact("Approval by", APPROVAL[event.approval] ?? event.approval),
         fact("Announced", time(event.announced_at)),
         (event.armed_at || !event.ended_at) &&
           fact(
             "Armed",
-            event.armed_at ? time(event.armed_at) : "not yet: it hinders no other event",
+            event.armed_at ? time(event.armed_at) : "not yet: blocks no other event",
             term("armed", "Armed"),
           ),
-        fact("Impact announced", event.duration_seconds < 0 ? "unknown (-1)" : span(event.duration_seconds)),
-        fact("Impact measured", impact(event)),
-        fact("Id", h("span", { class: "mono" }, event.id)),
+        fact("Announced impact", event.duration_seconds < 0 ? "unknown (-1)" : span(event.duration_seconds)),
+        fact("Measured impact", impact(event)),
+        fact("ID", h("span", { class: "mono" }, event.id)),
       ),
     );
   }
@@ -221,7 +222,7 @@ class EventView extends View {
       h(
         "div",
         { class: "row" },
-        h("h2", { id: "work" }, "Its order"),
+        h("h2", { id: "work" }, "Order"),
         orderLink(order.id),
         stateBadges(order),
         h(
@@ -230,7 +231,7 @@ class EventView extends View {
           `${orderWords(order)} `,
           order.host ? "of host " : "of ",
           orderSubject(order),
-          ", ordered by ",
+          ", placed by ",
           h("span", { class: "name" }, order.by),
         ),
       ),
@@ -239,7 +240,7 @@ class EventView extends View {
   }
 }
 
-/** Say that an event was moved, from when and for whom. @param {EventDetail} event */
+/** Describe a postponement: the old NotBefore and the reason. @param {EventDetail} event */
 function postponement({ postponed }) {
   if (!postponed) return null;
   return h(
@@ -247,9 +248,9 @@ function postponement({ postponed }) {
     null,
     "Postponed ",
     time(postponed.at),
-    ": it was to start not before ",
+    ". The first NotBefore was ",
     time(postponed.since),
-    "; ",
+    ". Reason: ",
     h("span", { class: "name" }, linkedIds(postponed.reason)),
     ".",
   );
@@ -257,16 +258,16 @@ function postponement({ postponed }) {
 
 /** @type {{ [rule: string]: string }} */
 const APPROVAL = {
-  any: "by any machine of its group",
-  all: "by every machine it names",
-  leader: "by the first machine it names",
+  any: "any machine of the group",
+  all: "every machine of the event",
+  leader: "the first machine of the event",
 };
 
 /** @param {EventDetail} event */
 function impact(event) {
   if (event.impact_seconds !== null) return measured(event.impact_seconds);
   if (event.ended_at) return "none";
-  return event.started_at ? "not over yet" : "not begun";
+  return event.started_at ? "not ended yet" : "not started yet";
 }
 
 define("fw-event-view", EventView);

@@ -1,4 +1,4 @@
-/** What somebody sees who opens the console before there is a fleet. */
+/** The fleet view of a server without a fleet: the first steps. */
 
 import { commandText, copyButton, serverText } from "../../elements/command_text.js";
 import { h } from "../../page/tree.js";
@@ -9,7 +9,7 @@ kind = "availability-set"
 update-domains = 2
 
 [defaults]
-driver = "simulated"          # nothing is really done
+driver = "simulated"          # changes no real machine
 
 [hosts.host-1]
 [hosts.host-2]
@@ -33,18 +33,18 @@ export function emptyFleet() {
     return h(
       "div",
       { class: "empty" },
-      h("h2", null, "There is no machine yet"),
-      h("p", null, "An operator declares the fleet; its machines appear here as soon as that is done."),
+      h("h2", null, "No machines yet"),
+      h("p", null, "The machines appear here as soon as an operator declares the fleet."),
     );
   }
   return h(
     "div",
     { class: "empty" },
-    h("h2", null, "Welcome: there is no machine yet"),
+    h("h2", null, "Welcome: no machines yet"),
     h(
       "p",
       null,
-      "Tell forewarn which machines there are, on which hosts, and which groups are told of events. They appear here at once.",
+      "Declare your machines, their hosts, and the groups that receive events. They appear here at once.",
     ),
     h(
       "ol",
@@ -52,26 +52,30 @@ export function emptyFleet() {
       h(
         "li",
         null,
-        h("p", null, "Write a fleet file, say ", h("code", null, "fleet.toml"), ":"),
+        h("p", null, "Write a fleet file, such as ", h("code", null, "fleet.toml"), ":"),
         h("pre", null, SAMPLE),
         h("div", null, copyButton(`${SAMPLE}\n`, "Copy the file")),
       ),
       h(
         "li",
         null,
-        h("p", null, "See what it would change, then apply it:"),
+        h("p", null, "Preview the changes, then apply the file:"),
         serverText(),
         commandText(["fleet", "apply", "fleet.toml", "--dry-run"]),
         commandText(["fleet", "apply", "fleet.toml"]),
       ),
     ),
-    h("p", null, "Or take over what libvirt or OpenStack has; the difference is shown first:"),
+    h(
+      "p",
+      null,
+      "Or import a fleet from libvirt or OpenStack. With --dry-run, the command only shows the changes:",
+    ),
     commandText(["fleet", "import", "--from", "libvirt", "--host", "NAME=URI", "--dry-run"]),
     commandText(["fleet", "import", "--from", "openstack", "--dry-run"]),
     h(
       "p",
       { class: "muted small" },
-      "Hosts, groups and machines can also be added one at a time, here or with `forewarn host put`, `group put` and `machine put`. All that a fleet file may say stands in docs/reference/fleet-file.md; docs/get-started.md leads through a first maintenance.",
+      "You can also add hosts, groups and machines one at a time, here or with `forewarn host put`, `group put` and `machine put`. docs/reference/fleet-file.md describes the fleet file. docs/get-started.md is a tutorial of a first maintenance.",
     ),
   );
 }

@@ -1,4 +1,4 @@
-/** Which of the fleet is shown, as the address says it. */
+/** The filter of the fleet view, kept in the URL. */
 
 import { machineAppearance } from "../../elements/appearance.js";
 import { copy } from "../../service/connected.js";
@@ -7,10 +7,10 @@ import { groupKey, hasText } from "../../service/machine_shelf.js";
 /** @typedef {import("../../types").Machine} Machine */
 /** @typedef {import("../../types").Summary["groups"][number]} GroupSummary */
 
-/** What people may ask for, as tiles say it; `touched` is all but what runs undisturbed. */
+/** The states to filter by, labelled as on the tiles. `touched` matches every machine that is not plainly running. */
 export const STATES = {
   "": "Any state",
-  touched: "Only what is touched",
+  touched: "Affected machines",
   running: "Running",
   announced: "Announced",
   approved: "Approved",
@@ -21,7 +21,7 @@ export const STATES = {
   stopped: "Stopped",
 };
 
-// Fewer letters would find half of a large fleet.
+// A shorter text would match half of a large fleet.
 const LEAST_LETTERS = 2;
 
 export class FleetFilter {
@@ -37,45 +37,45 @@ export class FleetFilter {
     return Boolean(this.project || this.group || this.state || this.text);
   }
 
-  /** Whether names are looked for on the server, because the page does not know all of them. */
-  get asksServer() {
+  /** Whether the server does the search, because the page does not hold all machines. */
+  get searchesServer() {
     return !copy.machines.isWhole && this.text.length >= LEAST_LETTERS;
   }
 
-  /** Everything that rows depend on, to see whether it has changed. */
+  /** The parts of the filter that rows depend on, for comparison. */
   get key() {
     return JSON.stringify([this.state, this.text, copy.machines.isWhole]);
   }
 
   /** @param {Machine} machine */
-  takes(machine) {
-    return this.#takesText(machine) && this.#takesState(machine);
+  matches(machine) {
+    return this.#matchesText(machine) && this.#matchesState(machine);
   }
 
   /**
-   * Whether a group has something to show.
+   * Whether a group has a machine that matches.
    *
    * @param {GroupSummary} group
    */
-  takesGroup(group) {
+  matchesGroup(group) {
     if (this.project && group.project !== this.project) return false;
     if (this.group && group.name !== this.group) return false;
     if (!this.state && !this.text) return true;
-    if (copy.machines.isWhole || this.asksServer) {
+    if (copy.machines.isWhole || this.searchesServer) {
       return copy.machines
         .ofGroup(groupKey(group.name, group.project))
-        .some((machine) => this.takes(machine));
+        .some((machine) => this.matches(machine));
     }
     return this.#isCounted(group);
   }
 
   /** @param {Machine} machine */
-  #takesText(machine) {
-    return !this.text || (!copy.machines.isWhole && !this.asksServer) || hasText(machine, this.text);
+  #matchesText(machine) {
+    return !this.text || (!copy.machines.isWhole && !this.searchesServer) || hasText(machine, this.text);
   }
 
   /** @param {Machine} machine */
-  #takesState(machine) {
+  #matchesState(machine) {
     if (!this.state) return true;
     const { label } = machineAppearance(machine, copy.eventsOf(machine));
     return this.state === "touched" ? label !== "running" : label === this.state;

@@ -1,4 +1,4 @@
-/** Above the fleet: how much of what there is, and what of it is shown. */
+/** The head of the fleet view: counts and filters. */
 
 import { badge, hostAppearance, MACHINE_LOOKS } from "../../elements/appearance.js";
 import { choiceTool, searchTool, selectTool, tools } from "../../elements/tools.js";
@@ -18,7 +18,7 @@ const DENSITIES = { roomy: "Roomy", dense: "Dense" };
 /** @typedef {import("../../types").Summary} Summary */
 
 /**
- * Count by state; each state of machines shows those alone when it is pressed.
+ * Show counts by state. A click on a machine state filters by it.
  *
  * @param {Summary} summary
  * @param {FleetFilter} filter
@@ -89,7 +89,7 @@ const isAny = (numbers) => Object.values(numbers).some((number) => number);
  * @param {string} path
  * @param {string} noun
  * @param {{ [state: string]: number }} numbers
- * @param {(state: string) => string} [named]  "" for what goes without saying
+ * @param {(state: string) => string} [named]  returns "" for a state to omit
  * @param {Child} [signs]
  */
 function part(path, noun, numbers, named = (state) => state, signs = null) {
@@ -142,12 +142,12 @@ export function fleetTools(summary, filter) {
   );
 }
 
-/** What the shapes of tiles mean. */
+/** Explain the tiles. */
 function legend() {
   return h(
     "details",
     { class: "legend" },
-    h("summary", null, "Legend and keys"),
+    h("summary", null, "Legend and keyboard"),
     h(
       "div",
       { class: "row" },
@@ -167,7 +167,7 @@ function legend() {
     h(
       "p",
       { class: "muted small" },
-      "Tab goes from group to group, the arrow keys from tile to tile, Enter opens a machine.",
+      "Tab moves between groups, the arrow keys between tiles. Enter opens a machine.",
     ),
   );
 }

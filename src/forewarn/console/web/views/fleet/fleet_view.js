@@ -15,23 +15,23 @@ import { FleetFilter } from "./fleet_filter.js";
 import { fleetCounts, fleetTools } from "./fleet_head.js";
 import { Folding } from "./folding.js";
 import "./group_row.js";
-import { groupTroubles, TROUBLES } from "./now_items.js";
+import { groupProblems, PROBLEMS } from "./now_items.js";
 import "./now_strip.js";
 import { projectList } from "./project_list.js";
 import "./machine_card.js";
 
 /** @typedef {import("../../types").Summary} Summary */
 
-// So long nobody types a letter, before names are asked of the server.
+// Delay after the last key press before the server is searched, in milliseconds.
 const TYPING = 250;
 
-/** All groups with their machines. A row for each; what changes in one is drawn in that one. */
+/** All groups with their machines, one row each. Each row redraws itself. */
 class FleetView extends View {
   #wanted = new WantedMachines();
   #typing = 0;
 
   opened() {
-    // Before the rows hear of it, so that what they do is measured.
+    // Registered before the rows, so that the measurement includes their work.
     for (const type of ["machines", "events"])
       copy.addEventListener(type, updateComes, { signal: this.ended });
     super.opened();
@@ -58,7 +58,7 @@ class FleetView extends View {
       h(
         "div",
         { class: "fleet-top" },
-        fleetCounts(summary, filter),
+        phoneFold("Counts", fleetCounts(summary, filter)),
         phoneFold("Add and change", actionButtons("fleet", null)),
       ),
       fleetTools(summary, filter),
@@ -75,7 +75,7 @@ class FleetView extends View {
    */
   #rows(summary, filter) {
     const folding = new Folding(this.query);
-    const isProvided = copy.machines.isWhole || filter.asksServer || this.#isAllOpen;
+    const isProvided = copy.machines.isWhole || filter.searchesServer || this.#isAllOpen;
     if (this.#wanted.trouble) {
       return h(
         "p",
@@ -84,30 +84,30 @@ class FleetView extends View {
       );
     }
     if (!this.#wanted.isRead || !this.#wanted.isOf(this.#wantedBy(filter)))
-      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading machines …");
-    const shown = summary.groups.filter((group) => filter.takesGroup(group));
-    if (!shown.length) return nothing(filter);
-    const troubles = groupTroubles();
+      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Loading machines …");
+    const shown = summary.groups.filter((group) => filter.matchesGroup(group));
+    if (!shown.length) return noMatches(filter);
+    const troubles = groupProblems();
     return h(
       "div",
       { class: "groups" },
-      troubledFirst(shown, troubles).map((group) => {
+      problemsFirst(shown, troubles).map((group) => {
         const key = groupKey(group.name, group.project);
         const trouble = troubles.get(key) ?? null;
-        const isFolded = !filter.asksServer && folding.isFoldedGroup(key);
+        const isFolded = !filter.searchesServer && folding.isFoldedGroup(key);
         return h("fw-group-row", { key, ".row": { group, filter, isFolded, isProvided, trouble } });
       }),
     );
   }
 
   /**
-   * Say which machines of a large fleet the view itself asks for; rows ask for those of their groups.
+   * Return which machines of a large fleet the view loads itself. Otherwise each row loads its own.
    *
    * @param {FleetFilter} filter
    * @returns {import("../../service/machine_shelf.js").Wanted | null}
    */
   #wantedBy(filter) {
-    if (filter.asksServer) return { contains: filter.text };
+    if (filter.searchesServer) return { contains: filter.text };
     return !copy.machines.isWhole && this.#isAllOpen ? {} : null;
   }
 
@@ -137,29 +137,29 @@ class FleetView extends View {
 }
 
 /**
- * Put groups in trouble before the others, the gravest first.
+ * Sort groups with problems first, the most severe at the top.
  *
  * @param {Summary["groups"]} groups
  * @param {Map<string, import("./now_items.js").Trouble>} troubles
  */
-function troubledFirst(groups, troubles) {
+function problemsFirst(groups, troubles) {
   /** @param {Summary["groups"][number]} group */
   const rank = (group) => {
     const trouble = troubles.get(groupKey(group.name, group.project));
-    return trouble ? TROUBLES.indexOf(trouble) : TROUBLES.length;
+    return trouble ? PROBLEMS.indexOf(trouble) : PROBLEMS.length;
   };
   return groups.toSorted((one, other) => rank(one) - rank(other));
 }
 
 /** @param {FleetFilter} filter */
-function nothing(filter) {
+function noMatches(filter) {
   const where = [
     filter.group && `group ${filter.group}`,
     filter.project && `project ${filter.project}`,
   ].filter(Boolean);
   const what = [
-    filter.text && `a name or address with “${filter.text}”`,
-    filter.state && (filter.state === "touched" ? "something that touches it" : `the state ${filter.state}`),
+    filter.text && `with “${filter.text}” in its name or address`,
+    filter.state && (filter.state === "touched" ? "affected by an event" : `in the state ${filter.state}`),
   ].filter(Boolean);
   return h(
     "div",
@@ -167,12 +167,12 @@ function nothing(filter) {
     h(
       "p",
       null,
-      `No machine${where.length ? ` of ${where.join(", ")}` : ""} has ${what.join(" and ") || "its place here"}.`,
+      `No machine${where.length ? ` of ${where.join(", ")}` : ""} is shown${what.length ? `: none is ${what.join(" and ")}` : ""}.`,
     ),
     h(
       "p",
       { class: "muted" },
-      `${count(copy.summary?.machines ?? 0, "machine")} in all. “Show all” takes the filter away.`,
+      `${count(copy.summary?.machines ?? 0, "machine")} in total. “Show all” clears the filters.`,
     ),
   );
 }

@@ -1,9 +1,9 @@
-/** Which groups are folded: all or none by default, and those that the address names the other way. */
+/** Which groups are folded: a default for all, and exceptions, both kept in the URL. */
 
 import { router } from "../../page/router.js";
 import { copy } from "../../service/connected.js";
 
-/** A large fleet opens folded; one group alone is there to be seen. */
+/** By default, a large fleet opens folded, unless the filter selects one group. */
 export class Folding {
   #query;
 
@@ -12,7 +12,7 @@ export class Folding {
     this.#query = query;
   }
 
-  /** Whether groups are folded that nobody has touched. */
+  /** Whether groups are folded by default. */
   get isFolded() {
     const said = this.#query.get("fold");
     if (said) return said === "all";
@@ -46,6 +46,6 @@ function decoded(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // an address that somebody has cut
+    return text; // a truncated URL
   }
 }

@@ -1,4 +1,4 @@
-/** How many machines look how: counted on the page where it knows them all, else from the summary. */
+/** Machine counts by appearance: from the machines if the page holds all of them, otherwise from the summary. */
 
 import { MACHINE_LOOKS, machineAppearance } from "../../elements/appearance.js";
 import { copy } from "../../service/connected.js";
@@ -8,7 +8,7 @@ import { copy } from "../../service/connected.js";
 /** @typedef {{ look: Appearance, number: number }} Counted */
 
 /**
- * Count the machines of update domains by their look; the summary does not tell announced from approved.
+ * Count the machines of update domains by appearance. The summary does not distinguish announced and approved.
  *
  * @param {GroupSummary["update_domains"]} domains
  * @returns {Counted[]}
@@ -18,7 +18,7 @@ export function countedLooks(domains) {
   const numbers = { announced: 0, started: 0 };
   for (const { states, scheduled, started } of domains) {
     for (const [state, number] of Object.entries(states)) numbers[state] = (numbers[state] ?? 0) + number;
-    // Those of a started event that are frozen, restarting or moving look like that.
+    // A machine of a started event that is frozen, restarting or moving is shown in that state.
     const working = (states.frozen ?? 0) + (states.restarting ?? 0) + (states.moving ?? 0);
     const waiting = Math.max(0, started - working);
     numbers.announced = (numbers.announced ?? 0) + scheduled;
@@ -29,7 +29,7 @@ export function countedLooks(domains) {
 }
 
 /**
- * Count all machines that are to be seen.
+ * Count all visible machines.
  *
  * @param {readonly GroupSummary[]} groups
  * @returns {Counted[]}

@@ -15,24 +15,24 @@ import { countedLooks } from "./group_counts.js";
 /** @typedef {import("./fleet_filter.js").GroupSummary} GroupSummary */
 /** @typedef {import("../../types").Machine} Machine */
 /**
- * What a row shows.
+ * The content of a row.
  *
  * @typedef {object} Row
  * @property {GroupSummary} group
  * @property {FleetFilter} filter
  * @property {boolean} isFolded
- * @property {boolean} isProvided  whether the view has asked for the machines itself
+ * @property {boolean} isProvided  whether the view loads the machines itself
  * @property {import("./now_items.js").Trouble | null} trouble
  */
 
 /** @type {{ [trouble in import("./now_items.js").Trouble]: import("../../elements/appearance.js").Appearance }} */
-const TROUBLE_LOOKS = {
+const PROBLEM_LOOKS = {
   failed: { tone: "danger", glyph: "✕", label: "failed" },
   stuck: { tone: "warn", glyph: "!", label: "stuck" },
   late: { tone: "warn", glyph: "◔", label: "late" },
 };
 
-/** One group: its update domains as columns, its machines as tiles. It is drawn again when something of it has changed. */
+/** One group: its update domains as columns, its machines as tiles. It redraws when one of its machines changes. */
 class GroupRow extends LiveElement {
   /** @type {Row | null} */
   #row = null;
@@ -58,7 +58,7 @@ class GroupRow extends LiveElement {
 
   opened() {
     for (const type of ["machines", "events"]) {
-      copy.addEventListener(type, (event) => this.#heard(/** @type {CustomEvent} */ (event)), {
+      copy.addEventListener(type, (event) => this.#onChange(/** @type {CustomEvent} */ (event)), {
         signal: this.ended,
       });
     }
@@ -70,7 +70,7 @@ class GroupRow extends LiveElement {
   }
 
   /** @param {CustomEvent} event */
-  #heard({ type, detail }) {
+  #onChange({ type, detail }) {
     const groups = type === "machines" ? detail && detail.groups : detail;
     if (!groups || groups.has(this.#key)) this.redraw();
   }
@@ -83,14 +83,14 @@ class GroupRow extends LiveElement {
     this.#wanted.look(wants ? wanted : null, () => this.redraw());
     const machines = isFolded
       ? []
-      : copy.machines.ofGroup(this.#key).filter((machine) => filter.takes(machine));
+      : copy.machines.ofGroup(this.#key).filter((machine) => filter.matches(machine));
     queueMicrotask(() => keepOneReachable(this));
     return h(
       "section",
       { class: "group", "aria-label": titleOf(group), "data-folded": isFolded },
       this.#head(machines.length),
       isFolded ? folded(group) : this.#open(machines),
-      // After its machines, which are sooner wanted by whoever goes from one control to the next.
+      // After the machines in the tab order, because the machines are used more often.
       !isFolded && actionButtons("group", copy.groups.get(group.name ?? "")),
     );
   }
@@ -118,7 +118,7 @@ class GroupRow extends LiveElement {
           h("span", { class: "name" }, titleOf(group)),
         ),
       ),
-      trouble && badge(TROUBLE_LOOKS[trouble]),
+      trouble && badge(PROBLEM_LOOKS[trouble]),
       h(
         "span",
         { class: "muted small" },
@@ -139,11 +139,11 @@ class GroupRow extends LiveElement {
       return h(
         "p",
         { class: "notice", "data-tone": "danger" },
-        `Its machines could not be read: ${this.#wanted.trouble}`,
+        `Cannot load the machines of this group: ${this.#wanted.trouble}`,
       );
     }
     if (!isProvided && !this.#wanted.isRead)
-      return h("p", { class: "muted small", role: "status", "aria-busy": "true" }, "Reading its machines …");
+      return h("p", { class: "muted small", role: "status", "aria-busy": "true" }, "Loading machines …");
     if (group.name === null)
       return h("div", { class: "domains", onkeydown: moveBetweenTiles }, tiles(machines));
     const byDomain = Map.groupBy(machines, (machine) => machine.update_domain);
@@ -207,11 +207,11 @@ function folded(group) {
 /** @param {GroupSummary["update_domains"]} domains */
 function counts(domains) {
   const looks = countedLooks(domains);
-  if (!looks.length) return h("span", { class: "muted small" }, "no machine");
+  if (!looks.length) return h("span", { class: "muted small" }, "no machines");
   return h(
     "div",
     { class: "row looks" },
-    // What runs undisturbed is said quietly, so that the rest is seen.
+    // Undisturbed machines are muted, so that the others stand out.
     looks.map(({ look, number }) => {
       const words = `${number.toLocaleString("en")} ${look.label}`;
       return look.label === "running"

@@ -8,11 +8,11 @@ import { copy } from "../../service/connected.js";
 /** @typedef {import("../../types").Machine} Machine */
 
 const MARGIN = 8;
-// A pointer that passes by asks for nothing.
+// Delays in milliseconds: a pointer that only passes by opens no card.
 const SHOW_AFTER = 120;
 const HIDE_AFTER = 150;
 
-/** A few words about the machine whose tile is pointed at or has the focus. Escape closes it. */
+/** A summary of the machine whose tile has the pointer or the focus. Escape closes it. */
 class MachineCard extends LiveElement {
   /** @type {Machine | null} */
   #machine = null;
@@ -100,7 +100,7 @@ class MachineCard extends LiveElement {
     requestAnimationFrame(() => this.#place());
   }
 
-  /** Below the tile, or above it where the window ends. */
+  /** Place the card below the tile, or above it near the bottom of the window. */
   #place() {
     if (!this.#tile) return;
     const tile = this.#tile.getBoundingClientRect();

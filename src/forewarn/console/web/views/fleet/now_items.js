@@ -1,4 +1,4 @@
-/** The parts of the fleet that need a person now, from the page's copy of the fleet. */
+/** Everything in the fleet that needs a person now. */
 
 import { failedHostSteps, failedSteps } from "../../elements/order_facts.js";
 import { clock, copy } from "../../service/connected.js";
@@ -11,17 +11,17 @@ import { groupKey } from "../../service/machine_shelf.js";
 /** @typedef {import("../../types").Rollout} Rollout */
 /** @typedef {{ host: Host } | { order: Order } | { event: ListedEvent } | { hold: Hold } | { rollout: Rollout }} NowItem */
 /** @typedef {"failed" | "stuck" | "late" | "held" | "soon"} NowKind */
-/** The trouble of a group. @typedef {"failed" | "stuck" | "late"} Trouble */
+/** The problem of a group. @typedef {"failed" | "stuck" | "late"} Trouble */
 
 const SOON = 15 * 60_000;
-// The server starts an event within seconds of its NotBefore, and the page learns of that within a second.
+// The server starts an event within seconds of its NotBefore, and the page sees that within a second.
 const LATE_AFTER = 10_000;
 
-/** The gravest trouble first. */
-export const TROUBLES = /** @type {const} */ (["failed", "stuck", "late"]);
+/** The most severe problem first. */
+export const PROBLEMS = /** @type {const} */ (["failed", "stuck", "late"]);
 
 /**
- * List what needs a person now.
+ * List everything that needs a person now.
  *
  * @returns {{ [kind in NowKind]: NowItem[] }}
  */
@@ -44,7 +44,7 @@ export function nowItems() {
   };
 }
 
-/** When the next event that is further away starts, if there is one. */
+/** Return when the next event starts, if one is scheduled. */
 export function nextStart() {
   return scheduled()
     .map((event) => event.not_before)
@@ -53,17 +53,17 @@ export function nextStart() {
 }
 
 /**
- * Say which groups are in trouble, by their keys.
+ * Return the groups with problems, by key.
  *
  * @returns {Map<string, Trouble>}
  */
-export function groupTroubles() {
+export function groupProblems() {
   /** @type {Map<string, Trouble>} */
   const found = new Map();
   for (const event of lateEvents()) found.set(groupKey(event.group, event.project), "late");
   for (const event of copy.events.values()) {
     const order = copy.orders.get(event.order);
-    const trouble = order && troubleOf(event, order);
+    const trouble = order && problemOf(event, order);
     if (trouble) found.set(groupKey(event.group, event.project), trouble);
   }
   for (const host of copy.hosts?.values() ?? []) {
@@ -75,13 +75,13 @@ export function groupTroubles() {
 }
 
 /**
- * Say whether the order of an event is in trouble that concerns the machines of the event.
+ * Return the problem of an event's order, if it affects the machines of the event.
  *
  * @param {ListedEvent} event
  * @param {Order} order
  * @returns {Trouble | null}
  */
-function troubleOf(event, order) {
+function problemOf(event, order) {
   const hasFailedStep = failedSteps(order).some((step) => event.resources.includes(step.machine));
   if (order.action === "fail" || hasFailedStep || failedHostSteps(order).length) return "failed";
   return order.stuck ? "stuck" : null;

@@ -62,7 +62,7 @@ function calm() {
     { "data-tone": "calm" },
     h("span", { class: "now-glyph", "aria-hidden": "true" }, "✓ "),
     h("strong", null, "Nothing needs you. "),
-    "Nothing failed, stuck, late or held. ",
+    "Nothing is failed, stuck, late or held. ",
     next ? ["The next event starts ", countdown(next), "."] : "No event is announced.",
   );
 }

@@ -1,4 +1,4 @@
-/** The projects, what each has declared of its maintenance, and what can be done with them. */
+/** The projects with their maintenance windows and actions. */
 
 import { actionButtons } from "../../actions/action_buttons.js";
 import { windowLine } from "../../actions/project_declarations.js";
@@ -16,14 +16,10 @@ export function projectList() {
   return h(
     "details",
     { class: "projects", key: "projects" },
-    h(
-      "summary",
-      null,
-      `${count(projects.length, "project")}, and when maintenance may disturb ${projects.length === 1 ? "it" : "each"}`,
-    ),
+    h("summary", null, `${count(projects.length, "project")} and maintenance windows`),
     stackingTable(
       "Projects",
-      ["Project", "Maintenance windows", "Days without", "May", "Source", ""],
+      ["Project", "Maintenance windows", "Days without maintenance", "Permissions", "Source", ""],
       projects.map(row),
     ),
   );
@@ -43,10 +39,10 @@ function row(project) {
             project.windows.map((window) => h("div", { key: windowLine(window) }, windowLine(window))),
             h("div", { class: "small muted" }, project.time_zone),
           ]
-        : "always",
+        : "any time",
     ),
-    cell("Days without", project.blackout.length ? dayRangesInWords(project.blackout) : null),
-    cell("May", may.join(", ")),
+    cell("Days without maintenance", project.blackout.length ? dayRangesInWords(project.blackout) : null),
+    cell("Permissions", may.join(", ")),
     cell("Source", sourceWords(project.source)),
     cell("", actionButtons("project", project)),
   );

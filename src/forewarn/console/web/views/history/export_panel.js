@@ -1,4 +1,4 @@
-/** Taking what is filtered along as a file, with progress, and as the command that writes the same. */
+/** Export of the filtered records as a file, with progress and the equivalent command. */
 
 import { commandText } from "../../elements/command_text.js";
 import { download } from "../../elements/download.js";
@@ -37,12 +37,12 @@ class HistoryExport extends LiveElement {
     return h(
       "details",
       { class: "history-export" },
-      h("summary", null, "Export, and as a command"),
-      h("p", { class: "small muted" }, "All records that the filters find, oldest first."),
+      h("summary", null, "Export and commands"),
+      h("p", { class: "small muted" }, "All records that match the filters, oldest first."),
       this.#running ? this.#progress() : this.#buttons(),
       h("p", { class: "small", role: "status" }, this.#text || null),
       this.#trouble && h("p", { class: "notice", "data-tone": "danger", role: "alert" }, this.#trouble),
-      h("p", { class: "small muted" }, "The same at a terminal:"),
+      h("p", { class: "small muted" }, "On the command line:"),
       commandText(["history", ...commandOptions(this.#wanted)]),
       commandText(["history", "export", "-o", "history.csv", ...commandOptions(this.#wanted)]),
     );
@@ -62,7 +62,7 @@ class HistoryExport extends LiveElement {
     return h(
       "div",
       { class: "row", key: "progress" },
-      h("progress", { max: newest, ".value": Math.min(number, newest), "aria-label": "Records read" }),
+      h("progress", { max: newest, ".value": Math.min(number, newest), "aria-label": "Records exported" }),
       h("span", { class: "small number" }, count(read, "record")),
       h("button", { type: "button", onclick: () => this.#running?.abort() }, "Cancel"),
     );
@@ -86,7 +86,7 @@ class HistoryExport extends LiveElement {
       download(file, `history.${form}`);
       this.#text = `${count(this.#part.read, "record")} written to history.${form}.`;
     } catch (error) {
-      if (running.signal.aborted) this.#text = "Cancelled: nothing was written.";
+      if (running.signal.aborted) this.#text = "Cancelled. No file was written.";
       else this.#trouble = messageOf(error);
     }
     this.#running = null;

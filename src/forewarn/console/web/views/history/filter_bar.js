@@ -1,14 +1,13 @@
-/** What one looks for in the history: a text, kinds, things, people and times; all of it in the address. */
+/** The filters of the history, all kept in the URL. */
 
 import { phoneFold } from "../../elements/phone_fold.js";
 import { kindAppearance, FAMILIES } from "../../elements/record_kinds.js";
-import { dateTime } from "../../page/formatting.js";
 import { preferences } from "../../page/preferences.js";
 import { router } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
 import "./export_panel.js";
-import { momentFromField, momentToField } from "../../page/typed_times.js";
+import { momentFromText, momentToText } from "../../page/typed_times.js";
 import { fieldNames, FIELDS, isFiltered, kindsOf, withKinds } from "./history_filter.js";
 
 /** @typedef {import("./history_filter.js").Wanted} Wanted */
@@ -19,15 +18,17 @@ const HINTS = /** @type {const} */ ({
   machine: "web-0",
   host: "host-1",
   group: "web",
-  event: "whole id",
-  order: "whole id",
+  event: "full id",
+  order: "full id",
   project: "default",
-  by: "who did it",
+  by: "person or program",
+  since: "YYYY-MM-DD HH:MM",
+  until: "YYYY-MM-DD HH:MM",
 });
 
 /**
  * @param {Wanted} wanted
- * @param {(text: string) => void} onText  for what is typed, letter by letter
+ * @param {(text: string) => void} onText  called on each key press
  */
 export function filterBar(wanted, onText) {
   return h(
@@ -40,12 +41,12 @@ export function filterBar(wanted, onText) {
       h("input", {
         id: "history-text",
         type: "search",
-        placeholder: "a word of the reason, a name, an id",
+        placeholder: "reason, name or id",
         ".value": wanted.text,
         oninput: (/** @type {any} */ input) => onText(input.target.value),
       }),
     ),
-    phoneFold("Kinds, filters and export", [
+    phoneFold("Filters and export", [
       families(wanted),
       h(
         "div",
@@ -135,15 +136,14 @@ function field(wanted, name) {
     h("label", { for: `history-${name}` }, isTime ? `${FIELDS[name]} (${zone})` : FIELDS[name]),
     h("input", {
       id: `history-${name}`,
-      type: isTime ? "datetime-local" : "text",
-      step: isTime ? "1" : null,
+      type: "text",
       list: suggestions(name) ? `history-${name}-list` : null,
       placeholder: name in HINTS ? HINTS[/** @type {keyof typeof HINTS} */ (name)] : null,
       spellcheck: "false",
       autocomplete: "off",
-      ".value": isTime ? momentToField(value) : value,
+      ".value": isTime ? momentToText(value) : value,
       onchange: (/** @type {any} */ event) =>
-        change({ [name]: isTime ? momentFromField(event.target.value) : event.target.value.trim() }),
+        change({ [name]: isTime ? momentFromText(event.target.value) : event.target.value.trim() }),
     }),
     suggestions(name) &&
       h(
@@ -154,7 +154,7 @@ function field(wanted, name) {
   );
 }
 
-// Longer lists help nobody who types, and cost the page.
+// Longer lists slow the page down and do not help.
 const MOST_SUGGESTED = 500;
 
 /**
@@ -219,7 +219,7 @@ function chips(wanted) {
  */
 function shown(wanted, name) {
   const value = wanted.fields[name] ?? "";
-  return TIMES.includes(name) && momentToField(value) ? dateTime(value) : value;
+  return TIMES.includes(name) ? momentToText(value) : value;
 }
 
 function clear() {
@@ -234,7 +234,7 @@ function clear() {
 function chip(key, label, remove) {
   return h(
     "button",
-    { type: "button", class: "chip", key, "aria-label": `Remove the filter ${label}`, onclick: remove },
+    { type: "button", class: "chip", key, "aria-label": `Remove filter ${label}`, onclick: remove },
     h("span", { class: "name" }, label),
     h("span", { "aria-hidden": "true" }, "×"),
   );

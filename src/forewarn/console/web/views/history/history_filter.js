@@ -1,8 +1,8 @@
-/** Which records are wanted: read from the address, asked of the API, written as the command's options. */
+/** The filter of the history: parsed from the URL, formatted for the API and for the command. */
 
 import { FAMILIES } from "../../elements/record_kinds.js";
 
-/** What else the address may say of records, under the names of the API, with the words of their fields. */
+/** The filters besides text and kinds, by their API names, with their labels. */
 export const FIELDS = /** @type {const} */ ({
   machine: "Machine",
   host: "Host",
@@ -19,7 +19,7 @@ export const FIELDS = /** @type {const} */ ({
 /** @typedef {{ text: string, kinds: string[], at: number | null, fields: { [F in Field]?: string } }} Wanted */
 
 /**
- * Read what an address wants; `kind` has kinds and families of them, with commas between.
+ * Parse the query of a URL. `kind` lists kinds and families, separated by commas.
  *
  * @param {URLSearchParams} query
  * @returns {Wanted}
@@ -46,7 +46,7 @@ export const isFiltered = (wanted) =>
   Boolean(wanted.text || wanted.kinds.length || Object.keys(wanted.fields).length);
 
 /**
- * List the kinds that a choice of kinds and families stands for.
+ * Return the kinds of a selection of kinds and families.
  *
  * @param {readonly string[]} chosen
  * @returns {string[]}
@@ -57,7 +57,7 @@ export function kindsOf(chosen) {
 }
 
 /**
- * Choose a kind or a family, or choose it no longer; of a family whose kinds all are chosen, its name is kept.
+ * Add kinds to a selection or remove them. A family with all kinds selected is stored by its name.
  *
  * @param {readonly string[]} chosen
  * @param {readonly string[]} kinds
@@ -73,7 +73,7 @@ export function withKinds(chosen, kinds, isWanted) {
 }
 
 /**
- * Write what is wanted as the API's query.
+ * Format the filter as a query for the API.
  *
  * @param {Wanted} wanted
  * @returns {{ [name: string]: string | string[] }}
@@ -87,7 +87,7 @@ export function apiQuery(wanted) {
 }
 
 /**
- * Write what is wanted as options of `forewarn history`.
+ * Format the filter as options of `forewarn history`.
  *
  * @param {Wanted} wanted
  * @returns {string[]}

@@ -1,4 +1,4 @@
-/** What happened: every record, newest first, as it comes. */
+/** The history: all records, newest first, updated live. */
 
 import { commandText } from "../../elements/command_text.js";
 import { count } from "../../page/formatting.js";
@@ -13,16 +13,16 @@ import { apiQuery, isFiltered, readWanted } from "./history_filter.js";
 import { recordList } from "./record_list.js";
 import { RecordWindow } from "./record_window.js";
 
-// So long nobody types: then it is looked for.
+// Delay after the last key press before the search starts, in milliseconds.
 const TYPING = 250;
-// Whoever has scrolled no further than this sees the newest records, and is shown those that come.
+// Within this distance from the top, in pixels, new records are inserted at once.
 const AT_TOP = 40;
 
 class HistoryView extends View {
   #window = new RecordWindow();
   #opened = "";
   #typing = 0;
-  // What is typed and not looked for yet.
+  // Typed text before the search starts.
   #text = /** @type {string | null} */ (null);
   #scrollsTo = /** @type {number | null} */ (null);
 
@@ -80,14 +80,14 @@ class HistoryView extends View {
       this.#window.trim();
     }
     this.redraw();
-    if (this.#scrollsTo !== null && !this.#window.isReading) requestAnimationFrame(() => this.#showMeant());
+    if (this.#scrollsTo !== null && !this.#window.isReading) requestAnimationFrame(() => this.#showLinked());
   }
 
-  #showMeant() {
+  #showLinked() {
     this.#scrollsTo = null;
-    const meant = /** @type {HTMLElement | null} */ (this.querySelector(".record[aria-current]"));
-    meant?.scrollIntoView({ block: "center" });
-    meant?.focus({ preventScroll: true });
+    const linked = /** @type {HTMLElement | null} */ (this.querySelector(".record[aria-current]"));
+    linked?.scrollIntoView({ block: "center" });
+    linked?.focus({ preventScroll: true });
   }
 
   /** @param {string} text */
@@ -109,9 +109,9 @@ class HistoryView extends View {
       "p",
       { class: "notice", "data-tone": isThere ? "info" : "warn", key: "around" },
       isThere
-        ? `Record ${at}, and what was around it.`
-        : `Record ${at} is not here: it was removed with old ones, or is not yours to see.`,
-      h("a", { href: address("/history") }, "Show the newest"),
+        ? `Record ${at} and the records around it.`
+        : `Record ${at} is not available: it was removed with old records, or you may not see it.`,
+      h("a", { href: address("/history") }, "Show newest records"),
     );
   }
 
@@ -143,7 +143,7 @@ class HistoryView extends View {
   #end(wanted) {
     const { records, isReading, hasOlder, trouble } = this.#window;
     if (isReading && !records.length)
-      return h("p", { class: "muted", role: "status", key: "end" }, "Reading …");
+      return h("p", { class: "muted", role: "status", key: "end" }, "Loading …");
     if (hasOlder)
       return h(
         "div",
@@ -151,14 +151,12 @@ class HistoryView extends View {
         h(
           "button",
           { type: "button", disabled: isReading, onclick: () => this.#window.older() },
-          records.length ? "Older records" : "Look further back",
+          records.length ? "Older records" : "Search older records",
         ),
         h(
           "span",
           { class: "small muted", role: "status" },
-          records.length
-            ? `${count(records.length, "record")} shown`
-            : "None of the newer records is like that.",
+          records.length ? `${count(records.length, "record")} shown` : "No match in the newer records.",
         ),
       );
     if (trouble) return null;
@@ -166,14 +164,14 @@ class HistoryView extends View {
       return h(
         "p",
         { class: "small muted", key: "end" },
-        `${count(records.length, "record")}: the beginning.`,
+        `${count(records.length, "record")}. End of the history.`,
       );
     return h(
       "div",
       { class: "empty", key: "end" },
-      h("p", null, isFiltered(wanted) ? "No record is like that." : "Nothing has happened yet."),
+      h("p", null, isFiltered(wanted) ? "No record matches." : "No records yet."),
       !isFiltered(wanted) && [
-        h("p", null, "A first fleet makes the first records:"),
+        h("p", null, "The first records appear when you apply a fleet:"),
         commandText(["fleet", "apply", "fleet.toml"]),
       ],
     );

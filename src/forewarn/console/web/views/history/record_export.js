@@ -1,4 +1,4 @@
-/** The records that a query finds as a file, byte by byte as `forewarn history export` writes it. */
+/** Export of records, byte for byte the same as `forewarn history export`. */
 
 import { api } from "../../service/connected.js";
 
@@ -10,18 +10,18 @@ const COLUMNS = /** @type {const} */ ([
   ...["machine", "event", "order", "by", "reason"],
 ]);
 const PAGE = 1000;
-// What Python's `splitlines` takes for the end of a line.
+// The line endings of Python's `splitlines`.
 // eslint-disable-next-line no-control-regex
 const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
 
 /**
- * Read all pages, oldest first.
+ * Fetch all pages, oldest first.
  *
  * @param {{ [name: string]: string | string[] }} query
  * @param {Form} form
  * @param {object} how
  * @param {AbortSignal} how.signal
- * @param {(records: number, number: number) => void} how.onPage  how many were read, up to which number
+ * @param {(records: number, number: number) => void} how.onPage  the number of records so far, and the newest record number
  * @returns {Promise<Blob>}
  */
 export async function exported(query, form, { signal, onPage }) {
@@ -38,7 +38,7 @@ export async function exported(query, form, { signal, onPage }) {
     read += page.records.length;
     onPage(read, Number(page.next ?? page.records.at(-1)?.number ?? above));
     if (page.next === null) break;
-    above = Number(page.next); // which may be beyond the last one: a search leaves some out
+    above = Number(page.next); // may be beyond the last match of a search
   }
   return new Blob(parts, { type: form === "csv" ? "text/csv;charset=utf-8" : "application/jsonl" });
 }
@@ -50,7 +50,7 @@ function jsonLine(record) {
 }
 
 /**
- * Write a value as the command does, with a space after each comma.
+ * Format a value as the command does, with a space after each comma.
  *
  * @param {unknown} value
  */

@@ -1,25 +1,28 @@
-/** Records as a list, day by day; everything that a record names leads to its page. */
+/** Records as a list by day, with links to everything they name. */
 
 import { badge } from "../../elements/appearance.js";
 import { eventLink, groupLink, hostLink, linkedIds, machineLink, orderLink } from "../../elements/links.js";
 import { kindAppearance } from "../../elements/record_kinds.js";
-import { count, dateTime, day, timeOfDay } from "../../page/formatting.js";
+import { count, dateTime, day, span } from "../../page/formatting.js";
 import { preferences } from "../../page/preferences.js";
 import { address } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
 
 /** @typedef {import("../../types").Record} Record */
-/** @typedef {{ record: Record, times: number, first: Record }} Line */
+/** A row: a record, and its earlier repetitions, newest first. @typedef {{ record: Record, repeats: Record[] }} Line */
+
+// Repetitions further apart than this have a row of their own, in milliseconds.
+const LONGEST_GAP = 10 * 60_000;
 
 /**
  * Draw records, newest first.
  *
  * @param {readonly Record[]} records
- * @param {number | null} at  the record that somebody was sent the address of
+ * @param {number | null} at  the number of the linked record
  */
 export function recordList(records, at) {
-  return days(folded(records, at)).map(([title, lines]) =>
+  return days(groupRepeats(records, at)).map(([title, lines]) =>
     h(
       "section",
       { class: "history-day", key: title, "aria-label": title },
@@ -34,26 +37,58 @@ export function recordList(records, at) {
 }
 
 /**
- * Make one line of turns of the clock in a row by one person, as the command does: a rehearsal turns it often.
+ * Group records that repeat within a day, such as an event that is postponed every few seconds.
  *
- * @param {readonly Record[]} records
- * @param {number | null} at
+ * The row stands at the place of the newest record. Consecutive clock advances by one person share a row, as in
+ * `forewarn history`. The linked record always has its own row.
+ *
+ * @param {readonly Record[]} records  newest first
+ * @param {number | null} [at]
  * @returns {Line[]}
  */
-function folded(records, at) {
+export function groupRepeats(records, at = null) {
   /** @type {Line[]} */
   const lines = [];
+  /** @type {Map<string, Line>} */
+  const newest = new Map();
   for (const record of records) {
-    const last = lines.at(-1);
-    const isTurn =
-      record.kind === "clock-advanced" && last?.record.kind === record.kind && last.record.by === record.by;
-    const isSameDay = last && day(last.first.at) === day(record.at);
-    if (last && isTurn && isSameDay && record.number !== at && last.first.number !== at) {
-      last.times += 1;
-      last.first = record;
-    } else lines.push({ record, times: 1, first: record });
+    const key = repeatKey(record);
+    const line = key === null ? undefined : newest.get(key);
+    const isLinked = record.number === at;
+    if (line && !isLinked && isRepeat(record, line, lines)) {
+      line.repeats.push(record);
+      continue;
+    }
+    const added = { record, repeats: [] };
+    lines.push(added);
+    if (key !== null && !isLinked) newest.set(key, added);
   }
   return lines;
+}
+
+/**
+ * Return what repetitions of a record have in common. The numbers and times in their reasons differ.
+ *
+ * @param {Record} record
+ * @returns {string | null}  null if the record has no subject
+ */
+function repeatKey({ kind, by, project, machine, group, host, event, order, reason }) {
+  if (kind === "clock-advanced") return `${kind} ${by}`;
+  if (![machine, group, host, event, order].some(Boolean)) return null;
+  const text = reason?.replace(/[0-9]+/g, "#") ?? "";
+  return JSON.stringify([kind, by, project, machine, group, host, event, order, text]);
+}
+
+/**
+ * @param {Record} record
+ * @param {Line} line
+ * @param {readonly Line[]} lines
+ */
+function isRepeat(record, line, lines) {
+  const later = line.repeats.at(-1) ?? line.record;
+  if (day(later.at) !== day(record.at)) return false;
+  if (record.kind === "clock-advanced") return line === lines.at(-1);
+  return Date.parse(later.at) - Date.parse(record.at) <= LONGEST_GAP;
 }
 
 /**
@@ -77,30 +112,22 @@ function days(lines) {
  * @param {number | null} at
  */
 function recordLine(line, at) {
-  const { record } = line;
-  const isMeant = record.number === at;
+  const { record, repeats } = line;
+  const isLinked = record.number === at;
   return h(
     "li",
     {
       class: "record",
-      key: record.number,
-      "aria-current": isMeant ? "true" : null,
-      tabindex: isMeant ? "-1" : null,
+      // The oldest number stays the same when another repetition arrives.
+      key: (repeats.at(-1) ?? record).number,
+      "aria-current": isLinked ? "true" : null,
+      tabindex: isLinked ? "-1" : null,
     },
-    h(
-      "a",
-      {
-        class: "record-time number",
-        href: address("/history", {}, { at: String(record.number) }),
-        title: `${dateTime(record.at, preferences.zone === "utc" ? "local" : "utc")}, record ${record.number}`,
-      },
-      h("time", { datetime: record.at }, timeOfDay(record.at)),
-      h("span", { class: "visually-hidden" }, `, record ${record.number}`),
-    ),
+    recordTime(record),
     h("span", { class: "record-kind" }, badge(kindAppearance(record.kind))),
     h("span", { class: "record-about" }, about(record)),
     h("span", { class: "record-ids small" }, ids(record)),
-    h("span", { class: "record-reason name" }, reason(line)),
+    h("div", { class: "record-reason name" }, reason(line)),
     h(
       "span",
       { class: "record-by small" },
@@ -111,9 +138,48 @@ function recordLine(line, at) {
 }
 
 /** @param {Line} line */
-function reason({ record, times, first }) {
-  const text = linkedIds(record.reason ?? "");
-  return times === 1 ? text : [`${count(times, "time")} from ${dateTime(first.at)} on, the last `, text];
+const reason = ({ record, repeats }) => [
+  linkedIds(record.reason ?? ""),
+  repeats.length > 0 && repeated(record, repeats),
+];
+
+/**
+ * @param {Record} record
+ * @param {readonly Record[]} repeats
+ */
+function repeated(record, repeats) {
+  const first = repeats.at(-1) ?? record;
+  const seconds = (Date.parse(record.at) - Date.parse(first.at)) / 1000;
+  return h(
+    "details",
+    { class: "record-repeats small", key: "repeats" },
+    h(
+      "summary",
+      null,
+      `${count(repeats.length + 1, "time")} in ${span(seconds)}, since ${dateTime(first.at)}`,
+    ),
+    h(
+      "ol",
+      { reversed: true },
+      repeats.map((each) =>
+        h("li", { key: each.number }, recordTime(each), " ", linkedIds(each.reason ?? "")),
+      ),
+    ),
+  );
+}
+
+/** @param {Record} record */
+function recordTime(record) {
+  return h(
+    "a",
+    {
+      class: "record-time number",
+      href: address("/history", {}, { at: String(record.number) }),
+      title: `${dateTime(record.at, preferences.zone === "utc" ? "local" : "utc")}, record ${record.number}`,
+    },
+    h("time", { datetime: record.at }, dateTime(record.at)),
+    h("span", { class: "visually-hidden" }, `, record ${record.number}`),
+  );
 }
 
 /** @param {Record} record */

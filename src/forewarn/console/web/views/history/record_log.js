@@ -5,9 +5,9 @@ import { copy } from "../../service/connected.js";
 import { recordList } from "./record_list.js";
 import { RecordWindow } from "./record_window.js";
 
-/** The records of one thing, newest first, as they come: `h("fw-record-log", { ".query": { event: id } })`. */
+/** The records that match a query, newest first, updated live. */
 class RecordLog extends LiveElement {
-  /** What the history is asked for. @type {{ [name: string]: string }} */
+  /** The query for the history. @type {{ [name: string]: string }} */
   query = {};
   #window = new RecordWindow();
 
@@ -16,14 +16,14 @@ class RecordLog extends LiveElement {
     this.watch(preferences, "changed");
     this.#window.addEventListener("changed", () => this.#changed(), { signal });
     copy.addEventListener("loaded", () => this.#window.look(), { signal });
-    copy.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail), {
+    copy.addEventListener("records", (event) => this.#onRecords(/** @type {CustomEvent} */ (event).detail), {
       signal,
     });
     this.#window.open(this.query, null);
   }
 
   /** @param {import("../../types").Record[]} records */
-  #heard(records) {
+  #onRecords(records) {
     const wanted = Object.entries(this.query);
     const isOfIt = (/** @type {any} */ record) => wanted.every(([name, value]) => record[name] === value);
     if (records.some(isOfIt)) this.#window.look();
@@ -39,7 +39,7 @@ class RecordLog extends LiveElement {
         h(
           "p",
           { class: "muted small", "aria-busy": isReading ? "true" : null },
-          isReading ? "Reading …" : "Nothing is recorded of it.",
+          isReading ? "Loading …" : "No records.",
         ),
       hasOlder &&
         h(

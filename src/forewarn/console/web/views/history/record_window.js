@@ -1,4 +1,4 @@
-/** The part of the history that is shown: older records on demand, newer ones as they come. */
+/** The loaded part of the history: older records on demand, newer ones live. */
 
 import { messageOf } from "../../page/formatting.js";
 import { api, stream } from "../../service/connected.js";
@@ -8,47 +8,47 @@ import { pause } from "../../service/operator_api.js";
 /** @typedef {{ [name: string]: string | string[] }} Query */
 
 const PAGE = 100;
-// What was before and after a record that somebody was sent the address of.
+// The number of records to show on each side of a linked record.
 const AROUND = 20;
-// As long as somebody only watches, no more than this many are kept.
+// An open page without interaction keeps at most this many records.
 const MOST_WATCHED = 300;
-// Records that come so close together are one reading, in milliseconds.
+// Records within this time share one request, in milliseconds.
 const TOGETHER = 100;
-// Reading goes on at most a fourth of the time: to search takes the server a while.
+// After a request, the page waits this many times its duration, because a search costs the server time.
 const REST_FACTOR = 3;
 
-/** Announces `changed`. */
+/** Dispatches `changed`. */
 export class RecordWindow extends EventTarget {
-  /** The newest first. @type {Record[]} */
+  /** Newest first. @type {Record[]} */
   records = [];
-  /** Newer ones that are not shown yet, the newest first. @type {Record[]} */
+  /** Newer records that are not shown yet, newest first. @type {Record[]} */
   fresh = [];
-  /** Whether there are more newer ones than `fresh` has. */
+  /** Whether the server has more newer records than `fresh`. */
   hasMoreFresh = false;
   isReading = false;
   trouble = "";
-  /** The record that it was opened around. @type {number | null} */
+  /** The linked record in the middle of the window. @type {number | null} */
   at = null;
 
   /** @type {Query} */
   #query = {};
   /** @type {number | null} */
   #wantedAt = null;
-  /** Where older ones go on, which may be below the last one that is shown: a search leaves some out. @type {string | null} */
+  /** The cursor for older records. During a search it may be below the last match. @type {string | null} */
   #next = null;
-  /** Up to which number it was looked for newer ones, though none of them may be shown. */
-  #lookedUpTo = 0;
-  /** Tells answers of what was wanted before from those of what is wanted now. */
+  /** The highest record number that was searched, even if it did not match. */
+  #searchedUpTo = 0;
+  /** The number of the current query, to ignore late answers to earlier queries. */
   #turn = 0;
-  #isLooking = false;
-  #looksAgain = false;
+  #isLoadingNewer = false;
+  #mustLoadAgain = false;
 
   get hasOlder() {
     return this.#next !== null;
   }
 
   /**
-   * Show what a query finds: the newest, or what is around a number.
+   * Load the matches of a query: the newest, or those around a record number.
    *
    * @param {Query} query
    * @param {number | null} at
@@ -58,7 +58,7 @@ export class RecordWindow extends EventTarget {
     this.#wantedAt = at;
     const turn = ++this.#turn;
     this.isReading = true;
-    this.#lookedUpTo = at ?? stream.number;
+    this.#searchedUpTo = at ?? stream.number;
     this.#changed();
     try {
       const [newer, older] = await Promise.all([
@@ -83,7 +83,7 @@ export class RecordWindow extends EventTarget {
     if (!this.trouble) this.#catchUp();
   }
 
-  /** Read on where the list ends. */
+  /** Load more records at the end of the list. */
   async older() {
     if (this.#next === null || this.isReading) return;
     const turn = this.#turn;
@@ -104,7 +104,7 @@ export class RecordWindow extends EventTarget {
     this.#catchUp();
   }
 
-  /** After a failure: read again what could not be read; older records are read on demand. */
+  /** Repeat a failed request. Older records are loaded on demand only. */
   #recover() {
     if (!this.records.length) {
       this.open(this.#query, this.#wantedAt);
@@ -115,49 +115,49 @@ export class RecordWindow extends EventTarget {
     this.look();
   }
 
-  /** Look for what has come while something else was read. */
+  /** Load the records that arrived during another request. */
   #catchUp() {
-    if (this.at !== null || stream.number > this.#lookedUpTo) this.look();
+    if (this.at !== null || stream.number > this.#searchedUpTo) this.look();
   }
 
-  /** Look for newer ones; they wait in `fresh` until they are shown. */
+  /** Load newer records into `fresh`. */
   async look() {
     if (this.isReading) return;
-    // A record or a new copy shows that the server answers again.
+    // A new record or a reload shows that the server answers again.
     if (this.trouble) {
       this.#recover();
       return;
     }
     if (this.hasMoreFresh) return;
-    this.#looksAgain = true;
-    if (this.#isLooking) return;
-    this.#isLooking = true;
+    this.#mustLoadAgain = true;
+    if (this.#isLoadingNewer) return;
+    this.#isLoadingNewer = true;
     try {
-      while (this.#looksAgain && !this.hasMoreFresh) {
+      while (this.#mustLoadAgain && !this.hasMoreFresh) {
         await pause(TOGETHER);
-        this.#looksAgain = false;
+        this.#mustLoadAgain = false;
         const began = performance.now();
-        await this.#lookOnce();
-        if (this.#looksAgain) await pause((performance.now() - began) * REST_FACTOR);
+        await this.#loadNewer();
+        if (this.#mustLoadAgain) await pause((performance.now() - began) * REST_FACTOR);
       }
     } catch {
-      // The link to the server is shown above; what is missing is found when it is back.
+      // The page shows the lost connection. Missing records are loaded after the reconnect.
     }
-    this.#isLooking = false;
+    this.#isLoadingNewer = false;
   }
 
-  async #lookOnce() {
+  async #loadNewer() {
     const turn = this.#turn;
-    const heard = stream.number;
-    const above = Math.max(this.#newest, this.#lookedUpTo);
+    const streamed = stream.number;
+    const above = Math.max(this.#newest, this.#searchedUpTo);
     const page = await this.#read({ above, limit: PAGE });
     if (turn !== this.#turn) return;
-    // Somebody may have taken up the fresh ones meanwhile.
+    // `takeFresh` may have run during the request.
     const known = this.#newest;
     this.fresh = [...page.records.filter((record) => record.number > known).toReversed(), ...this.fresh];
     this.hasMoreFresh = page.next !== null && page.records.length > 0;
-    this.#lookedUpTo = page.next === null ? Math.max(heard, above) : Number(page.next);
-    this.#looksAgain ||= page.next !== null;
+    this.#searchedUpTo = page.next === null ? Math.max(streamed, above) : Number(page.next);
+    this.#mustLoadAgain ||= page.next !== null;
     if (page.records.length) this.#changed();
   }
 
@@ -165,7 +165,7 @@ export class RecordWindow extends EventTarget {
     return (this.fresh[0] ?? this.records[0])?.number ?? 0;
   }
 
-  /** Show the newer ones, above the others. */
+  /** Move the newer records into the list. */
   takeFresh() {
     if (this.hasMoreFresh && this.at === null) {
       this.open(this.#query, null);
@@ -180,7 +180,7 @@ export class RecordWindow extends EventTarget {
     this.#changed();
   }
 
-  /** Forget the oldest, so that a page that is open for days stays as light as it was. */
+  /** Drop the oldest records, so that a page can stay open for days. */
   trim() {
     if (this.records.length <= MOST_WATCHED) return;
     this.records = this.records.slice(0, MOST_WATCHED);

@@ -21,7 +21,7 @@ import { carried, stagesOf } from "../hosts/host_load.js";
 const ACTIONS = /** @type {const} */ (["freeze", "reboot", "redeploy"]);
 const MOST_NAMES = 8;
 
-/** What maintenance of a host would touch, stage by stage, with its times: a dry run where the caller may ask for one. */
+/** The effect of maintenance on a host, stage by stage: a dry run if the caller may request one. */
 class HostPlan extends LiveElement {
   /** @type {string} */
   host = "";
@@ -49,22 +49,22 @@ class HostPlan extends LiveElement {
     return h(
       "section",
       { class: "card", "aria-labelledby": "host-plan-head" },
-      h("h2", { id: "host-plan-head" }, "What its maintenance would touch"),
+      h("h2", { id: "host-plan-head" }, "Effect of maintenance"),
       machines.length
-        ? h("p", null, touched(groups, machines))
-        : h("p", { class: "muted" }, "Nothing: it carries no machine."),
-      machines.length > 0 && (this.#run ? this.#asked(groups) : unasked(groups)),
+        ? h("p", null, effectSummary(groups, machines))
+        : h("p", { class: "muted" }, "None: the host has no machines."),
+      machines.length > 0 && (this.#run ? this.#withDryRun(groups) : withoutDryRun(groups)),
     );
   }
 
   /** @param {Carried[]} groups */
-  #asked(groups) {
+  #withDryRun(groups) {
     const { plan = null, trouble = null, isAsking = false } = this.#run ?? {};
     return [
       h(
         "fieldset",
         { class: "plan-choice" },
-        h("legend", null, "If it were ordered now"),
+        h("legend", null, "If placed now"),
         ACTIONS.map((action) =>
           h(
             "label",
@@ -79,16 +79,16 @@ class HostPlan extends LiveElement {
             action,
           ),
         ),
-        isAsking && h("span", { class: "muted small", role: "status" }, "asking …"),
+        isAsking && h("span", { class: "muted small", role: "status" }, "planning …"),
       ),
       trouble && h("p", { class: "notice", "data-tone": "warn" }, trouble.message),
-      plan && drawn(plan, groups),
+      plan && planTable(plan, groups),
       bindingWindows([...new Set(groups.map((each) => each.project))]),
       plan &&
         h(
           "a",
           { href: address("/rollouts/new", {}, { hosts: this.host, action: this.#action }) },
-          "Plan it as a rollout",
+          "Plan a rollout",
         ),
     ];
   }
@@ -105,7 +105,7 @@ class HostPlan extends LiveElement {
  * @param {Carried[]} groups
  * @param {Machine[]} machines
  */
-function touched(groups, machines) {
+function effectSummary(groups, machines) {
   const named = groups.filter((each) => each.group !== null);
   const domains = named.reduce((sum, each) => sum + each.domains.size, 0);
   const alone = machines.filter((machine) => machine.group === null).length;
@@ -119,12 +119,12 @@ function touched(groups, machines) {
 }
 
 /**
- * Draw each stage as a line.
+ * Draw each stage as a row.
  *
  * @param {Rollout} plan
  * @param {Carried[]} groups
  */
-function drawn(plan, groups) {
+function planTable(plan, groups) {
   const wave = plan.waves[0];
   const stages = (wave?.stages ?? []).map(
     (stage) => /** @type {Wave} */ ({ ...wave, ...stage, stages: [stage] }),
@@ -138,10 +138,10 @@ function drawn(plan, groups) {
         "p",
         null,
         h("strong", null, span((Date.parse(plan.ends_at) - Date.parse(first.announce_at)) / 1000)),
-        " if nobody approves early; ends about ",
+        " if no guest approves early. Ends about ",
         time(plan.ends_at),
         ".",
-        plan.simulated_hosts.length > 0 && " Simulated: nothing would really be done.",
+        plan.simulated_hosts.length > 0 && " Simulated: no real machine would be touched.",
       ),
     h(
       "div",
@@ -152,20 +152,20 @@ function drawn(plan, groups) {
         now: clock.now(),
         isPlan: true,
         noun: "Stage",
-        subject: "Touches",
+        subject: "Machines",
         hosts: (stage) => inStage(groups, stages.indexOf(stage)),
-        caption: "Stages of the maintenance, with the times of each if nobody approves early",
+        caption: "Stages of the maintenance, with their times if no guest approves early",
       }),
     ),
     axis && waveLegend(true),
     warningList(plan.warnings),
     plan.waiting.length > 0 &&
-      h("div", { class: "stack-tight" }, h("h3", null, "It would wait"), groupedReasons(plan.waiting)),
+      h("div", { class: "stack-tight" }, h("h3", null, "Waiting for"), groupedReasons(plan.waiting)),
   ];
 }
 
 /** @param {Carried[]} groups */
-function unasked(groups) {
+function withoutDryRun(groups) {
   return h(
     "ol",
     { class: "stage-list" },
@@ -174,7 +174,7 @@ function unasked(groups) {
 }
 
 /**
- * Of each group the update domains are taken in their order, one in a stage; standalone machines are in the first.
+ * List the machines of a stage: one update domain of each group, in order. Standalone machines are in the first stage.
  *
  * @param {Carried[]} groups
  * @param {number} stage

@@ -15,14 +15,14 @@ import { View } from "../../page/view.js";
 import { copy } from "../../service/connected.js";
 import { WantedMachines } from "../../service/wanted_machines.js";
 import { carried, holdsOn, ordersOn } from "../hosts/host_load.js";
-import { hostMeans } from "./host_means.js";
+import { hostCapacity } from "./host_capacity.js";
 import "./host_plan.js";
-import { hostStanding } from "./host_standing.js";
+import { hostNotice } from "./host_notice.js";
 import { lastOrders } from "./last_orders.js";
 
 /** @typedef {import("../../types").Host} Host */
 
-/** One host: what it carries, what maintenance of it would touch, what it waits for and what was done to it. */
+/** One host: state, open orders, machines, effect of maintenance and history. */
 class HostView extends View {
   #wanted = new WantedMachines();
   #coming = new WantedMachines();
@@ -51,14 +51,14 @@ class HostView extends View {
     queueMicrotask(() => keepOneReachable(this));
     return [
       head(host),
-      hostStanding(host),
+      hostNotice(host),
       host.reachable === false &&
         h(
           "p",
           { class: "notice", "data-tone": "warn" },
-          "It cannot be reached",
+          "The host cannot be reached",
           host.unreachable_since && [" since ", time(host.unreachable_since)],
-          ". No machine is sent there, and what is to be done there waits: ",
+          ". It accepts no machines, and its orders wait. Reason: ",
           h("span", { class: "name" }, host.unreachable_because),
         ),
       holds(host),
@@ -66,9 +66,9 @@ class HostView extends View {
         h(
           "p",
           { class: "notice", "data-tone": "info" },
-          "This host is simulated: steps take their time, and nothing is really done.",
+          "This host is simulated: steps take time, but no real machine is touched.",
         ),
-      h("section", { class: "card" }, h("h2", null, "Open order"), open(host)),
+      h("section", { class: "card" }, h("h2", null, "Open orders"), open(host)),
       this.#carries(host),
       h("fw-host-plan", { key: "plan", ".host": host.name }),
       h(
@@ -91,14 +91,14 @@ class HostView extends View {
       h(
         "h2",
         null,
-        "Carries ",
-        h("span", { class: "muted" }, this.#wanted.isRead ? count(machines.length, "machine") : ""),
+        "Machines ",
+        h("span", { class: "muted" }, this.#wanted.isRead ? machines.length.toLocaleString("en") : ""),
       ),
       this.#wanted.trouble && h("p", { class: "notice", "data-tone": "danger" }, this.#wanted.trouble),
       !this.#wanted.isRead &&
-        h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading its machines …"),
-      this.#wanted.isRead && !machines.length && h("p", { class: "muted" }, "It carries no machine."),
-      this.#wanted.isRead && hostMeans(host, machines, copy.machines.boundFor(host.name)),
+        h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Loading machines …"),
+      this.#wanted.isRead && !machines.length && h("p", { class: "muted" }, "The host has no machines."),
+      this.#wanted.isRead && hostCapacity(host, machines, copy.machines.boundFor(host.name)),
       h(
         "div",
         { class: "carried", onkeydown: moveBetweenTiles },
@@ -146,7 +146,7 @@ function head(host) {
     signs: [
       hostBadges(host),
       h("span", { class: "muted" }, reached(host)),
-      host.reachable === true && badge({ tone: "calm", glyph: "✓", label: "reached" }),
+      host.reachable === true && badge({ tone: "calm", glyph: "✓", label: "reachable" }),
       host.bare_metal && h("span", { class: "muted" }, "bare metal"),
     ],
     actions: actionButtons("host", host),
@@ -154,7 +154,8 @@ function head(host) {
 }
 
 /**
- * Say who does the work on a host, where it is reached, and how much there at once.
+ * Describe the driver of a host: name, URI and concurrency.
+ *
  * @param {Host} host
  */
 function reached(host) {
@@ -188,12 +189,12 @@ function holds(host) {
 function open(host) {
   const orders = ordersOn(host.name);
   if (orders.length) return orders.map(orderCard);
-  return h("p", { class: "muted" }, "No order is open: it waits for nothing.");
+  return h("p", { class: "muted" }, "No open orders.");
 }
 
 /** @param {string} name */
 function missing(name) {
-  const why = copy.hosts ? `There is no host ${name}.` : "Hosts are not shown to the people of a project.";
+  const why = copy.hosts ? `There is no host ${name}.` : "Project tokens cannot see hosts.";
   return [
     h("h1", { class: "name" }, name),
     h(

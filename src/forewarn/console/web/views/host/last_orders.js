@@ -10,10 +10,10 @@ import { LiveAnswer } from "../../service/live_answer.js";
 /** @typedef {import("../../types").Order} Order */
 
 const MOST = 5;
-// Among so many of the newest: some are open, or on machines that the host carries.
+// The number of orders to search: some are open, or belong to machines on the host.
 const LOOKED_AT = 50;
 
-/** The last orders on a host that are over. */
+/** The last ended orders of a host. */
 class LastOrders extends LiveElement {
   host = "";
   /** @type {LiveAnswer<Order[]> | null} */
@@ -39,7 +39,7 @@ class LastOrders extends LiveElement {
     if (trouble) return h("p", { class: "notice", "data-tone": "danger" }, trouble);
     if (!orders.length) return null;
     return [
-      h("h3", null, "Orders that are over"),
+      h("h3", null, "Ended orders"),
       h(
         "ul",
         { class: "plain" },

@@ -1,4 +1,4 @@
-/** What hosts carry and what is going on with them, as several views show it. */
+/** The machines, orders and holds of hosts, for several views. */
 
 import { copy } from "../../service/connected.js";
 import { groupKey } from "../../service/machine_shelf.js";
@@ -8,7 +8,7 @@ import { groupKey } from "../../service/machine_shelf.js";
 /** @typedef {{ key: string, group: string | null, project: string, domains: Map<number, Machine[]>, machines: Machine[] }} Carried */
 
 /**
- * Group the machines on a host, each group's by update domain; standalone ones come last.
+ * Group machines by group and update domain. Standalone machines come last.
  *
  * @param {readonly Machine[]} machines
  * @returns {Carried[]}
@@ -28,7 +28,7 @@ export function carried(machines) {
 }
 
 /**
- * Say in how many stages the host would be done: one has machines of at most one update domain of any group.
+ * Return the number of stages of maintenance. A stage has at most one update domain of any group.
  *
  * @param {readonly Carried[]} groups
  */
@@ -36,7 +36,7 @@ export const stagesOf = (groups) =>
   Math.max(0, ...groups.map((each) => (each.group === null ? 1 : each.domains.size)));
 
 /**
- * List the orders on a host that are not over.
+ * List the open orders of a host.
  *
  * @param {string} host
  * @returns {Order[]}
@@ -44,7 +44,7 @@ export const stagesOf = (groups) =>
 export const ordersOn = (host) => [...copy.orders.values()].filter((order) => order.host === host);
 
 /**
- * List what holds a host up: a hold of it, or of the whole fleet.
+ * List the holds that apply to a host, including those of the whole fleet.
  *
  * @param {string} host
  */

@@ -1,4 +1,4 @@
-/** The columns of the list of hosts, and by which of them it is sorted; the sort is kept in the address. */
+/** The columns of the host list and its sort order, which is kept in the URL. */
 
 import { ordersOn } from "./host_load.js";
 
@@ -7,12 +7,12 @@ import { ordersOn } from "./host_load.js";
 /** @typedef {{ key: ColumnKey, title: string, sort?: { first: "up" | "down", up: string, down: string } }} Column */
 /** @typedef {{ key: ColumnKey, isDown: boolean }} Sort */
 
-// As people count: kvm2 comes before kvm10.
+// Natural order: kvm2 comes before kvm10.
 const IN_ORDER = new Intl.Collator("en", { numeric: true });
 
 /** @type {readonly Column[]} */
 const COLUMNS = [
-  { key: "name", title: "Host", sort: { first: "up", up: "Name", down: "Name, last first" } },
+  { key: "name", title: "Host", sort: { first: "up", up: "Name", down: "Name, descending" } },
   {
     key: "state",
     title: "State",
@@ -24,7 +24,7 @@ const COLUMNS = [
     title: "Machines",
     sort: { first: "down", up: "Fewest machines", down: "Most machines" },
   },
-  { key: "rack", title: "Rack", sort: { first: "up", up: "Rack", down: "Rack, last first" } },
+  { key: "rack", title: "Rack", sort: { first: "up", up: "Rack", down: "Rack, descending" } },
   {
     key: "memory",
     title: "Free memory",
@@ -32,18 +32,18 @@ const COLUMNS = [
   },
   {
     key: "reached",
-    title: "Reached",
-    sort: { first: "up", up: "Not reached first", down: "Reached first" },
+    title: "Reachable",
+    sort: { first: "up", up: "Unreachable first", down: "Reachable first" },
   },
   {
     key: "order",
     title: "Open order",
     sort: { first: "up", up: "With an open order first", down: "Without an open order first" },
   },
-  { key: "waits", title: "Waits for" },
+  { key: "waits", title: "Waiting for" },
 ];
 
-/** Which columns have something to say. @param {readonly Host[]} hosts */
+/** Return the columns that have values. @param {readonly Host[]} hosts */
 export function columnsOf(hosts) {
   const hasRack = hosts.some((host) => host.labels.rack);
   const hasMemory = hosts.some((host) => "memory" in host.free);
@@ -55,7 +55,7 @@ export function columnsOf(hosts) {
 }
 
 /**
- * Read the sort of an address: a column, after `-` downwards.
+ * Parse the sort order in a URL: a column name, with a leading `-` for descending order.
  *
  * @param {string | null} text
  * @returns {Sort}
@@ -71,7 +71,7 @@ export function sortOf(text) {
 export const sortText = ({ key, isDown }) => (isDown ? `-${key}` : key === "name" ? null : key);
 
 /**
- * Say how the list is sorted after a press on a column.
+ * Return the sort order after a click on a column.
  *
  * @param {Sort} sort
  * @param {Column} column
@@ -83,7 +83,7 @@ export function pressed(sort, column) {
 }
 
 /**
- * Name all sorts, by their text in the address.
+ * Return the labels of all sort orders, by their text in the URL.
  *
  * @param {readonly Column[]} columns
  * @returns {{ [text: string]: string }}
@@ -131,7 +131,7 @@ const STATES = ["failed", "lost", "degraded", "cordoned", "ok"];
 const ORDER_STATES = ["failed", "started", "announced", "queued"];
 
 /**
- * Hosts without a rack, or without declared memory, come last in both directions.
+ * Compare so that hosts without a rack or declared memory come last in both directions.
  *
  * @param {Host} one
  * @param {Host} other

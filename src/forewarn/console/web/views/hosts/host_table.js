@@ -1,4 +1,4 @@
-/** The list of hosts: one line for each. The page of a host has the rest. */
+/** The host list, one row each. */
 
 import { badge, hostBadges, workAppearance } from "../../elements/appearance.js";
 import { hostLink, linkedIds, orderLink } from "../../elements/links.js";
@@ -140,7 +140,7 @@ function memory(host) {
 
 /** @param {Host} host */
 function reached(host) {
-  if (host.reachable === null) return h("span", { class: "muted" }, "not known");
+  if (host.reachable === null) return h("span", { class: "muted" }, "unknown");
   if (host.reachable) return "yes";
   const why = host.unreachable_because ?? "";
   return h("span", { class: "name", title: why }, why ? `no: ${why}` : "no");

@@ -15,12 +15,12 @@ import { hostTable } from "./host_table.js";
 /** @typedef {import("../../types").Host} Host */
 /** @typedef {import("./host_sorting.js").Column} Column */
 
-// So many are drawn at first: nobody reads more at a time.
+// The number of rows to draw at first.
 const PAGE = 500;
 
 const FILTERS = {
   "": "Any state",
-  ok: "Ok",
+  ok: "OK",
   cordoned: "Cordoned",
   degraded: "Degraded",
   failed: "Failed",
@@ -29,7 +29,7 @@ const FILTERS = {
   held: "Held",
 };
 
-/** All hosts: how each is, what it carries, and what it waits for. */
+/** All hosts, with filters and sorting. */
 class HostsView extends View {
   #most = PAGE;
 
@@ -40,17 +40,14 @@ class HostsView extends View {
 
   drawn() {
     if (!copy.hosts) {
-      return [
-        h("h1", null, "Hosts"),
-        h("p", { class: "notice" }, "Hosts are not shown to the people of a project."),
-      ];
+      return [h("h1", null, "Hosts"), h("p", { class: "notice" }, "Project tokens cannot see hosts.")];
     }
     const all = [...copy.hosts.values()];
     if (!all.length) return [h("h1", null, "Hosts"), noHost(), actionButtons("hosts", null)];
     const columns = columnsOf(all);
     const sort = sortOf(this.query.get("sort"));
     const shown = sorted(
-      all.filter((host) => this.#takes(host)),
+      all.filter((host) => this.#matches(host)),
       sort,
     );
     return [
@@ -58,14 +55,14 @@ class HostsView extends View {
         "div",
         { class: "row" },
         h("h1", null, "Hosts"),
-        h("span", { class: "muted" }, told(all, shown)),
+        h("span", { class: "muted" }, shownCount(all, shown)),
         actionButtons("hosts", null),
       ),
       this.#tools(columns),
       simulatedNotice(all),
       shown.length
         ? hostTable(shown.slice(0, this.#most), columns, sort)
-        : h("div", { class: "empty" }, h("p", null, "No host is as you ask."), this.#showAll()),
+        : h("div", { class: "empty" }, h("p", null, "No host matches."), this.#showAll()),
       shown.length > this.#most &&
         h(
           "button",
@@ -101,7 +98,7 @@ class HostsView extends View {
   }
 
   /** @param {Host} host */
-  #takes(host) {
+  #matches(host) {
     const text = (this.query.get("q") ?? "").trim().toLowerCase();
     const state = this.query.get("state") ?? "";
     if (text && !host.name.toLowerCase().includes(text)) return false;
@@ -115,7 +112,7 @@ class HostsView extends View {
  * @param {Host[]} all
  * @param {Host[]} shown
  */
-const told = (all, shown) =>
+const shownCount = (all, shown) =>
   all.length === shown.length
     ? count(all.length, "host")
     : `${shown.length.toLocaleString("en")} of ${count(all.length, "host")}`;
@@ -128,7 +125,7 @@ function simulatedNotice(hosts) {
   return h(
     "p",
     { class: "notice", "data-tone": "info" },
-    `${which} simulated: steps take their time, and nothing is really done.`,
+    `${which} simulated: steps take time, but no real machine is touched.`,
   );
 }
 
@@ -136,10 +133,10 @@ function noHost() {
   return h(
     "div",
     { class: "empty" },
-    h("h2", null, "There is no host yet"),
-    h("p", null, "A fleet file declares hosts with [hosts.NAME]; apply it, and they appear here:"),
+    h("h2", null, "No hosts yet"),
+    h("p", null, "Declare hosts as [hosts.NAME] in a fleet file and apply it:"),
     commandText(["fleet", "apply", "fleet.toml"]),
-    h("p", null, "What a hypervisor or a cloud has already is taken over from there:"),
+    h("p", null, "Or import the hosts of a hypervisor or a cloud:"),
     commandText(["fleet", "import", "--from", "libvirt", "--host", "NAME=URI"]),
     commandText(["fleet", "import", "--from", "openstack"]),
   );

@@ -1,4 +1,4 @@
-/** The group of a machine: what it was promised, and who listens. */
+/** The group of a machine: its policy, and whether scheduled events are enabled. */
 
 import { groupLink } from "../../elements/links.js";
 import { sourceWords } from "../../elements/sources.js";
@@ -12,21 +12,21 @@ import { LiveAnswer } from "../../service/live_answer.js";
 /** @typedef {import("../../types").Machine} Machine */
 /** @typedef {import("../../types").Group} Group */
 
-const SILENT =
-  "until somebody asks for events, a restart or redeploy starts at once, without notice. Maintenance is announced all the same.";
+const UNTIL_ENABLED =
+  "until the first poll, a restart or redeploy starts at once, without notice. Maintenance is always announced.";
 
-/** What parts of a policy are called; those that are missing here are shown by their own names. @type {{ [key: string]: string }} */
-const TITLES = {
+/** Labels of policy settings. Other settings are shown by their API names. @type {{ [key: string]: string }} */
+const LABELS = {
   approval: "Approval by",
-  auto_approve: "Approved by itself",
-  budget: "Healthy machines it needs",
-  defer: "May be deferred by",
-  freezes_at_once: "Frozen at once, at most",
-  gang: "All domains together",
+  auto_approve: "Approve automatically",
+  budget: "Minimum healthy machines",
+  defer: "Deferral",
+  freezes_at_once: "Machines frozen at once",
+  gang: "Treat update domains together",
 };
 
-/** Parts that are seconds. */
-const SPANS = ["defer"];
+/** Settings in seconds. */
+const DURATIONS = ["defer"];
 
 /** @param {Machine} machine */
 export function groupCard(machine) {
@@ -35,14 +35,14 @@ export function groupCard(machine) {
       "section",
       { class: "card" },
       h("h2", null, "Group"),
-      h("p", null, "It stands alone: it is told of its own events only."),
-      !machine.enabled && h("p", null, "It does not listen yet: ", SILENT),
+      h("p", null, "A standalone machine: it receives only its own events."),
+      !machine.enabled && h("p", null, "Scheduled events are not enabled yet: ", UNTIL_ENABLED),
     );
   }
   return h("fw-group-card", { key: `group ${machine.group}`, ".group": machine.group });
 }
 
-/** Reads the group itself: every event changes its incarnation, which the copy of the fleet does not follow. */
+/** Fetches the group itself, because the live copy does not track the incarnation. */
 class GroupCard extends LiveElement {
   group = "";
   /** @type {LiveAnswer<Group> | null} */
@@ -76,8 +76,12 @@ function facts(group) {
       "p",
       null,
       group.enabled
-        ? ["It listens, since ", countdown(group.enabled_at), ": events are announced to it with notice."]
-        : ["No machine of it listens yet: ", SILENT],
+        ? [
+            "Scheduled events were enabled ",
+            countdown(group.enabled_at),
+            ". Events are announced with notice.",
+          ]
+        : ["Scheduled events are not enabled yet: ", UNTIL_ENABLED],
     ),
     h(
       "dl",
@@ -87,7 +91,7 @@ function facts(group) {
       line("Source", sourceWords(group.source)),
       line("Incarnation", String(group.incarnation)),
       Object.entries(group.policy).map(([key, value]) =>
-        line(TITLES[key] ?? key.replaceAll("_", " "), written(key, value)),
+        line(LABELS[key] ?? key.replaceAll("_", " "), formatted(key, value)),
       ),
     ),
   );
@@ -97,10 +101,10 @@ function facts(group) {
  * @param {string} key
  * @param {unknown} value
  */
-function written(key, value) {
+function formatted(key, value) {
   if (value === true) return "yes";
   if (value === false) return "no";
-  if (typeof value === "number" && SPANS.includes(key)) return value ? span(value) : "not at all";
+  if (typeof value === "number" && DURATIONS.includes(key)) return value ? span(value) : "none";
   if (typeof value === "object") return JSON.stringify(value);
   return String(value);
 }

@@ -20,7 +20,7 @@ import { groupCard } from "./machine_group.js";
 /** @typedef {import("../../types").Machine} Machine */
 /** @typedef {import("../../types").Order} Order */
 
-/** One machine: what it is, what is announced to it, what is going to be done and what was. */
+/** One machine: details, events, open orders and history. */
 class MachineView extends View {
   /** @type {LiveAnswer<Machine> | null} */
   #machine = null;
@@ -30,7 +30,7 @@ class MachineView extends View {
   opened() {
     super.opened();
     this.watch(copy, "events", "orders", "groups", "holds");
-    // The same name may be another machine's in another project.
+    // Another project may have a machine of the same name.
     router.addEventListener("query", () => this.#look(), { signal: this.ended });
     this.ended.addEventListener("abort", () => this.#looking.abort());
     this.#machine = null;
@@ -59,7 +59,7 @@ class MachineView extends View {
     const machine = this.#machine?.value;
     if (record.machine?.toLowerCase() === this.names.name?.toLowerCase() || record.kind === "fleet-applied")
       return true;
-    // What fails on a host, or is abandoned, need not have a record for each machine.
+    // A failure or an abandoned order on a host may have no record for each machine.
     return Boolean(machine && (record.host ? record.host === machine.host : record.group === machine.group));
   }
 
@@ -75,7 +75,7 @@ class MachineView extends View {
     if (!machine)
       return [
         h("h1", { class: "name" }, name),
-        h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading …"),
+        h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Loading …"),
       ];
     const events = copy.eventsOf(machine);
     const orders = [...copy.orders.values()].filter((order) => concerns(order, machine));
@@ -91,13 +91,13 @@ class MachineView extends View {
             "section",
             { class: "card" },
             h("h2", null, "Events"),
-            events.length ? events.map(eventCard) : h("p", { class: "muted" }, "Nothing is announced to it."),
+            events.length ? events.map(eventCard) : h("p", { class: "muted" }, "No events."),
           ),
           h(
             "section",
             { class: "card" },
             h("h2", null, "Open orders"),
-            orders.length ? orders.map(orderCard) : h("p", { class: "muted" }, "Nothing is ordered for it."),
+            orders.length ? orders.map(orderCard) : h("p", { class: "muted" }, "No open orders."),
           ),
           h(
             "section",
@@ -134,7 +134,7 @@ class MachineView extends View {
     return h(
       "section",
       { class: "card" },
-      h("h2", null, "Facts"),
+      h("h2", null, "Details"),
       h(
         "dl",
         { class: "facts" },
@@ -146,16 +146,16 @@ class MachineView extends View {
         fact("Fault domain", machine.fault_domain),
         fact("Priority", machine.priority),
         fact(
-          "Listens",
+          "Scheduled events",
           machine.enabled
-            ? "yes"
-            : `not yet: it is enabled by ${machine.group ? "its group's" : "its"} first poll`,
+            ? "enabled"
+            : `not enabled: the first poll of ${machine.group ? "the group" : "the machine"} enables them`,
         ),
         fact(
-          "Last seen",
+          "Last poll",
           machine.last_seen ? [countdown(machine.last_seen), " (", time(machine.last_seen), ")"] : "never",
         ),
-        fact("VM id", h("span", { class: "mono" }, machine.vm_id)),
+        fact("VM ID", h("span", { class: "mono" }, machine.vm_id)),
         fact("Source", sourceWords(machine.source)),
         fact("Address", [
           machine.address,
@@ -166,7 +166,7 @@ class MachineView extends View {
         fact("Location", machine.location),
         fact("Zone", machine.zone),
         fact("Size", machine.size),
-        fact("System", machine.os),
+        fact("Operating system", machine.os),
         fact(
           "Tags",
           tags.length
@@ -192,16 +192,16 @@ class MachineView extends View {
         "div",
         { class: "empty" },
         h("p", { class: "notice", "data-tone": "danger", role: "alert" }, answer.trouble),
-        answer.isMissing && h("p", null, "It may have been removed or renamed."),
+        answer.isMissing && h("p", null, "The machine may have been removed or renamed."),
         this.#sameName(name),
-        h("a", { href: address("/history", {}, { machine: name }) }, "Look for it in the history"),
+        h("a", { href: address("/history", {}, { machine: name }) }, "Search the history"),
         h("a", { href: address("/fleet") }, "Show the fleet"),
       ),
     ];
   }
 
   /**
-   * Where several projects have a machine of that name, offer each.
+   * Link to the machines of the same name in other projects.
    *
    * @param {string} name
    */

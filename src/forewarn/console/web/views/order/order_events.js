@@ -1,4 +1,4 @@
-/** The events of an order, and what notice its machines got. */
+/** The events of an order, with the delivered notice. */
 
 import { linkedIds } from "../../elements/links.js";
 import { badge } from "../../elements/appearance.js";
@@ -19,14 +19,14 @@ export function orderEvents(order, events) {
   return h(
     "section",
     { class: "card", key: "events", "aria-labelledby": "events" },
-    h("div", { class: "row" }, h("h2", { id: "events" }, "Its events"), noticeSum(order, events)),
+    h("div", { class: "row" }, h("h2", { id: "events" }, "Events"), noticeSum(order, events)),
     events.length
       ? stackingTable(
           "Events of the order",
           ["Event", "Type", "State", "Machines", "Group", "Not before", "Notice"],
           events.map(row),
         )
-      : h("p", { class: "muted" }, "Nothing was announced so far."),
+      : h("p", { class: "muted" }, "No event has been announced."),
   );
 }
 
@@ -40,7 +40,7 @@ function noticeSum({ notice }, events) {
     "span",
     { class: "row" },
     notice.least_seconds !== null &&
-      h("span", { class: "small muted" }, `least notice ${span(notice.least_seconds)}`),
+      h("span", { class: "small muted" }, `shortest notice ${span(notice.least_seconds)}`),
     badge(
       notice.late
         ? broken(notice, "!", `${notice.late} late`)
@@ -48,14 +48,14 @@ function noticeSum({ notice }, events) {
     ),
     badge(
       notice.never
-        ? broken(notice, "✕", `${notice.never} ${notice.so_far ? "not" : "never"} told`)
-        : { tone: "calm", glyph: "✓", label: "all told" },
+        ? broken(notice, "✕", `${notice.never} ${notice.so_far ? "not" : "never"} notified`)
+        : { tone: "calm", glyph: "✓", label: "all notified" },
     ),
   );
 }
 
 /**
- * Say what was not as promised; that is judged when the events end.
+ * Describe a broken promise of notice. The final verdict comes when the events end.
  *
  * @param {OrderDetail["notice"]} notice
  * @param {string} glyph

@@ -1,4 +1,4 @@
-/** What somebody should know of an order before anything else: what failed, who works on it, what it breaks. */
+/** The notices at the top of an order: failures, unknown steps, external work and broken promises. */
 
 import { commandText } from "../../elements/command_text.js";
 import { failedHostSteps, failedSteps, isExternal, isUnknown } from "../../elements/order_facts.js";
@@ -13,7 +13,7 @@ import { h } from "../../page/tree.js";
 const SHOWN = 20;
 
 /** @param {Order} order */
-export function failure(order) {
+export function failureNotice(order) {
   const failed = failedSteps(order);
   const onHost = failedHostSteps(order);
   const isOpen = !order.ended_at;
@@ -31,7 +31,7 @@ export function failure(order) {
           `${step.task} of `,
           h("span", { class: "name" }, order.host ?? "the host"),
           ": ",
-          h("span", { class: "name" }, linkedIds(step.why ?? "no reason is known")),
+          h("span", { class: "name" }, linkedIds(step.why ?? "unknown reason")),
         ),
       ),
       failed
@@ -42,7 +42,7 @@ export function failure(order) {
             { key: step.machine },
             machineLink(step.machine, order.project),
             ": ",
-            h("span", { class: "name" }, linkedIds(step.why ?? "no reason is known")),
+            h("span", { class: "name" }, linkedIds(step.why ?? "unknown reason")),
           ),
         ),
       failed.length > SHOWN && h("li", { key: "more" }, `and ${failed.length - SHOWN} more`),
@@ -52,7 +52,7 @@ export function failure(order) {
         h(
           "p",
           null,
-          "A person decides: retry carries the failed steps out once more, abandon gives them up. Until then its events stay listed.",
+          "Retry runs the failed steps again. Abandon gives them up. The events stay listed until an operator does one of the two.",
         ),
         commandText(["order", "retry", order.id]),
         commandText(["order", "abandon", order.id]),
@@ -60,38 +60,38 @@ export function failure(order) {
   );
 }
 
-/** What to do about steps whose driver cannot tell how they are doing; what it says stands among the reasons. @param {Order} order */
-export function unknown(order) {
+/** Explain steps whose driver does not know their state. @param {Order} order */
+export function unknownStepsNotice(order) {
   const steps = [...order.host_steps, ...order.steps].filter(isUnknown).length;
   if (!steps || order.ended_at || order.abandoned_by) return null;
   return h(
     "div",
     { class: "notice", "data-tone": "warn", key: "unknown" },
-    h("strong", null, `It is unknown how far ${count(steps, "step is", "steps are")}`),
-    h("p", null, "The driver is asked again, for as long as it takes. To wait no longer, abandon the order:"),
+    h("strong", null, `The state of ${count(steps, "step")} is unknown`),
+    h("p", null, "forewarn keeps asking the driver. To stop waiting, abandon the order:"),
     commandText(["order", "abandon", order.id]),
   );
 }
 
 /** @param {Order} order */
-export function outsideWork(order) {
+export function externalWorkNotice(order) {
   if (!isExternal(order) || order.ended_at) return null;
   const isAtWork = [...order.steps, ...order.host_steps].some((step) => step.state === "running");
   return h(
     "section",
     { class: "card", key: "outside", "aria-labelledby": "outside" },
-    h("h2", { id: "outside" }, "Done outside"),
+    h("h2", { id: "outside" }, "External work"),
     h(
       "p",
       null,
       isAtWork
-        ? "The work may be done now: somebody outside forewarn does it, and reports how it goes."
-        : "Somebody outside forewarn does the work once it may begin, and reports how it goes.",
+        ? "An external program or person does this work and reports the result. The work may proceed now."
+        : "An external program or person does this work and reports the result. The work may not begin yet.",
       order.heartbeat_seconds !== null &&
-        ` After ${span(order.heartbeat_seconds)} of silence it is taken for failed.`,
+        ` The work fails if no report arrives for ${span(order.heartbeat_seconds)}.`,
     ),
     commandText(["gate", "order", order.id, "--", "./do-the-work.sh"]),
-    h("p", { class: "small muted" }, "Or report by hand: it goes on, it is done, it failed."),
+    h("p", { class: "small muted" }, "Or report progress, success or failure yourself:"),
     commandText(["order", "heartbeat", order.id]),
     commandText(["order", "complete", order.id]),
     commandText(["order", "fail", order.id, "--reason", "why"]),
@@ -99,7 +99,7 @@ export function outsideWork(order) {
 }
 
 /** @param {readonly Record[]} broken */
-export function brokenPromises(broken) {
+export function brokenPromisesNotice(broken) {
   if (!broken.length) return null;
   return h(
     "div",

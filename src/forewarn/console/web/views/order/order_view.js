@@ -1,4 +1,4 @@
-/** One order: its terms, how far each stage and step is, why it waits, its events and the notice they gave. */
+/** One order: stages and steps, reasons for waiting, events, terms and records. */
 
 import { linkedIds } from "../../elements/links.js";
 import { actionButtons } from "../../actions/action_buttons.js";
@@ -24,7 +24,12 @@ import { View } from "../../page/view.js";
 import { api, copy } from "../../service/connected.js";
 import { LiveAnswer } from "../../service/live_answer.js";
 import { recordLog } from "../history/record_log.js";
-import { brokenPromises, failure, outsideWork, unknown } from "./order_notices.js";
+import {
+  brokenPromisesNotice,
+  failureNotice,
+  externalWorkNotice,
+  unknownStepsNotice,
+} from "./order_notices.js";
 import { orderEvents } from "./order_events.js";
 import { orderTerms } from "./order_terms.js";
 
@@ -58,7 +63,7 @@ class OrderView extends View {
       });
     }
     const { events, broken } = found;
-    // Reasons end by themselves, without a record: the copy looks after that.
+    // Reasons can end without a record, so the live copy is more recent than the answer.
     const current = copy.orders.get(found.order.id);
     const order = current ? { ...found.order, ...current } : found.order;
     return [
@@ -70,11 +75,11 @@ class OrderView extends View {
           this.#answer.trouble,
         ),
       this.#standing(order),
-      failedSteps(order).length + failedHostSteps(order).length > 0 && failure(order),
+      failedSteps(order).length + failedHostSteps(order).length > 0 && failureNotice(order),
       !order.ended_at && reasons(otherReasons(order), order.waiting_until, order),
-      unknown(order),
-      outsideWork(order),
-      brokenPromises(broken),
+      unknownStepsNotice(order),
+      externalWorkNotice(order),
+      brokenPromisesNotice(broken),
       h(
         "section",
         { class: "card", key: "work", "aria-labelledby": "stages" },
@@ -119,20 +124,20 @@ class OrderView extends View {
     return h(
       "p",
       { key: "standing" },
-      order.ended_at ? "Over since " : "Ordered ",
+      order.ended_at ? "Ended " : "Placed ",
       time(since),
       " (",
       countdown(since),
-      ") by ",
+      order.ended_at ? "), placed by " : ") by ",
       h("span", { class: "name" }, order.by),
-      order.reason && [", because: ", h("span", { class: "name" }, linkedIds(order.reason))],
+      order.reason && [", reason: ", h("span", { class: "name" }, linkedIds(order.reason))],
       ".",
       order.why && [" ", h("span", { class: "name" }, linkedIds(capital(order.why))), "."],
     );
   }
 }
 
-/** What an order waits for besides a person's word on its failed steps, which are shown on their own. @param {OrderDetail} order */
+/** Return the reasons for waiting without those of failed steps, which have a notice of their own. @param {OrderDetail} order */
 function otherReasons(order) {
   const failed = new Set([
     ...failedSteps(order).map((step) => step.machine),

@@ -1,4 +1,4 @@
-/** Orders as a table, each with what it waits for. */
+/** A table of orders with their reasons for waiting. */
 
 import { linkedIds, orderLink, rolloutLink } from "../../elements/links.js";
 import {
@@ -24,7 +24,7 @@ const REASONS_SHOWN = 3;
  * @param {readonly Order[]} orders
  */
 export function orderTable(caption, orders) {
-  return stackingTable(caption, ["Order", "What", "State", "Ordered", "Steps", "Why"], orders.map(row));
+  return stackingTable(caption, ["Order", "Action", "State", "Placed", "Steps", "Details"], orders.map(row));
 }
 
 /** @param {Order} order */
@@ -33,23 +33,23 @@ function row(order) {
     "tr",
     { key: order.id },
     cell("Order", orderLink(order.id)),
-    cell("What", [
+    cell("Action", [
       h("div", null, `${orderWords(order)} of `, orderSubject(order)),
       order.rollout &&
         h(
           "div",
           { class: "small muted" },
-          "of rollout ",
+          "rollout ",
           copy.may("survey") ? rolloutLink(order.rollout) : order.rollout.slice(0, 8),
         ),
     ]),
     cell("State", h("div", { class: "row" }, stateBadges(order), driverBadge(order))),
-    cell("Ordered", [
+    cell("Placed", [
       h("div", null, countdown(order.created_at), " by ", h("span", { class: "name" }, order.by)),
       order.reason && h("div", { class: "small muted name" }, linkedIds(order.reason)),
     ]),
     cell("Steps", steps(order)),
-    cell("Why", why(order)),
+    cell("Details", outcome(order)),
   );
 }
 
@@ -61,10 +61,10 @@ function steps(order) {
 }
 
 /** @param {Order} order */
-function why(order) {
+function outcome(order) {
   if (order.ended_at) {
     return [
-      h("div", null, "over ", countdown(order.ended_at)),
+      h("div", null, "ended ", countdown(order.ended_at)),
       order.why && h("div", { class: "small name" }, linkedIds(order.why)),
     ];
   }

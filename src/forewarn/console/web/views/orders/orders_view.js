@@ -1,4 +1,4 @@
-/** All orders: the open ones with what they wait for, and the past ones page by page. */
+/** All orders: open orders with their reasons for waiting, and ended orders page by page. */
 
 import { workAppearance } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
@@ -52,8 +52,8 @@ class OrdersView extends View {
       h(
         "section",
         { class: "card", key: "past", "aria-labelledby": "past" },
-        h("h2", { id: "past" }, "Over"),
-        past.length > 0 && orderTable("Orders that are over", past),
+        h("h2", { id: "past" }, "Ended"),
+        past.length > 0 && orderTable("Ended orders", past),
         this.#pastEnd(past.length),
       ),
       asCommand(["order", "list", ...(state ? ["--state", state] : [])]),
@@ -67,7 +67,7 @@ class OrdersView extends View {
       { class: "row", role: "search", "aria-label": "Orders" },
       h("input", {
         type: "search",
-        "aria-label": "Only orders with",
+        "aria-label": "Search orders",
         placeholder: "machine, host, reason, person …",
         ".value": this.query.get("q") ?? "",
         oninput: (/** @type {any} */ input) => router.setQuery({ q: input.target.value }),
@@ -93,9 +93,9 @@ class OrdersView extends View {
 
   /** @param {string} isFiltered */
   #nothingOpen(isFiltered) {
-    if (isFiltered) return h("p", { class: "muted" }, "No open order is like that.");
+    if (isFiltered) return h("p", { class: "muted" }, "No open order matches.");
     return [
-      h("p", null, "Nothing is to be done. An order is placed on the page of a machine or a host, or so:"),
+      h("p", null, "No open orders. Place an order on the page of a machine or a host, or with a command:"),
       commandText(["machine", "restart", "MACHINE"]),
     ];
   }
@@ -106,7 +106,7 @@ class OrdersView extends View {
     if (!past) return null;
     if (past.trouble) return h("p", { class: "notice", "data-tone": "danger", role: "alert" }, past.trouble);
     if (past.isReading && !shown)
-      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading …");
+      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Loading …");
     return h(
       "div",
       { class: "row" },
@@ -117,7 +117,7 @@ class OrdersView extends View {
         { class: "small muted" },
         shown || !past.hasMore
           ? `${count(shown, "order")} shown`
-          : "None of the newest is like that; look at older ones.",
+          : "No match in the newest orders. Load older orders.",
       ),
     );
   }

@@ -1,4 +1,4 @@
-/** Orders that are over, read page by page, the newest first. */
+/** Ended orders, newest first, loaded page by page. */
 
 import { messageOf } from "../../page/formatting.js";
 import { api, copy } from "../../service/connected.js";
@@ -7,11 +7,11 @@ import { api, copy } from "../../service/connected.js";
 /** @typedef {import("../../types").Record} Record */
 
 const PAGE = 100;
-// Orders that end so close together are one reading, in milliseconds.
+// Orders that end within this time share one request, in milliseconds.
 const TOGETHER = 1000;
 const ENDS = ["order-done", "order-cancelled", "order-abandoned", "order-failed"];
 
-/** Announces `changed`. */
+/** Dispatches `changed`. */
 export class PastOrders extends EventTarget {
   /** @type {Order[]} */
   orders = [];
@@ -23,20 +23,20 @@ export class PastOrders extends EventTarget {
   #next = null;
   #timer = 0;
   #isStarted = false;
-  /** Tells answers of what was wanted before from those of what is wanted now. */
+  /** The number of the current request, to ignore late answers to earlier requests. */
   #turn = 0;
 
   /** @param {AbortSignal} signal */
   constructor(signal) {
     super();
     copy.addEventListener("loaded", () => this.#again(), { signal });
-    copy.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail), {
+    copy.addEventListener("records", (event) => this.#onRecords(/** @type {CustomEvent} */ (event).detail), {
       signal,
     });
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
   }
 
-  /** Read those in a state; "" for any. @param {string} state */
+  /** Load the orders in a state; "" for any. @param {string} state */
   want(state) {
     if (this.#isStarted && state === this.#state) return;
     this.#isStarted = true;
@@ -46,13 +46,13 @@ export class PastOrders extends EventTarget {
     this.#read(null);
   }
 
-  /** Read on where the list ends. */
+  /** Load the next page. */
   more() {
     if (this.#next) this.#read(this.#next);
   }
 
   /** @param {Record[]} records */
-  #heard(records) {
+  #onRecords(records) {
     if (records.some((record) => ENDS.includes(record.kind))) this.#again();
   }
 

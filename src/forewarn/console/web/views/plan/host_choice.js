@@ -1,19 +1,19 @@
-/** Which hosts: all, or some that are found by name, state, group or project, in the order in which they were chosen. */
+/** The hosts of a rollout: all, or a selection in the order of choosing. */
 
 import { hostBadges } from "../../elements/appearance.js";
 import { count } from "../../page/formatting.js";
 import { define, LiveElement } from "../../page/live_element.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
-import { allHosts } from "./reach.js";
+import { allHosts } from "./rollout_scope.js";
 
 /** @typedef {import("../../types").Host} Host */
 /** @typedef {{ machines: number, words: Set<string> }} Carried */
 
-// More rows than this are not read but searched.
+// Beyond this many rows, people search instead of reading.
 const MOST_ROWS = 100;
 
-/** Announces `choose`; its `detail` are the names of hosts, or null for all. */
+/** Dispatches `choose`. Its `detail` is the list of host names, or null for all hosts. */
 class HostChoice extends LiveElement {
   #search = "";
   /** @type {readonly string[] | null} */
@@ -49,8 +49,10 @@ class HostChoice extends LiveElement {
       "fieldset",
       { class: "host-choice", "aria-describedby": this.#problem ? "hosts-problem" : null },
       h("legend", null, "Hosts"),
-      this.#radio("all", isAll, `All that have not failed (${allHosts().length})`, () => this.#choose(null)),
-      this.#radio("some", !isAll, isAll ? "Only some" : `Only some (${this.#chosen?.length} chosen)`, () =>
+      this.#radio("all", isAll, `All hosts that have not failed (${allHosts().length})`, () =>
+        this.#choose(null),
+      ),
+      this.#radio("some", !isAll, isAll ? "Selected hosts" : `Selected hosts (${this.#chosen?.length})`, () =>
         this.#choose(this.#chosen ?? []),
       ),
       !isAll && this.#list(this.#chosen ?? []),
@@ -93,10 +95,10 @@ class HostChoice extends LiveElement {
         "div",
         { class: "row small" },
         h("span", { class: "muted", role: "status" }, `${count(found.length, "host")} found`),
-        this.#button("Add all found", () =>
+        this.#button("Select all found", () =>
           this.#choose([...new Set([...chosen, ...found.map((host) => host.name)])]),
         ),
-        this.#button("Choose none", () => this.#choose([])),
+        this.#button("Clear selection", () => this.#choose([])),
       ),
       h(
         "ul",
@@ -107,7 +109,7 @@ class HostChoice extends LiveElement {
         h(
           "p",
           { class: "small muted" },
-          `and ${count(found.length - MOST_ROWS, "more", "more")}: search for them.`,
+          `and ${count(found.length - MOST_ROWS, "more", "more")}. Search to narrow the list.`,
         ),
       chosen.length > 0 && this.#order(chosen, missing),
     );
@@ -148,10 +150,10 @@ class HostChoice extends LiveElement {
     return h(
       "div",
       { class: "small chosen-hosts" },
-      h("span", { class: "muted" }, "In this order, as far as waves allow:"),
+      h("span", { class: "muted" }, "Order, as far as the waves allow:"),
       h(
         "ol",
-        { "aria-label": "Chosen hosts" },
+        { "aria-label": "Selected hosts" },
         chosen.map((name) =>
           h(
             "li",
@@ -163,7 +165,7 @@ class HostChoice extends LiveElement {
               {
                 type: "button",
                 class: "quiet",
-                "aria-label": `Take ${name} out`,
+                "aria-label": `Remove ${name}`,
                 onclick: () => this.#choose(chosen.filter((each) => each !== name)),
               },
               "×",
@@ -199,7 +201,7 @@ class HostChoice extends LiveElement {
 
   /** @param {readonly string[] | null} detail */
   #choose(detail) {
-    // A redraw may come before the view passes the new choice: it would clear the box that was just checked.
+    // A redraw before the view passes the new choice would clear the box that was just checked.
     this.chosen = detail;
     this.dispatchEvent(new CustomEvent("choose", { detail }));
   }

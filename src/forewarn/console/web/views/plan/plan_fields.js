@@ -1,24 +1,28 @@
 /**
- * What a rollout can be told, each declared once: its name in the address of the page, in the API and at the command
- * line. What the API learns to take gets its entry here, and the form, the address and the command have it.
+ * The options of a rollout, each declared once: its name in the URL, in the API and on the command line. The form, the
+ * request and the command are built from these declarations.
  */
 
 import { driverChoices } from "../../elements/driver_choices.js";
 
 /**
  * @typedef {object} PlanField
- * @property {string} name  in the page's address
+ * @property {string} name  in the URL
  * @property {string} key  in the API
- * @property {string} flag  at the command line
+ * @property {string} flag  on the command line
  * @property {"choice" | "count" | "span" | "moment" | "text" | "flag"} kind
  * @property {string} label
  * @property {string} [hint]
- * @property {string} [otherwise]  what holds if nothing is said
+ * @property {string} [defaultValue]  the default
  * @property {{ [value: string]: string }} [choices]
- * @property {string} [warning]  shown once it is said
- * @property {string} [sent]  what a flag is in the API, if not true
- * @property {boolean} [isFurther]  whether few people need it
+ * @property {string} [warning]  shown once the field has a value
+ * @property {string} [apiValue]  the API value of a flag, if not true
+ * @property {boolean} [isAdvanced]  whether the field is under "More options"
+ * @property {(query: URLSearchParams) => boolean} [when]  whether the option applies; by default always
  */
+
+/** @param {URLSearchParams} query */
+const isService = (query) => query.get("action") === "service";
 
 /** @type {PlanField[]} */
 export const FIELDS = [
@@ -27,40 +31,43 @@ export const FIELDS = [
     key: "action",
     flag: "--action",
     kind: "choice",
-    label: "What is done to their machines",
-    otherwise: "freeze",
+    label: "Action",
+    defaultValue: "freeze",
     choices: {
-      freeze: "Freeze: paused for a moment",
-      reboot: "Reboot: restarted where they are",
-      redeploy: "Redeploy: moved to other hosts",
-      service: "Service: the hosts, once emptied",
+      freeze: "Freeze: pause the machines briefly",
+      reboot: "Reboot: restart the machines in place",
+      redeploy: "Redeploy: move the machines to other hosts",
+      service: "Service: work on the hosts themselves",
     },
   },
   {
     name: "in-place",
     key: "mode",
     flag: "--in-place",
-    sent: "in-place",
+    apiValue: "in-place",
     kind: "flag",
     label: "In place",
-    hint: "With service: machines stay, and restart with their host.",
+    hint: "The machines stay, and restart with their host.",
+    when: isService,
   },
   {
     name: "return",
     key: "returning",
     flag: "--return",
     kind: "flag",
-    label: "They come back afterwards",
-    hint: "With service: a second move, with notice of its own.",
+    label: "Move machines back afterwards",
+    hint: "The second move has its own notice.",
+    when: (query) => isService(query) && !query.get("in-place"),
   },
   {
     name: "host_work",
     key: "host_work",
     flag: "--host-work",
     kind: "text",
-    label: "Who works on the hosts themselves",
-    hint: "With service; left out: the hook of the settings, or who moves the machines.",
-    isFurther: true,
+    label: "Driver for the host itself",
+    hint: "Default: the configured hook, or the driver of its machines.",
+    isAdvanced: true,
+    when: isService,
   },
   {
     name: "hosts_at_once",
@@ -68,8 +75,8 @@ export const FIELDS = [
     flag: "--hosts-at-once",
     kind: "count",
     label: "Hosts at once",
-    otherwise: "1",
-    hint: "How many hosts a wave has at most.",
+    defaultValue: "1",
+    hint: "Maximum number of hosts in a wave.",
   },
   {
     name: "gap",
@@ -77,7 +84,7 @@ export const FIELDS = [
     flag: "--gap",
     kind: "span",
     label: "Gap between waves",
-    otherwise: "0",
+    defaultValue: "0",
     hint: "From the end of a wave to the next announcement, such as 15m or 1h30m.",
   },
   {
@@ -86,7 +93,7 @@ export const FIELDS = [
     flag: "--deadline",
     kind: "moment",
     label: "Deadline",
-    hint: "From then on windows give way, and guests cannot defer it any more.",
+    hint: "After the deadline, maintenance windows and deferrals no longer apply.",
   },
   {
     name: "reason",
@@ -94,38 +101,38 @@ export const FIELDS = [
     flag: "--reason",
     kind: "text",
     label: "Reason",
-    hint: "Why, for the records.",
+    hint: "Shown in the history.",
   },
   {
     name: "takes",
     key: "expected_seconds",
     flag: "--takes",
     kind: "span",
-    label: "A host takes",
-    hint: "How long the work of a stage is expected to take: so much must fit into the windows of projects.",
-    isFurther: true,
+    label: "Expected duration",
+    hint: "How long a stage takes, such as 30m. forewarn starts a stage only if it fits into the windows.",
+    isAdvanced: true,
   },
   {
     name: "health",
     key: "health_seconds",
     flag: "--health",
     kind: "span",
-    label: "Healthy within",
-    otherwise: "30m",
-    hint: "How long after its work a machine may take to be healthy; else the rollout pauses.",
-    isFurther: true,
+    label: "Health timeout",
+    defaultValue: "30m",
+    hint: "The rollout pauses if a machine is not healthy this long after its work.",
+    isAdvanced: true,
   },
   {
     name: "driver",
     key: "driver",
     flag: "--driver",
     kind: "choice",
-    label: "Who does the work",
-    otherwise: "",
+    label: "Driver",
+    defaultValue: "",
     get choices() {
-      return driverChoices("As each host declares it");
+      return driverChoices("Default: each host's driver");
     },
-    isFurther: true,
+    isAdvanced: true,
   },
   {
     name: "heartbeat",
@@ -133,73 +140,81 @@ export const FIELDS = [
     flag: "--heartbeat",
     kind: "span",
     label: "Heartbeat",
-    hint: "How long an external driver may be silent before it has failed.",
-    isFurther: true,
+    hint: "The work fails if an external driver sends no report for this long.",
+    isAdvanced: true,
   },
   {
     name: "require_poll",
     key: "require_poll",
     flag: "--require-poll",
     kind: "flag",
-    label: "Machines must poll again",
-    hint: "A machine that polled before is healthy when it has polled again.",
-    isFurther: true,
+    label: "Require a poll",
+    hint: "A machine that polled before is healthy only after it polls again.",
+    isAdvanced: true,
   },
   {
     name: "canary",
     key: "canary",
     flag: "--canary",
     kind: "count",
-    label: "Canaries",
-    hint: "So many of the hosts come first, and apart from all others.",
-    isFurther: true,
+    label: "Canary hosts",
+    hint: "This many hosts come first, in waves of their own.",
+    isAdvanced: true,
   },
   {
     name: "soak",
     key: "soak_seconds",
     flag: "--soak",
     kind: "span",
-    label: "Watch canaries for",
-    hint: "How long the others wait once the canaries are done.",
-    isFurther: true,
+    label: "Canary soak time",
+    hint: "How long the other hosts wait after the canaries are done.",
+    isAdvanced: true,
   },
   {
     name: "max_failures",
     key: "max_failures",
     flag: "--max-failures",
     kind: "text",
-    label: "Hosts that may fail",
-    otherwise: "0",
-    hint: "How many hosts are left out when they fail, before the rollout pauses: 3, or 2%.",
-    isFurther: true,
+    label: "Allowed failures",
+    defaultValue: "0",
+    hint: "The rollout pauses when more hosts fail than this, such as 3 or 2%.",
+    isAdvanced: true,
   },
   {
     name: "whole",
     key: "whole",
     flag: "--whole",
     kind: "flag",
-    label: "Each host in one go",
-    hint: "All its machines announced and awaited together; refused if it carries two update domains of a group.",
-    isFurther: true,
+    label: "Whole host at once",
+    hint: "All machines of a host share one stage. The server refuses a host with two update domains of a group.",
+    isAdvanced: true,
+    when: (query) => !isService(query),
   },
   {
     name: "overlap",
     key: "overlap",
     flag: "--overlap",
     kind: "flag",
-    label: "Overlap with another rollout",
-    hint: "Begin even if another rollout has some of the hosts still to do: each waits for the other there.",
-    isFurther: true,
+    label: "Overlap another rollout",
+    hint: "Start even if another open rollout includes some of these hosts. On a shared host, one waits for the other.",
+    isAdvanced: true,
   },
   {
     name: "together",
     key: "together",
     flag: "--together",
     kind: "text",
-    label: "Two update domains together, because",
-    hint: "Why a host is done in one go though it carries two update domains of a group.",
+    label: "Treat update domains together because",
+    hint: "With a reason, a host with two update domains of a group is done at once.",
     warning:
-      "This breaks a promise: groups with two update domains on a host are disturbed in both at once. It is recorded as a broken promise to them, with this reason.",
-    isFurther: true,
+      "This breaks a promise: two update domains of a group are disturbed together. The history records a broken promise with this reason.",
+    isAdvanced: true,
   },
 ];
+
+/**
+ * Return the options that apply to the chosen action.
+ *
+ * @param {URLSearchParams} query
+ */
+export const applicableFields = (query) => FIELDS.filter((field) => field.when?.(query) ?? true);

@@ -1,20 +1,20 @@
-/** The fields of the form, made of their declarations. */
+/** The fields of the plan form, built from their declarations. */
 
 import { h } from "../../page/tree.js";
 import { preferences } from "../../page/preferences.js";
-import { momentFromField, momentToField } from "../../page/typed_times.js";
+import { momentFromText, momentToText } from "../../page/typed_times.js";
 
 /** @typedef {import("./plan_fields.js").PlanField} PlanField */
 
 /**
  * @typedef {object} Filling
- * @property {string} text  what the address says
+ * @property {string} text  the value in the URL
  * @property {string} problem
  * @property {(text: string | null) => void} set
  */
 
 /**
- * Describe a field with its label, hint, warning and problem.
+ * Draw a field with its label, hint, warning and problem.
  *
  * @param {PlanField} field
  * @param {Filling} filling
@@ -81,17 +81,20 @@ function input(field, { text, set }, props) {
       return h("input", {
         ...props,
         type: "number",
-        min: field.otherwise ?? "0",
-        placeholder: field.otherwise,
+        min: field.defaultValue ?? "0",
+        placeholder: field.defaultValue,
         ".value": text,
         oninput: (/** @type {any} */ typed) => set(typed.target.value),
       });
     case "moment":
       return h("input", {
         ...props,
-        type: "datetime-local",
-        ".value": text && momentToField(text),
-        onchange: (/** @type {any} */ change) => set(momentFromField(change.target.value)),
+        type: "text",
+        autocomplete: "off",
+        spellcheck: "false",
+        placeholder: "YYYY-MM-DD HH:MM",
+        ".value": momentToText(text),
+        onchange: (/** @type {any} */ change) => set(momentFromText(change.target.value)),
       });
     default:
       return h("input", {
@@ -99,7 +102,7 @@ function input(field, { text, set }, props) {
         type: "text",
         autocomplete: "off",
         spellcheck: field.kind === "text",
-        placeholder: field.otherwise ?? null,
+        placeholder: field.defaultValue ?? null,
         ".value": text,
         oninput: (/** @type {any} */ typed) => set(typed.target.value),
       });
@@ -113,13 +116,13 @@ function input(field, { text, set }, props) {
  * @param {{ [name: string]: any }} props
  */
 function choice(field, text, set, props) {
-  const chosen = text || field.otherwise;
+  const chosen = text || field.defaultValue;
   return h(
     "select",
     {
       ...props,
       onchange: (/** @type {any} */ change) =>
-        set(change.target.value === field.otherwise ? null : change.target.value),
+        set(change.target.value === field.defaultValue ? null : change.target.value),
     },
     Object.entries(field.choices ?? {}).map(([value, label]) =>
       h("option", { value, key: value, ".selected": value === chosen }, label),

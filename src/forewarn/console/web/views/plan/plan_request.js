@@ -1,16 +1,16 @@
-/** What the address of the page asks for: as a body for the API, as a command, and what cannot be sent at all. */
+/** Translate the query of the page into an API request and a command, and validate it. */
 
-import { EXPECTED_SPAN, parseSpan } from "../../page/typed_times.js";
-import { FIELDS } from "./plan_fields.js";
+import { EXPECTED_MOMENT, EXPECTED_SPAN, isMoment, parseSpan } from "../../page/typed_times.js";
+import { applicableFields, FIELDS } from "./plan_fields.js";
 
 /** @typedef {import("../../types").RolloutBody} RolloutBody */
 /** @typedef {import("./plan_fields.js").PlanField} PlanField */
 
-// Somebody who has chosen to choose has chosen none yet.
+// The query value of an empty selection.
 const NONE_YET = ",";
 
 /**
- * Read which hosts are chosen; null: all.
+ * Return the selected hosts, or null for all.
  *
  * @param {URLSearchParams} query
  * @returns {string[] | null}
@@ -22,14 +22,14 @@ export function hostsOf(query) {
 }
 
 /**
- * Write chosen hosts as the address has them.
+ * Format the selected hosts for the query.
  *
  * @param {readonly string[] | null} hosts
  */
-export const writtenHosts = (hosts) => (hosts === null ? null : hosts.join(",") || NONE_YET);
+export const hostsText = (hosts) => (hosts === null ? null : hosts.join(",") || NONE_YET);
 
 /**
- * Return what is sent to the API, and what of it cannot be sent, by the names of fields.
+ * Return the request body for the API, and the problems by field name.
  *
  * @param {URLSearchParams} query
  * @returns {{ body: RolloutBody, problems: Map<string, string> }}
@@ -40,39 +40,41 @@ export function requestOf(query) {
   /** @type {any} */
   const body = { hosts: hostsOf(query) ?? "all", action: "freeze" };
   if (!body.hosts.length) problems.set("hosts", "choose at least one host");
-  for (const field of FIELDS) {
+  for (const field of applicableFields(query)) {
     const text = query.get(field.name) ?? "";
     if (!text) continue;
-    const value = sent(field, text);
-    if (value === null) problems.set(field.name, `${EXPECTED_SPAN}, got "${text}"`);
+    const value = apiValue(field, text);
+    const expected = field.kind === "moment" ? EXPECTED_MOMENT : EXPECTED_SPAN;
+    if (value === null) problems.set(field.name, `${expected}, got "${text}"`);
     else body[field.key] = value;
   }
   return { body, problems };
 }
 
 /**
- * Return what the API takes for what was typed; null if it is no span of time.
+ * Convert the text of a field to its API value. Return null if the text is not a valid duration or time.
  *
  * @param {PlanField} field
  * @param {string} text
  */
-function sent(field, text) {
+function apiValue(field, text) {
   if (field.kind === "span") return parseSpan(text);
-  if (field.kind === "flag") return field.sent ?? true;
-  // What is no number is sent as it is: the API says what it expects.
+  if (field.kind === "moment") return isMoment(text) ? text : null;
+  if (field.kind === "flag") return field.apiValue ?? true;
+  // Other text is sent unchanged, and the API explains what it expects.
   if (field.kind === "count") return Number.isFinite(Number(text)) ? Number(text) : text;
   return text;
 }
 
 /**
- * Return the words of the command that does the same.
+ * Return the equivalent command as words.
  *
  * @param {"plan" | "start"} verb
  * @param {URLSearchParams} query
  */
 export function commandOf(verb, query) {
   const words = ["rollout", verb, ...(hostsOf(query) ?? ["--all"])];
-  for (const field of FIELDS) {
+  for (const field of applicableFields(query)) {
     const text = query.get(field.name);
     if (!text) continue;
     words.push(field.flag);
@@ -82,7 +84,7 @@ export function commandOf(verb, query) {
 }
 
 /**
- * Find the field that a refusal of the API names, as in `gap_seconds: expected at least 0 s`.
+ * Return the field named in an API error such as `gap_seconds: expected at least 0 s`.
  *
  * @param {string} message
  */

@@ -1,4 +1,4 @@
-/** Plan a rollout: what it shall do, the windows that bind it, and its dry run; then start it. */
+/** Plan a rollout: a form, the maintenance windows and a dry run. Start the rollout from here. */
 
 import { ask } from "../../actions/action_dialog.js";
 import { START_ROLLOUT } from "../../actions/rollout_verbs.js";
@@ -13,11 +13,11 @@ import { clock, copy } from "../../service/connected.js";
 import { bindingWindows } from "../../elements/binding_windows.js";
 import { DryRun } from "../../service/dry_run.js";
 import "./host_choice.js";
-import { planDrawing } from "./plan_drawing.js";
-import { FIELDS } from "./plan_fields.js";
+import { dryRunResult } from "./dry_run_result.js";
+import { applicableFields, FIELDS } from "./plan_fields.js";
 import { planField } from "./plan_form.js";
-import { commandOf, hostsOf, refusedField, requestOf, writtenHosts } from "./plan_request.js";
-import { reachOf, wantReach } from "./reach.js";
+import { commandOf, hostsOf, refusedField, requestOf, hostsText } from "./plan_request.js";
+import { scopeOf, loadScope } from "./rollout_scope.js";
 
 class PlanView extends View {
   /** @type {DryRun | null} */
@@ -33,7 +33,7 @@ class PlanView extends View {
     this.watch(clock, "tick");
     router.addEventListener("query", () => this.#want(), { signal: this.ended });
     this.watch(dryRun, "changed");
-    this.#isMoreOpen = FIELDS.some((field) => field.isFurther && this.query.has(field.name));
+    this.#isMoreOpen = FIELDS.some((field) => field.isAdvanced && this.query.has(field.name));
     this.#want();
   }
 
@@ -64,7 +64,8 @@ class PlanView extends View {
   /** @param {Map<string, string>} problems */
   #form(problems) {
     const hosts = hostsOf(this.query);
-    const more = FIELDS.filter((field) => field.isFurther);
+    const fields = applicableFields(this.query);
+    const more = fields.filter((field) => field.isAdvanced);
     return [
       h(
         "div",
@@ -73,11 +74,11 @@ class PlanView extends View {
           ".chosen": hosts,
           ".problem": problems.get("hosts") ?? "",
           onchoose: (/** @type {CustomEvent} */ choose) =>
-            router.setQuery({ hosts: writtenHosts(choose.detail) }),
+            router.setQuery({ hosts: hostsText(choose.detail) }),
         }),
-        FIELDS.filter((field) => !field.isFurther).map((field) => this.#field(field, problems)),
+        fields.filter((field) => !field.isAdvanced).map((field) => this.#field(field, problems)),
       ),
-      h("div", { key: "windows" }, bindingWindows(reachOf(hosts).projects)),
+      h("div", { key: "windows" }, bindingWindows(scopeOf(hosts).projects)),
       h(
         "details",
         {
@@ -86,7 +87,7 @@ class PlanView extends View {
           open: this.#isMoreOpen || more.some((field) => problems.has(field.name)),
           ontoggle: (/** @type {any} */ toggle) => (this.#isMoreOpen = toggle.target.open),
         },
-        h("summary", null, "More"),
+        h("summary", null, "More options"),
         h(
           "div",
           { class: "stack" },
@@ -128,8 +129,8 @@ class PlanView extends View {
         ),
       ),
       trouble && this.#trouble(trouble),
-      problems.size > 0 && !trouble && h("p", { class: "muted" }, "There is no plan yet: see the form."),
-      plan && planDrawing(plan),
+      problems.size > 0 && !trouble && h("p", { class: "muted" }, "No plan yet: correct the form."),
+      plan && dryRunResult(plan),
       asCommand(commandOf("plan", this.query)),
     );
   }
@@ -139,9 +140,9 @@ class PlanView extends View {
    * @param {Map<string, string>} problems
    */
   #progress(dryRun, problems) {
-    if (dryRun.isOld) return "The fleet has changed since: planning again …";
+    if (dryRun.isOld) return "The fleet has changed. Planning again …";
     if (dryRun.isAsking) return "Planning …";
-    return dryRun.plan && !problems.size ? "Nothing has happened yet" : "";
+    return dryRun.plan && !problems.size ? "Nothing is changed yet" : "";
   }
 
   /** @param {Error} trouble */
@@ -149,7 +150,7 @@ class PlanView extends View {
     return h(
       "div",
       { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" },
-      h("strong", null, trouble instanceof Refusal ? "This would be refused" : "There is no plan"),
+      h("strong", null, trouble instanceof Refusal ? "The server refuses this plan" : "No plan"),
       h("span", { class: "name" }, trouble.message),
     );
   }
@@ -171,7 +172,7 @@ class PlanView extends View {
   #want() {
     if (!copy.may("run")) return;
     const { body, problems } = requestOf(this.query);
-    wantReach(hostsOf(this.query));
+    loadScope(hostsOf(this.query));
     this.#dryRun?.want(problems.size ? null : body);
   }
 
@@ -186,7 +187,7 @@ class PlanView extends View {
     if (this.#dryRun?.plan && !this.#dryRun.isAsking) this.#ask();
   }
 
-  /** Ask about the plan as it stands here; one that is different by then is not started. */
+  /** Ask for confirmation of the shown plan. If the plan changes meanwhile, nothing is started. */
   #ask() {
     const dryRun = this.#dryRun;
     const plan = dryRun?.plan;
@@ -195,7 +196,7 @@ class PlanView extends View {
       plan,
       body: requestOf(this.query).body,
       command: commandOf("start", this.query),
-      reach: reachOf(plan.hosts),
+      reach: scopeOf(plan.hosts),
       isCurrent: () => dryRun.plan !== null && sameWork(plan, dryRun.plan),
     });
   }
@@ -206,13 +207,13 @@ function notAllowed() {
     "div",
     { class: "empty" },
     h("h1", null, "Plan a rollout"),
-    h("p", null, `Rollouts are planned and started by operators; you are a ${copy.caller?.role}.`),
+    h("p", null, `Only operators plan and start rollouts. Your role is ${copy.caller?.role}.`),
     h("a", { href: address("/rollouts") }, "Show all rollouts"),
   );
 }
 
 /**
- * Whether two plans do the same: their times differ whenever a plan is made again.
+ * Compare two plans without their times, which differ in each dry run.
  *
  * @param {import("../../types").Rollout} one
  * @param {import("../../types").Rollout} other

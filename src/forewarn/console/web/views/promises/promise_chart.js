@@ -1,4 +1,4 @@
-/** Promises month by month as a picture: stacked bars, told apart by pattern and by number, not by colour alone. */
+/** A chart of promises by month: stacked bars that differ by pattern and number, not only by colour. */
 
 import { count } from "../../page/formatting.js";
 import { svg } from "../../page/tree.js";
@@ -15,9 +15,9 @@ const BAR = 44;
 const SPACE = 14;
 const MONTH_SPACE = 34;
 const LEAST_WIDTH = 300;
-// A part that is there is seen, however small it is beside the others.
+// The minimum height of a part that is not zero.
 const LEAST = 3;
-// Numbers are written into the parts that have room for them.
+// The minimum height of a part that shows its number.
 const ROOM_FOR_NUMBER = 15;
 
 /** @param {readonly PromiseCount[]} rows */
@@ -41,7 +41,7 @@ export function promiseChart(rows) {
       height,
       viewBox: `0 0 ${width} ${height}`,
       role: "img",
-      "aria-label": told(bars.flat()),
+      "aria-label": description(bars.flat()),
     },
     svg(
       "defs",
@@ -67,12 +67,12 @@ function barsOf(month, rows) {
 }
 
 /** @param {readonly Bar[]} bars */
-function told(bars) {
+function description(bars) {
   const each = bars.map(({ month, isSimulated, counts }) => {
     const work = isSimulated ? " simulated" : "";
     return `${month}${work}: ${share(counts)} kept, ${counts.late} late, ${counts.never} never, ${counts.broken} broken`;
   });
-  return `Promises by month. ${each.join("; ")}. The table has the same.`;
+  return `Promises by month. ${each.join("; ")}. The table has the same numbers.`;
 }
 
 /**
@@ -195,7 +195,7 @@ function part(name, number, { x, y, height }) {
   );
 }
 
-/** Say what the patterns stand for. */
+/** Return a swatch for each pattern. */
 export function promiseLegend() {
   return OUTCOMES.map((name) =>
     svg(

@@ -1,11 +1,11 @@
-/** What became of promises, counted: which rows are wanted, and their sums. */
+/** Filtering and totals of the promise counts. */
 
 /** @typedef {import("../../types").PromiseCount} PromiseCount */
 /** @typedef {"" | "real" | "simulated"} Work */
 /** @typedef {{ project: string, from: string, to: string, work: Work }} Wanted */
 /** @typedef {{ kept: number, late: number, never: number, judged: number, broken: number, unannounced: number }} Counts */
 
-/** What may become of a promise of notice, the best first. */
+/** The outcomes of a promise of notice, best first. */
 export const OUTCOMES = /** @type {const} */ (["kept", "late", "never"]);
 
 /**
@@ -45,7 +45,7 @@ export function total(rows) {
 }
 
 /**
- * Write which share was kept; what is not all of it is never rounded to be.
+ * Format the kept share. A value below 100 % is never rounded up to 100 %.
  *
  * @param {Counts} counts
  */
@@ -56,7 +56,7 @@ export function share({ kept, judged }) {
 }
 
 /**
- * Tell when a month begins and when it is over, in UTC, as it is counted.
+ * Return the start and end of a month in UTC.
  *
  * @param {string} month  as `2026-11`
  */

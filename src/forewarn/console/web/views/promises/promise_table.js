@@ -1,4 +1,4 @@
-/** Promises by month and project as a table; what went wrong leads to its records. */
+/** Promises by month and project as a table. Counts of problems link to their records. */
 
 import { badge } from "../../elements/appearance.js";
 import { address } from "../../page/router.js";
@@ -8,7 +8,7 @@ import { bounds, share, total } from "./promise_counts.js";
 
 /** @typedef {import("../../types").PromiseCount} PromiseCount */
 
-/** Which records a count is made of; what was kept has none of its own. */
+/** The record kind of each count. Kept promises have no records. */
 const RECORDS = /** @type {const} */ ({
   late: "notice-late",
   never: "notice-never",
@@ -49,15 +49,15 @@ const keyOf = (row) => `${row.month} ${row.project} ${row.simulated}`;
 /** @type {readonly (readonly [string, string])[]} */
 const HEADS = [
   ["Month", "in UTC and service time"],
-  ["Project", "whose machines"],
-  ["Work", "whether something was really done"],
-  ["Kept", "the share of the machines that were judged"],
-  ["Machines", "kept, late and never together"],
-  ["In time", "machines that were told in time"],
+  ["Project", "project of the machines"],
+  ["Work", "real or simulated"],
+  ["Kept", "share of the judged machines"],
+  ["Machines", "sum of kept, late and never"],
+  ["In time", "machines notified in time"],
   ["Late", "machines that could not see the event in time"],
-  ["Never", "machines that were not told at all"],
+  ["Never", "machines that were never notified"],
   ["Broken", "events whose promise an operator broke"],
-  ["Unannounced", "times that other hands were at a machine, and no event told of it"],
+  ["Unannounced", "changes made outside forewarn without an event"],
 ];
 
 /** @param {PromiseCount} row */
@@ -88,7 +88,7 @@ const projectOf = (name) =>
  */
 function linked(row, name) {
   if (!row[name]) return "0";
-  // The people of one project see no other: it need not be said.
+  // A project token sees only its own project.
   const project = copy.caller?.project ? null : row.project;
   const query = { kind: RECORDS[name], ...bounds(row.month), project };
   return h(
@@ -107,7 +107,7 @@ function sumOf(rows) {
   return h(
     "tr",
     null,
-    h("th", { scope: "row", colspan: 3 }, "All of these"),
+    h("th", { scope: "row", colspan: 3 }, "Total"),
     h("td", { class: "number" }, h("strong", null, share(sum))),
     [sum.judged, sum.kept, sum.late, sum.never, sum.broken, sum.unannounced].map((each) =>
       h("td", { class: "number" }, each.toLocaleString("en")),

@@ -1,4 +1,4 @@
-/** Proof of notice: what became of what was promised, by project and month. */
+/** Kept and broken promises of notice, by project and month. */
 
 import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
@@ -14,14 +14,14 @@ import { LiveAnswer } from "../../service/live_answer.js";
 import { promiseChart } from "./promise_chart.js";
 import { isWanted, readWanted, share, total } from "./promise_counts.js";
 import { promiseTable } from "./promise_table.js";
-import { promiseWords } from "./promise_words.js";
+import { promiseDefinitions } from "./promise_definitions.js";
 
 /** @typedef {import("../../types").PromiseCount} PromiseCount */
 
 const COLUMNS = /** @type {const} */ ([
   ...["project", "month", "simulated", "kept", "late", "never", "judged", "broken", "unannounced"],
 ]);
-// Fewer than so many kept are more than an accident.
+// Below this share of kept promises, the total is red.
 const MOSTLY = 0.95;
 const WORKS = { "": "All work", real: "Real work", simulated: "Simulated work" };
 
@@ -47,19 +47,19 @@ class PromisesView extends View {
   #content() {
     const { value: all = null, trouble = "" } = this.#promises ?? {};
     if (trouble) return h("p", { class: "notice", "data-tone": "danger", role: "alert" }, trouble);
-    if (!all) return h("p", { class: "muted", role: "status" }, "Reading …");
-    if (!all.length) return [nothingYet(), notJudgedYet(), promiseWords(), asCommand(["promises"])];
+    if (!all) return h("p", { class: "muted", role: "status" }, "Loading …");
+    if (!all.length) return [nothingYet(), notJudgedYet(), promiseDefinitions(), asCommand(["promises"])];
     const wanted = readWanted(this.query);
     const rows = all.filter((row) => isWanted(row, wanted));
     return [
       this.#filters(all),
       notJudgedYet(),
       rows.length
-        ? [sums(rows), simulatedNotice(rows), this.#pictures(rows), exportButtons(rows)]
+        ? [sums(rows), simulatedNotice(rows), this.#results(rows), exportButtons(rows)]
         : h(
             "div",
             { class: "empty" },
-            h("p", null, "No promises are like that."),
+            h("p", null, "No promises match."),
             h("button", { type: "button", onclick: clear }, "Show all"),
           ),
       asCommand(command(wanted)),
@@ -67,7 +67,7 @@ class PromisesView extends View {
   }
 
   /** @param {readonly PromiseCount[]} rows */
-  #pictures(rows) {
+  #results(rows) {
     return [
       h(
         "div",
@@ -78,11 +78,11 @@ class PromisesView extends View {
           h("h2", null, "Machines by month"),
           h(
             "div",
-            { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Picture" },
+            { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Chart" },
             promiseChart(rows),
           ),
         ),
-        promiseWords(),
+        promiseDefinitions(),
       ),
       h("section", { class: "card", key: "table", "aria-label": "Counts" }, promiseTable(rows)),
     ];
@@ -145,9 +145,9 @@ function sums(rows) {
       share(total(rows)),
       `kept: ${kept.toLocaleString("en")} of ${count(judged, "machine")}`,
     ),
-    sum(late ? "warn" : "idle", "◔", late.toLocaleString("en"), "told late"),
-    sum(never ? "danger" : "idle", "○", never.toLocaleString("en"), "never told"),
-    sum(broken ? "danger" : "idle", "✕", broken.toLocaleString("en"), "broken on purpose"),
+    sum(late ? "warn" : "idle", "◔", late.toLocaleString("en"), "notified late"),
+    sum(never ? "danger" : "idle", "○", never.toLocaleString("en"), "never notified"),
+    sum(broken ? "danger" : "idle", "✕", broken.toLocaleString("en"), "broken by an operator"),
     sum(unannounced ? "danger" : "idle", "!", unannounced.toLocaleString("en"), "unannounced"),
   );
 }
@@ -168,7 +168,7 @@ function simulatedNotice(rows) {
   return h(
     "p",
     { class: "notice", "data-tone": "info", key: "simulated" },
-    "All of it was simulated: nothing was really done.",
+    "All work was simulated: no real machine was touched.",
   );
 }
 
@@ -187,14 +187,14 @@ function sum(tone, glyph, number, words) {
   );
 }
 
-/** Say how much is not in the counts because it is still going on. */
+/** Count the started events that are not judged yet. */
 function notJudgedYet() {
   const open = [...copy.events.values()].filter((event) => event.started_at && promisedSeconds(event));
   if (!open.length) return null;
   return h(
     "p",
     { class: "muted", key: "open" },
-    `So far: ${count(open.length, "event that has started is", "events that have started are")} still listed, and judged when over.`,
+    `${count(open.length, "started event is", "started events are")} not counted yet. Promises are judged when the event ends.`,
   );
 }
 
@@ -202,8 +202,8 @@ function nothingYet() {
   return h(
     "div",
     { class: "empty", key: "empty" },
-    h("p", null, "No promises yet: nothing that was announced has started and ended."),
-    h("p", null, "Order something, and it is judged when it is over:"),
+    h("p", null, "No promises yet: no announced event has ended."),
+    h("p", null, "Place an order. Its promise is judged when the event ends:"),
     commandText(["machine", "restart", "web-0"]),
   );
 }
@@ -236,7 +236,7 @@ function exportButtons(rows) {
 }
 
 /**
- * Write the command that shows the same; it takes one month or all.
+ * Return the equivalent command, for one month or all months.
  *
  * @param {import("./promise_counts.js").Wanted} wanted
  */

@@ -1,4 +1,4 @@
-/** What a rollout has not done, and why: hosts that were given up, and those whose turn never came. */
+/** The hosts that a rollout did not complete, with reasons. */
 
 import { hostLink, orderLink } from "../../elements/links.js";
 import { isOver } from "../../elements/rollout_words.js";
@@ -11,9 +11,9 @@ const MOST_ROWS = 50;
 
 /**
  * @param {Rollout} rollout
- * @param {ReadonlyMap<string, string>} whys  why orders ended as they did, by their ids
+ * @param {ReadonlyMap<string, string>} outcomes  the outcomes of orders, by id
  */
-export function notDone(rollout, whys) {
+export function notDone(rollout, outcomes) {
   const isStopped = isOver(rollout) || rollout.aborting;
   const names = isStopped ? rollout.hosts_not_done : rollout.given_up;
   if (!names.length) return null;
@@ -26,7 +26,7 @@ export function notDone(rollout, whys) {
       { class: "reasons" },
       names
         .slice(0, MOST_ROWS)
-        .map((name) => h("li", { key: name }, hostLink(name), ": ", reasonOf(rollout, name, whys))),
+        .map((name) => h("li", { key: name }, hostLink(name), ": ", reasonOf(rollout, name, outcomes))),
     ),
     names.length > MOST_ROWS &&
       h(
@@ -39,7 +39,7 @@ export function notDone(rollout, whys) {
 }
 
 /**
- * Find the order of a host in a rollout; null if its turn has not come.
+ * Return the order of a host in a rollout, or null if none is placed yet.
  *
  * @param {Rollout} rollout
  * @param {string} host
@@ -55,16 +55,16 @@ export function orderOf(rollout, host) {
 /**
  * @param {Rollout} rollout
  * @param {string} host
- * @param {ReadonlyMap<string, string>} whys
+ * @param {ReadonlyMap<string, string>} outcomes
  */
-function reasonOf(rollout, host, whys) {
+function reasonOf(rollout, host, outcomes) {
   const order = orderOf(rollout, host);
   const waiting = rollout.waiting.find((each) => each.what === host);
   if (rollout.given_up.includes(host)) {
     return [
-      "given up",
+      "skipped",
       order && [", order ", orderLink(order)],
-      order && whys.get(order) && `: ${whys.get(order)}`,
+      order && outcomes.get(order) && `: ${outcomes.get(order)}`,
     ];
   }
   if (waiting) return waiting.reason;
@@ -72,9 +72,7 @@ function reasonOf(rollout, host, whys) {
     return [
       "order ",
       orderLink(order),
-      whys.get(order) ? `: ${whys.get(order)}` : " did not come to its end",
+      outcomes.get(order) ? `: ${outcomes.get(order)}` : " did not complete",
     ];
-  return rollout.state === "aborted" || rollout.aborting
-    ? "its turn had not come when the rollout was aborted"
-    : "";
+  return rollout.state === "aborted" || rollout.aborting ? "the rollout was aborted before this host" : "";
 }

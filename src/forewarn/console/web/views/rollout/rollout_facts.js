@@ -1,4 +1,4 @@
-/** What a rollout was told to do, by whom, and what notice its guests have had. */
+/** The terms of a rollout, and the notice given to guests. */
 
 import { doneBy } from "../../elements/rollout_words.js";
 import { time } from "../../elements/times.js";
@@ -13,24 +13,25 @@ export function rolloutFacts(rollout) {
   /** @type {[string, Child][]} */
   const facts = [
     ["Begun", time(rollout.created_at)],
-    ["By", h("span", { class: "name" }, rollout.by)],
+    ["Placed by", h("span", { class: "name" }, rollout.by)],
     ["Reason", rollout.reason],
     ["Ended", time(rollout.ended_at)],
     ["Action", rollout.action === "service" ? `service (${rollout.mode ?? "evacuate"})` : rollout.action],
     ["Hosts at once", rollout.hosts_at_once],
-    ["Gap", rollout.gap_seconds ? span(rollout.gap_seconds) : "none"],
+    ["Gap between waves", rollout.gap_seconds ? span(rollout.gap_seconds) : "none"],
     ["Deadline", time(rollout.deadline)],
-    ["A host takes", rollout.expected_seconds ? span(rollout.expected_seconds) : null],
-    ["Healthy within", `${span(rollout.health_seconds)} of its work`],
-    ["Polls", rollout.require_poll ? "a machine that polled before must have polled again" : null],
-    ["Canaries", canaries(rollout)],
+    ["Expected duration", rollout.expected_seconds ? span(rollout.expected_seconds) : null],
+    ["Health timeout", span(rollout.health_seconds)],
+    ["Require a poll", rollout.require_poll ? "yes" : null],
+    ["Canary hosts", canaries(rollout)],
+    ["Allowed failures", rollout.max_failures === "0" ? null : rollout.max_failures],
+    ["Whole host at once", rollout.whole ? "yes" : null],
     [
-      "Failures",
-      rollout.max_failures === "0" ? null : `up to ${rollout.max_failures} of its hosts are left out`,
+      "Together",
+      rollout.together &&
+        `update domains are disturbed together, a broken promise. Reason: ${rollout.together}`,
     ],
-    ["In one go", rollout.whole ? "each host, all its machines together" : null],
-    ["Together", rollout.together && `two update domains at once, a broken promise: ${rollout.together}`],
-    ["Done by", doneBy(rollout)],
+    ["Driver", doneBy(rollout)],
     ["Version", rollout.version],
   ];
   return h(
@@ -58,25 +59,20 @@ export function noticeGiven({ notice }) {
     h(
       "dl",
       { class: "facts" },
-      h("dt", null, "The least"),
-      h("dd", null, least === null ? "none has been read yet" : span(least)),
-      h("dt", null, "Read late"),
-      h("dd", null, late ? count(late, "machine") : "by none"),
-      h("dt", null, "Never read"),
-      h("dd", null, never ? count(never, "machine") : "by none"),
+      h("dt", null, "Shortest notice"),
+      h("dd", null, least === null ? "no poll yet" : span(least)),
+      h("dt", null, "Notified late"),
+      h("dd", null, late ? count(late, "machine") : "none"),
+      h("dt", null, "Never notified"),
+      h("dd", null, never ? count(never, "machine") : "none"),
     ),
-    isBroken &&
-      h(
-        "p",
-        { class: "small muted" },
-        "A machine that reads late, or never, polls too seldom or not at all.",
-      ),
+    isBroken && h("p", { class: "small muted" }, "These machines poll too seldom or not at all."),
   );
 }
 
 /** @param {Rollout} rollout */
 function canaries(rollout) {
   if (!rollout.canary) return null;
-  const soak = rollout.soak_seconds ? `, then ${span(rollout.soak_seconds)} before the others` : "";
-  return `the first ${rollout.canary} of its hosts${soak}`;
+  const soak = rollout.soak_seconds ? `, with a soak time of ${span(rollout.soak_seconds)}` : "";
+  return `the first ${rollout.canary}${soak}`;
 }

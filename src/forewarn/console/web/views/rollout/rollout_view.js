@@ -1,4 +1,4 @@
-/** One rollout, live: how far it is, wave by wave, what it waits for, what it has not done; pause, resume, abort. */
+/** One rollout, live: progress by host and wave, reasons for waiting, uncompleted hosts and actions. */
 
 import { linkedIds } from "../../elements/links.js";
 import { actionButtons } from "../../actions/action_buttons.js";
@@ -26,24 +26,24 @@ import { View } from "../../page/view.js";
 import { Refusal } from "../../service/operator_api.js";
 import { api, clock, copy } from "../../service/connected.js";
 import { FollowedRollout } from "../../service/followed_rollout.js";
-import { failuresSoFar, lostHosts, Night } from "./night.js";
+import { failuresSoFar, HostGrid, lostHosts } from "./host_grid.js";
 import { notDone, orderOf } from "./not_done.js";
 import { hiddenWaves, hostsOfWave, notBefore } from "./wave_details.js";
-import { whatWaits } from "./what_waits.js";
+import { waitingFor } from "./waiting_reasons.js";
 import { noticeGiven, rolloutFacts } from "./rollout_facts.js";
 
 /** @typedef {import("../../types").Rollout} Rollout */
 
-// Why more orders ended as they did is on their own pages.
-const MOST_WHYS = 20;
+// The page loads the outcomes of at most this many orders.
+const MOST_OUTCOMES = 20;
 
 class RolloutView extends View {
   /** @type {FollowedRollout | null} */
   #followed = null;
   #showsAllWaves = false;
-  #night = new Night();
-  /** Why orders ended as they did, by their ids. @type {Map<string, string>} */
-  #whys = new Map();
+  #hostGrid = new HostGrid();
+  /** The outcomes of orders, by id. @type {Map<string, string>} */
+  #outcomes = new Map();
 
   opened() {
     super.opened();
@@ -53,7 +53,7 @@ class RolloutView extends View {
     this.watch(clock, "tick");
     this.watch(preferences, "changed");
     this.addEventListener("focusin", ({ target }) =>
-      keepOneReachable(this, /** @type {HTMLElement} */ (target).closest(".night-cell")),
+      keepOneReachable(this, /** @type {HTMLElement} */ (target).closest(".host-grid-cell")),
     );
     followed.addEventListener("changed", () => this.#changed(followed), { signal: this.ended });
   }
@@ -61,7 +61,7 @@ class RolloutView extends View {
   drawn() {
     const { rollout, trouble } = this.#followed ?? { rollout: null, trouble: null };
     if (!rollout)
-      return trouble ? this.#missing(trouble) : h("p", { role: "status" }, "Reading the rollout …");
+      return trouble ? this.#missing(trouble) : h("p", { role: "status" }, "Loading the rollout …");
     queueMicrotask(() => keepOneReachable(this));
     return [
       this.#head(rollout),
@@ -70,10 +70,10 @@ class RolloutView extends View {
       rollout.why && this.#why(rollout),
       lostHosts(rollout),
       this.#progress(rollout),
-      this.#night.drawn(rollout),
+      this.#hostGrid.drawn(rollout),
       this.#waves(rollout),
-      !isOver(rollout) && whatWaits(rollout),
-      notDone(rollout, this.#whys),
+      !isOver(rollout) && waitingFor(rollout),
+      notDone(rollout, this.#outcomes),
       rollout.warnings.length > 0 && h("div", { key: "warnings" }, warningList(rollout.warnings)),
       h("div", { class: "columns", key: "facts" }, rolloutFacts(rollout), noticeGiven(rollout)),
       asCommand(["rollout", "show", rollout.id ?? ""]),
@@ -86,7 +86,7 @@ class RolloutView extends View {
     return h(
       "div",
       { class: "empty" },
-      h("h1", null, isUnknown ? "There is no such rollout" : "The rollout cannot be shown"),
+      h("h1", null, isUnknown ? "Rollout not found" : "Cannot show the rollout"),
       h("p", { class: "name" }, trouble.message),
       h("a", { href: address("/rollouts") }, "Show all rollouts"),
     );
@@ -124,7 +124,7 @@ class RolloutView extends View {
 
   /** @param {Rollout} rollout */
   #progress(rollout) {
-    // Nobody knows when a rollout ends that waits to be resumed.
+    // The end of a paused rollout is unknown.
     const endsAt = rollout.state === "paused" ? null : this.#followed?.endsAt;
     return h(
       "section",
@@ -160,10 +160,10 @@ class RolloutView extends View {
           h(
             "button",
             { type: "button", onclick: () => this.#showAllWaves() },
-            `Show ${count(first, "wave")} before`,
+            `Show ${count(first, "earlier wave")}`,
           ),
         ),
-      waves.length === 0 && h("p", { class: "muted" }, "None has begun."),
+      waves.length === 0 && h("p", { class: "muted" }, "No wave has begun."),
       waves.length > 0 &&
         h(
           "div",
@@ -176,7 +176,7 @@ class RolloutView extends View {
             isPlan: false,
             hosts: (wave) => hostsOfWave(rollout, wave),
             notBefore,
-            caption: "Waves of the rollout, with the times that were and those that are expected",
+            caption: "Waves of the rollout, with actual and expected times",
           }),
         ),
       axis && waves.length > 0 && waveLegend(false),
@@ -194,22 +194,22 @@ class RolloutView extends View {
     const rollout = followed.rollout;
     if (!rollout) return;
     const stopped = isOver(rollout) || rollout.aborting ? rollout.hosts_not_done : rollout.given_up;
-    for (const host of stopped.slice(0, MOST_WHYS)) {
+    for (const host of stopped.slice(0, MOST_OUTCOMES)) {
       const order = orderOf(rollout, host);
-      if (order && !this.#whys.has(order)) this.#readWhy(order);
+      if (order && !this.#outcomes.has(order)) this.#readOutcome(order);
     }
   }
 
   /** @param {string} id */
-  async #readWhy(id) {
-    this.#whys.set(id, "");
+  async #readOutcome(id) {
+    this.#outcomes.set(id, "");
     try {
       const { order } = await api.get("/v1/orders/{id}", { path: { id } });
-      // One that goes on may get its reason yet.
-      if (order.ended_at || order.why) this.#whys.set(id, order.why ?? order.state);
-      else this.#whys.delete(id);
+      // An open order may still get its reason.
+      if (order.ended_at || order.why) this.#outcomes.set(id, order.why ?? order.state);
+      else this.#outcomes.delete(id);
     } catch {
-      this.#whys.delete(id);
+      this.#outcomes.delete(id);
     }
     this.redraw();
   }

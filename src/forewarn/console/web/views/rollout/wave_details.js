@@ -1,4 +1,4 @@
-/** What the page of a rollout shows of its waves: their hosts with their orders, and which of them are shown at all. */
+/** The hosts and orders of each wave on the page of a rollout. */
 
 import { badge, workAppearance } from "../../elements/appearance.js";
 import { hostLine } from "../../elements/host_list.js";
@@ -9,15 +9,15 @@ import { copy } from "../../service/connected.js";
 /** @typedef {import("../../types").Rollout} Rollout */
 /** @typedef {import("../../types").Wave} Wave */
 
-// Hosts of which each has a line: of a wave under way, and of others.
+// The most hosts with a line each, in a started wave and in other waves.
 const MOST_UNDER_WAY = 12;
 const MOST_LISTED = 3;
-// Of waves that are done only the last are shown at first: what happens now is below them.
+// If more waves than MOST_DONE are done, the page first shows only the last ones.
 const DONE_SHOWN = 2;
 const MOST_DONE = 6;
 
 /**
- * Name the hosts of a wave, with the orders of those that have begun.
+ * List the hosts of a wave, with their orders.
  *
  * @param {Rollout} rollout
  * @param {Wave} wave
@@ -38,7 +38,7 @@ export function hostsOfWave(rollout, wave) {
         { key: host },
         hostLink(host),
         id && [" ", orderLink(id)],
-        // What the wave says already is not said of each host again.
+        // The state of the wave is not repeated for each host.
         id && state && state !== wave.state && [" ", badge(workAppearance(state))],
       );
     }),
@@ -46,7 +46,7 @@ export function hostsOfWave(rollout, wave) {
 }
 
 /**
- * Count the waves at the beginning that are done and would be in the way.
+ * Return how many completed waves to hide.
  *
  * @param {readonly Wave[]} waves
  */
@@ -57,7 +57,7 @@ export function hiddenWaves(waves) {
 }
 
 /**
- * Return when the guests of an announced wave expect it to start at the latest.
+ * Return the latest NotBefore of a wave that has not started.
  *
  * @param {Wave} wave
  */

@@ -1,4 +1,4 @@
-/** All rollouts: those that are open, kept by the live copy, and those that are over, page by page. */
+/** All rollouts: open ones live, ended ones page by page. */
 
 import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
@@ -18,7 +18,7 @@ import { api, copy } from "../../service/connected.js";
 const PAGE = 50;
 
 class RolloutsView extends View {
-  /** Those that are over, newest first; null: not read yet. @type {Rollout[] | null} */
+  /** Ended rollouts, newest first; null before the first answer. @type {Rollout[] | null} */
   #past = null;
   /** @type {string | null} */
   #next = null;
@@ -28,7 +28,7 @@ class RolloutsView extends View {
   opened() {
     super.opened();
     this.watch(copy, "rollouts");
-    // One that is no longer open is over now.
+    // A rollout that left the live copy has ended.
     copy.addEventListener("rollouts", () => this.#compare(), { signal: this.ended });
     copy.addEventListener("loaded", () => this.#read(null), { signal: this.ended });
     this.#openIds = openIds();
@@ -57,7 +57,7 @@ class RolloutsView extends View {
     return h(
       "section",
       { class: "card", "aria-labelledby": "open-head", key: "open" },
-      h("h2", { id: "open-head" }, open.length ? `Open (${open.length})` : "None is open"),
+      h("h2", { id: "open-head" }, open.length ? `Open (${open.length})` : "No open rollouts"),
       open.length > 0 && table(open, "Open rollouts"),
     );
   }
@@ -68,13 +68,13 @@ class RolloutsView extends View {
     return h(
       "section",
       { class: "card", "aria-labelledby": "over-head", key: "over" },
-      h("h2", { id: "over-head" }, "Over"),
-      table(past, "Rollouts that are over"),
+      h("h2", { id: "over-head" }, "Ended"),
+      table(past, "Ended rollouts"),
       this.#next &&
         h(
           "div",
           null,
-          h("button", { type: "button", onclick: () => this.#read(this.#next) }, "Show older ones"),
+          h("button", { type: "button", onclick: () => this.#read(this.#next) }, "Older rollouts"),
         ),
     );
   }
@@ -106,14 +106,13 @@ function nothingYet() {
   return h(
     "div",
     { class: "empty", key: "empty" },
-    h("h2", null, "No rollout yet"),
+    h("h2", null, "No rollouts yet"),
     h(
       "p",
       null,
-      "A rollout takes maintenance over many hosts, wave by wave, and never two update domains of a group.",
+      "A rollout maintains many hosts in waves, and never disturbs two update domains of a group together.",
     ),
-    copy.may("run") &&
-      h("a", { class: "button", href: address("/rollouts/new") }, "Plan one: nothing happens yet"),
+    copy.may("run") && h("a", { class: "button", href: address("/rollouts/new") }, "Plan a rollout"),
     commandText(["rollout", "plan", "--all", "--action", "reboot"]),
   );
 }
@@ -136,7 +135,7 @@ function table(rollouts, caption) {
         h(
           "tr",
           null,
-          ["Rollout", "State", "Hosts", "Waves", "Begun", "By", "Why"].map((head) =>
+          ["Rollout", "State", "Hosts", "Waves", "Begun", "Placed by", "Details"].map((head) =>
             h("th", { scope: "col", key: head }, head),
           ),
         ),

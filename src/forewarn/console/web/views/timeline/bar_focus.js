@@ -1,25 +1,25 @@
-/** Which bar the tab key reaches, and how arrow keys go from one to the next. */
+/** Keyboard focus on the bars: one bar is reachable with Tab, and arrow keys move between bars. */
 
 /** @typedef {import("./lanes.js").Placed} Placed */
 
 export class BarFocus {
   /** @type {string | null} */
   #current = null;
-  /** Those that are in a lane, row by row. @type {string[]} */
+  /** The drawn bars, row by row. @type {string[]} */
   #laid = [];
-  /** The same in the order of time. @type {string[]} */
+  /** The drawn bars by time. @type {string[]} */
   #inTime = [];
   /** @type {string | null} */
   #next = null;
 
-  /** The bar that the tab key reaches: the one that had the focus, or the next that is not over. */
+  /** The bar that Tab reaches: the last focused one, otherwise the next open one. */
   get reachable() {
     if (this.#current && this.#laid.includes(this.#current)) return this.#current;
     return this.#next;
   }
 
   /**
-   * Take what is drawn now.
+   * Set the drawn bars.
    *
    * @param {readonly Placed[]} laid  row by row
    */
@@ -36,8 +36,8 @@ export class BarFocus {
   }
 
   /**
-   * Return the bar that a key leads to: left and right in the order of time, up and down between rows. Null: there is
-   * none; undefined: it is another key.
+   * Return the bar that a key moves to: left and right by time, up and down between rows. Return null at an end, and
+   * undefined for other keys.
    *
    * @param {string} from
    * @param {string} key

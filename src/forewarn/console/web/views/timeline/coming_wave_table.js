@@ -1,4 +1,4 @@
-/** The coming waves of rollouts as a table, below that of the events. */
+/** The coming waves of rollouts as a table. */
 
 import { hostLink, rolloutLink } from "../../elements/links.js";
 import { time } from "../../elements/times.js";
@@ -18,7 +18,7 @@ export function comingWaveTable(bars) {
     { class: "stack", key: "waves", "aria-labelledby": "coming-waves" },
     h("h2", { id: "coming-waves" }, "Coming waves of rollouts"),
     stackingTable("Coming waves", columns, bars.map(row), {
-      caption: "Waves that are expected in this range",
+      caption: "Expected waves in this range",
       isCard: true,
     }),
   );

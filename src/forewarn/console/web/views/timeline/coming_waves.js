@@ -1,4 +1,4 @@
-/** The waves of open rollouts that are not announced yet, with the times that are expected of them. */
+/** The waves of open rollouts that are not announced yet, with their expected times. */
 
 import { copy } from "../../service/connected.js";
 import { FollowedRollout } from "../../service/followed_rollout.js";
@@ -8,12 +8,12 @@ import { FollowedRollout } from "../../service/followed_rollout.js";
 /** @typedef {import("./lanes.js").Placed} Placed */
 /** @typedef {Placed & { rollout: Rollout, wave: Wave, number: number }} WaveBar */
 
-/** Announces `changed`. Who may not see rollouts is shown none. */
+/** Dispatches `changed`. Empty if the caller may not see rollouts. */
 export class ComingWaves extends EventTarget {
   /** @type {Map<string, { rollout: FollowedRollout, leave: AbortController }>} */
   #followed = new Map();
 
-  /** @param {AbortSignal} signal  when nobody looks any more */
+  /** @param {AbortSignal} signal  aborted when the view closes */
   constructor(signal) {
     super();
     copy.addEventListener("rollouts", () => this.#follow(), { signal });
@@ -33,7 +33,7 @@ export class ComingWaves extends EventTarget {
     );
   }
 
-  /** Follow the rollouts that are open now, and no others. */
+  /** Follow exactly the rollouts that are open now. */
   #follow() {
     const open = new Set(copy.rollouts?.keys());
     for (const [id, { leave }] of this.#followed) {
@@ -55,7 +55,7 @@ export class ComingWaves extends EventTarget {
 }
 
 /**
- * What was announced has its events' bars.
+ * Return the bar of a wave. An announced wave has none, because its events have bars.
  *
  * @param {Rollout} rollout
  * @param {Wave} wave
@@ -81,10 +81,10 @@ function barOf(rollout, wave, number) {
 }
 
 /**
- * Whether a wave is of what somebody looks for.
+ * Whether a wave matches a search.
  *
  * @param {WaveBar} bar
- * @param {string} wanted  in small letters
+ * @param {string} wanted  in lower case
  */
 export const waveMatches = ({ rollout, wave }, wanted) =>
   ["rollout", rollout.id ?? "", rollout.action, ...wave.hosts].some((word) =>

@@ -1,4 +1,4 @@
-/** One event as a bar: its notice hatched, its impact solid, below it what was promised and what was delivered. */
+/** One event as a bar: hatched notice, solid impact, and the promised and delivered notice below. */
 
 import { noticeOf, promiseAppearance, shortSubject, typeAppearance } from "../../elements/event_facts.js";
 import { shortened } from "../../page/formatting.js";
@@ -15,21 +15,21 @@ export const HEIGHT = 14;
 const STRIP_TOP = TOP + HEIGHT + 2;
 const STRIP_HEIGHT = 5;
 const MIDDLE = TOP + HEIGHT / 2;
-// About what a letter of a label takes, in pixels.
+// The approximate width of a letter, in pixels.
 const LETTER = 7.2;
 const SHORTEST_LABEL = 5;
 // The free space after a shortened label, in pixels: its end must be visible.
 const SPARE = 24;
-// What lies further out than this is cut off: a bar of a week in a range of an hour is 2 million pixels wide else.
+// Bars are clipped this far outside the plot. A week at a range of one hour would be 2 million pixels wide.
 export const OUTSIDE = 40;
 
 /**
- * Draw a bar, without what makes it a link.
+ * Draw the shapes of a bar, without its link.
  *
  * @param {Bar} bar
  * @param {Scale} x
  * @param {number} width  of the whole plot
- * @param {Label | null} [label]  which can be clicked too
+ * @param {Label | null} [label]  part of the clickable area
  */
 export function barShapes(bar, x, width, label = null) {
   const { tone } = typeAppearance(bar.event.type);
@@ -60,7 +60,7 @@ export function barShapes(bar, x, width, label = null) {
 }
 
 /**
- * What was promised as an outline, what was delivered as its filling.
+ * Draw the promised notice as an outline and the delivered notice as its filling.
  *
  * @param {Bar} bar
  * @param {number} from
@@ -97,16 +97,16 @@ function strip(bar, from, notBefore, started, x) {
   ];
 }
 
-/** Whether its NotBefore is marked: not of an event that was over before. @param {Bar} bar */
+/** Whether NotBefore is marked. It is not if the event ended before. @param {Bar} bar */
 const hasNotBefore = (bar) => bar.notBefore > bar.from && promisedTo(bar) === bar.notBefore;
 
 /** @typedef {{ text: string, x: number, to: number }} Label */
 
-/** What a text of so many letters needs beside its bar, in pixels. @param {number} letters */
+/** Return the width of a label, in pixels. @param {number} letters */
 export const labelRoom = (letters) => letters * LETTER + 12;
 
 /**
- * Find the first of some texts that has room beside a bar, or else on it; null if none has.
+ * Return the first text that fits beside a bar or on it, or null.
  *
  * @param {readonly string[]} texts
  * @param {Placed} bar
@@ -125,7 +125,7 @@ export function labelBeside(texts, bar, x, width) {
 }
 
 /**
- * Find what of an event's words has room beside its bar, or on it; null where there is none.
+ * Return the label of an event, shortened to fit beside its bar or on it, or null.
  *
  * @param {Bar} bar
  * @param {Scale} x
@@ -155,7 +155,7 @@ const MARK = 6;
 const FLAG = 8;
 
 /**
- * Where marks are drawn on a bar, in order.
+ * Return the positions of the marks on a bar, in order.
  *
  * @param {Bar} bar
  * @param {Scale} x
@@ -169,7 +169,7 @@ function marksOf(bar, x) {
 }
 
 /**
- * Find the widest stretch between marks, so that none covers a label.
+ * Return the widest gap between marks, so that no mark covers the label.
  *
  * @param {number} from
  * @param {number} to
@@ -187,14 +187,14 @@ function widestGap(from, to, marks) {
 }
 
 /**
- * Draw the words. They stand beside the link, not in it: its own name says more than there is room for.
+ * Draw a label. It is not part of the link, which has a longer accessible name.
  *
  * @param {Label | null} label
  */
 export const labelShape = (label) =>
   label && svg("text", { class: "bar-label", x: label.x, y: MIDDLE + 4, "aria-hidden": "true" }, label.text);
 
-/** A promise that was not kept has its sign first, where it is seen also if the rest has no room. @param {Bar} bar */
+/** Return the text of a label. A broken promise comes first, so that shortening keeps its sign. @param {Bar} bar */
 function labelText(bar) {
   const promise = promiseAppearance(bar.event);
   const subject = shortSubject(bar.event);
@@ -203,7 +203,7 @@ function labelText(bar) {
 }
 
 /**
- * An approval is a circle.
+ * Draw each approval as a circle.
  *
  * @param {Bar} bar
  * @param {Scale} x
@@ -221,7 +221,7 @@ function approvals(bar, x) {
 }
 
 /**
- * A deferral is a diamond.
+ * Draw a deferral as a diamond.
  *
  * @param {Bar} bar
  * @param {Scale} x
@@ -250,7 +250,7 @@ function rect(name, x, y, width, height, fill) {
   return svg("rect", { class: name, x, y, width: Math.max(0, width), height, rx: 2, fill });
 }
 
-/** The patterns that notice is drawn with, one for each tone. */
+/** The hatch patterns of notice, one for each tone. */
 export function hatches() {
   return svg(
     "svg",

@@ -1,4 +1,4 @@
-/** What is shown of an event while the pointer or the focus is on its bar. */
+/** The card of an event, and its description for screen readers. */
 
 import { linkedIds } from "../../elements/links.js";
 import { badge } from "../../elements/appearance.js";
@@ -30,12 +30,12 @@ export function eventFacts(event) {
         !event.started_at && !event.ended_at && [" (", startCountdown(event.not_before), ")"],
       ]),
       event.started_at && fact("started", time(event.started_at)),
-      event.ended_at && fact("left", [time(event.ended_at), toGo(event.ended_at)]),
+      event.ended_at && fact("ended", [time(event.ended_at), toGo(event.ended_at)]),
       fact("notice", noticeText(event)),
-      event.awaits && !event.ended_at && fact("awaits", h("span", { class: "name" }, event.awaits)),
-      event.why && fact("why", linkedIds(event.why)),
+      event.awaits && !event.ended_at && fact("waiting for", h("span", { class: "name" }, event.awaits)),
+      event.why && fact("reason", linkedIds(event.why)),
     ),
-    h("p", { class: "small muted" }, "Enter or click opens it"),
+    h("p", { class: "small muted" }, "Press Enter or click to open"),
   ];
 }
 
@@ -43,7 +43,7 @@ export function eventFacts(event) {
 const toGo = (at) => [" (", countdown(at), ")"];
 
 /**
- * Say for a screen reader what a bar shows.
+ * Describe a bar for screen readers.
  *
  * @param {AnyEvent} event
  * @param {(at: string) => string} written
@@ -55,8 +55,8 @@ export function eventWords(event, written) {
     `not before ${written(event.not_before)}`,
   ];
   if (event.started_at) words.push(`started ${written(event.started_at)}`);
-  if (event.ended_at) words.push(`left ${written(event.ended_at)}`);
+  if (event.ended_at) words.push(`ended ${written(event.ended_at)}`);
   words.push(`notice: ${noticeText(event)}`);
-  if (event.awaits && !event.ended_at) words.push(`awaits ${event.awaits}`);
+  if (event.awaits && !event.ended_at) words.push(`waiting for ${event.awaits}`);
   return words.join("; ");
 }

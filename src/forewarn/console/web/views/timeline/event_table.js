@@ -1,4 +1,4 @@
-/** The same events as a table: for screen readers, for printing, for reading on a phone. */
+/** The events as a table, for screen readers, printing and phones. */
 
 import { eventCells, notBeforeCell, noticeCell } from "../../elements/event_cells.js";
 import { cell, stackingTable } from "../../elements/stacking_table.js";
@@ -9,13 +9,13 @@ import { h } from "../../page/tree.js";
 
 const COLUMNS = [
   ...["Event", "Type", "State", "Machines", "Group"],
-  ...["Announced", "Not before", "Started", "Left", "Notice"],
+  ...["Announced", "Not before", "Started", "Ended", "Notice"],
 ];
 
 /** @param {AnyEvent[]} events */
 export const eventTable = (events) =>
   stackingTable("Events", COLUMNS, events.map(row), {
-    caption: "Events in this range, the newest first",
+    caption: "Events in this range, newest first",
     isCard: true,
   });
 
@@ -28,7 +28,7 @@ function row(event) {
     cell("Announced", time(event.announced_at)),
     notBeforeCell(event),
     cell("Started", time(event.started_at)),
-    cell("Left", time(event.ended_at)),
+    cell("Ended", time(event.ended_at)),
     noticeCell(event),
   );
 }

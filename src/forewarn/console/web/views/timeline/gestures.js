@@ -1,28 +1,28 @@
-/** What pointers, wheels and fingers do on the timeline: drag to pan, ctrl and the wheel or two fingers to zoom. */
+/** Gestures on the timeline: drag to pan, Ctrl and wheel or two fingers to zoom. */
 
-// A pointer that moved less than that has clicked.
+// A pointer that moves less than this clicks, in pixels.
 const CLICK = 5;
 
 /**
- * @typedef {object} Wishes
+ * @typedef {object} GestureHandlers
  * @property {(pixels: number) => void} pan
- * @property {(factor: number, x: number) => void} zoom  around a place in the plot
+ * @property {(factor: number, x: number) => void} zoom  around a position in the plot
  */
 
-/** Follows the pointers over one element. */
+/** Tracks the pointers over one element. */
 export class Gestures {
-  /** @type {Map<number, number>} where each pointer is */
+  /** @type {Map<number, number>} the position of each pointer */
   #pointers = new Map();
   #began = 0;
   #isDragging = false;
-  #wishes;
+  #handlers;
 
-  /** @param {Wishes} wishes */
-  constructor(wishes) {
-    this.#wishes = wishes;
+  /** @param {GestureHandlers} handlers */
+  constructor(handlers) {
+    this.#handlers = handlers;
   }
 
-  /** What the element listens with, as props of `h`. */
+  /** The event listeners of the element, as props for `h`. */
   get listeners() {
     return {
       onpointerdown: (/** @type {PointerEvent} */ event) => this.#down(event),
@@ -35,7 +35,7 @@ export class Gestures {
   }
 
   /**
-   * Listen to the wheel; not passively, for ctrl and the wheel would zoom the whole page.
+   * Listen to the wheel. The listener is not passive, so that it can keep Ctrl and wheel from zooming the page.
    *
    * @param {HTMLElement} element
    * @param {AbortSignal} signal
@@ -62,7 +62,7 @@ export class Gestures {
       if (!this.#isDragging)
         /** @type {Element} */ (event.currentTarget)?.setPointerCapture?.(event.pointerId);
       this.#isDragging = true;
-      this.#wishes.pan(before - event.clientX);
+      this.#handlers.pan(before - event.clientX);
       this.#pointers.set(event.pointerId, event.clientX);
     }
   }
@@ -77,7 +77,7 @@ export class Gestures {
     this.#isDragging = true;
     const apart = Math.max(20, Math.abs(event.clientX - other));
     const factor = Math.max(20, Math.abs(before - other)) / apart;
-    this.#wishes.zoom(factor, placeIn(event, (event.clientX + other) / 2));
+    this.#handlers.zoom(factor, placeIn(event, (event.clientX + other) / 2));
   }
 
   /** @param {PointerEvent} event */
@@ -85,7 +85,7 @@ export class Gestures {
     this.#pointers.delete(event.pointerId);
   }
 
-  /** The end of a drag is no click on the bar that it began at. @param {Event} event */
+  /** Suppress the click at the end of a drag. @param {Event} event */
   #click(event) {
     if (!this.#isDragging) return;
     this.#isDragging = false;
@@ -97,16 +97,16 @@ export class Gestures {
   #wheel(event) {
     if (event.ctrlKey || event.metaKey) {
       event.preventDefault();
-      this.#wishes.zoom(Math.exp(event.deltaY / 300), placeIn(event, event.clientX));
+      this.#handlers.zoom(Math.exp(event.deltaY / 300), placeIn(event, event.clientX));
     } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       event.preventDefault();
-      this.#wishes.pan(event.deltaX || event.deltaY);
+      this.#handlers.pan(event.deltaX || event.deltaY);
     }
   }
 }
 
 /**
- * Where something is in the plot, from its left edge.
+ * Return a position in the plot, from its left edge.
  *
  * @param {MouseEvent} event
  * @param {number} clientX

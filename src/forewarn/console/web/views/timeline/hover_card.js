@@ -1,4 +1,4 @@
-/** The card of the bar that the pointer or the focus is on: which, and where. */
+/** The card of the bar that has the pointer or the focus. */
 
 import { h } from "../../page/tree.js";
 import { eventFacts } from "./event_card.js";
@@ -8,10 +8,10 @@ import { waveFacts } from "./wave_card.js";
 /** @typedef {import("./coming_waves.js").WaveBar} WaveBar */
 /** @typedef {{ bar: Bar | WaveBar, left: number, top: number }} Card  pixels in the timeline */
 
-// What a card takes of the width, in pixels.
+// The width of a card, in pixels.
 const WIDTH = 320;
 
-/** Announces `changed`. */
+/** Dispatches `changed`. */
 export class HoverCard extends EventTarget {
   /** @type {{ key: string, left: number, top: number } | null} */
   #shown = null;
@@ -21,7 +21,7 @@ export class HoverCard extends EventTarget {
   }
 
   /**
-   * Find what is to be drawn among the bars that there are now.
+   * Return the card to draw, or null if its bar is gone.
    *
    * @param {(key: string) => Bar | WaveBar | undefined} find
    * @returns {Card | null}

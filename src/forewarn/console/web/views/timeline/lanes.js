@@ -1,22 +1,22 @@
 /**
- * In which lane and row each bar is: a lane for each update domain of a group, one for the coming waves of each rollout,
- * rows where bars overlap.
+ * The lane and row of each bar. Each update domain of a group has a lane, and so has each rollout with coming waves.
+ * Overlapping bars have rows of their own.
  */
 
 /** @typedef {import("../../elements/event_facts.js").AnyEvent} AnyEvent */
 /** @typedef {import("./time_range.js").TimeRange} TimeRange */
 
 /**
- * What has a place in a lane.
+ * An item in a lane.
  *
  * @typedef {object} Placed
  * @property {string} key
  * @property {number} from  when it is announced, in milliseconds
  * @property {number} notBefore
- * @property {number} to  when it leaves, or now, or NotBefore if that is to come
- * @property {boolean} isOpen  whether it is not over
+ * @property {number} to  its end; of an open item the later of now and NotBefore
+ * @property {boolean} isOpen
  * @property {number} row
- * @property {number} room  until the next bar of its row, in milliseconds
+ * @property {number} room  the gap to the next bar of its row, in milliseconds
  */
 
 /** @typedef {Placed & { event: AnyEvent, started: number | null }} Bar */
@@ -26,25 +26,25 @@
  * @typedef {object} Packed
  * @property {Kind[]} bars
  * @property {number} rows
- * @property {number} hidden  bars that are in rows beyond those shown
+ * @property {number} hidden  the number of bars in hidden rows
  */
 
 /**
- * Of an update domain; without a group, of standalone machines.
+ * The lane of an update domain, or of standalone machines if it has no group.
  *
  * @typedef {Packed<Bar> & { key: string, group: string | null, project: string | null, domain: number, isFirst: boolean }} Lane
  */
 
-// A lane with more rows than that is folded until somebody opens it.
+// A lane with more rows than this starts folded.
 export const ROWS_OF_FOLDED = 8;
-// So many lanes are shown before somebody asks for all.
+// The number of lanes to show at first.
 export const LANES_SHOWN = 40;
 
 const names = new Intl.Collator("en", { numeric: true });
 
 /** @typedef {{ from: number, notBefore: number, started: number | null, ended: number | null }} Times */
 
-/** Times are parsed once for each event that was read. @type {WeakMap<AnyEvent, Times>} */
+/** A cache of the parsed times of each event. @type {WeakMap<AnyEvent, Times>} */
 const parsed = new WeakMap();
 
 /**
@@ -66,7 +66,7 @@ function timesOf(event) {
 }
 
 /**
- * Say what is drawn of an event.
+ * Return the bar of an event.
  *
  * @param {AnyEvent} event
  * @param {number} now
@@ -83,7 +83,7 @@ export function barOf(event, now) {
  * Sort the bars into lanes, and pack each lane.
  *
  * @param {Bar[]} bars
- * @param {number} gap  what must be free between two bars of a row, in milliseconds
+ * @param {number} gap  the minimum gap between two bars of a row, in milliseconds
  * @param {Set<string>} opened  lanes that show all their rows
  * @returns {Lane[]}
  */
@@ -108,7 +108,7 @@ export function lanesOf(bars, gap, opened) {
 }
 
 /**
- * Put each bar into the first row that is free.
+ * Put each bar into the first free row.
  *
  * @template {Placed} Kind
  * @param {Kind[]} bars  in the order of time
@@ -135,14 +135,14 @@ export function packed(bars, gap, isOpened) {
   return { bars: shown, rows: last.length, hidden: bars.length - shown.length };
 }
 
-/** Until when notice is promised: what is over promises nothing beyond its end. @param {Placed} bar */
+/** Return the end of the promised notice: NotBefore, or the end of an event that ended earlier. @param {Placed} bar */
 export const promisedTo = (bar) => (bar.isOpen ? bar.notBefore : Math.min(bar.notBefore, bar.to));
 
-/** How far a bar reaches with the notice that it promises. @param {Placed} bar */
+/** Return the end of a bar, including its promised notice. @param {Placed} bar */
 export const drawnTo = (bar) => Math.max(bar.to, promisedTo(bar));
 
 /**
- * Keep what is seen of a range, in the order of time.
+ * Return the bars of a range, by time.
  *
  * @template {Placed} Kind
  * @param {Kind[]} bars

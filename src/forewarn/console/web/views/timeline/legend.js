@@ -1,4 +1,4 @@
-/** What the colours and shapes of the timeline mean: colours are types of events, shapes how far one is. */
+/** The legend of the timeline: colours are event types, shapes are stages of an event. */
 
 import { EVENT_TYPES, typeAppearance } from "../../elements/event_facts.js";
 import { h, svg } from "../../page/tree.js";
@@ -10,7 +10,7 @@ import { h, svg } from "../../page/tree.js";
 /** @type {Entry[]} */
 const ENTRIES = [
   [
-    "notice: announced, not yet begun",
+    "notice: announced, not started",
     (tone) =>
       svg("rect", { class: "bar-notice", x: 1, y: 3, width: 26, height: 12, fill: `url(#hatch-${tone})` }),
   ],
@@ -42,8 +42,8 @@ const WAVE = [
 
 /**
  * @param {object} [shown]
- * @param {readonly string[]} [shown.types]  of events; all if nothing is said
- * @param {string} [shown.tone]  of the shapes: that of the events, if all have the same
+ * @param {readonly string[]} [shown.types]  event types; by default all
+ * @param {string} [shown.tone]  the tone of the shapes
  * @param {boolean} [shown.hasWaves]
  */
 export function legend({ types = EVENT_TYPES, tone = "idle", hasWaves = false } = {}) {
@@ -63,7 +63,7 @@ export function legend({ types = EVENT_TYPES, tone = "idle", hasWaves = false } 
         words,
       ),
     ),
-    h("li", { key: "late" }, h("span", { "aria-hidden": "true" }, "! ✕"), "told late, never told"),
+    h("li", { key: "late" }, h("span", { "aria-hidden": "true" }, "! ✕"), "notified late, never notified"),
   );
 }
 

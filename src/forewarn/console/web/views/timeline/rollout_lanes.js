@@ -1,4 +1,4 @@
-/** A lane for each rollout that has coming waves. */
+/** A lane for each rollout with coming waves. */
 
 import { labelRoom } from "./event_bar.js";
 import { packed } from "./lanes.js";
@@ -7,14 +7,14 @@ import { waveSubject } from "./wave_card.js";
 /** @typedef {import("./coming_waves.js").WaveBar} WaveBar */
 /** @typedef {import("./lanes.js").Packed<WaveBar> & { key: string, rollout: import("../../types").Rollout }} RolloutLane */
 
-// Waves follow each other closely: they are in so many rows at most, if that gives their labels room.
+// Consecutive waves may use up to this many rows to fit their labels.
 const ROWS_FOR_LABELS = 4;
-// What is free between two bars of a row without labels, in pixels.
+// The gap between two bars without labels, in pixels.
 const GAP = 2;
 
 /**
  * @param {WaveBar[]} waves  in the order of time
- * @param {(pixels: number) => number} timeOf  milliseconds that so many pixels are
+ * @param {(pixels: number) => number} timeOf  converts pixels to milliseconds
  * @param {Set<string>} opened  lanes that show all their rows
  * @returns {RolloutLane[]}
  */

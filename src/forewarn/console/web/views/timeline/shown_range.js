@@ -1,4 +1,4 @@
-/** The range that is shown: while somebody drags or zooms, the one that has come of it; else what the address says. */
+/** The visible time range: from the URL, or from a gesture in progress. */
 
 import { router } from "../../page/router.js";
 import { clock } from "../../service/connected.js";
@@ -6,16 +6,16 @@ import { following, moved, queryOf, rangeOf, zoomed } from "./time_range.js";
 
 /** @typedef {import("./time_range.js").TimeRange} TimeRange */
 
-// The address is written when the hand rests: browsers refuse pages that do it in every frame.
+// The URL is updated after a pause, in milliseconds, because browsers limit updates in every frame.
 const REST = 250;
 
-/** Announces `changed`. */
+/** Dispatches `changed`. */
 export class ShownRange extends EventTarget {
   /** @type {TimeRange | null} */
   #moved = null;
   #timer = 0;
 
-  /** @param {AbortSignal} signal  when nobody looks any more */
+  /** @param {AbortSignal} signal  aborted when the view closes */
   constructor(signal) {
     super();
     router.addEventListener("query", () => (this.#moved = null), { signal });
@@ -37,7 +37,7 @@ export class ShownRange extends EventTarget {
 
   /**
    * @param {TimeRange} range
-   * @param {{ isAtOnce?: boolean }} [how]  whether the address says it at once
+   * @param {{ isAtOnce?: boolean }} [how]  whether to update the URL at once
    */
   show(range, { isAtOnce = false } = {}) {
     this.#moved = range;
@@ -46,19 +46,19 @@ export class ShownRange extends EventTarget {
     this.dispatchEvent(new Event("changed"));
   }
 
-  /** Go with the clock. @param {number} [length] */
+  /** Follow the clock. @param {number} [length] */
   follow(length = this.length) {
     this.show(following(length, clock.now()), { isAtOnce: true });
   }
 
-  /** @param {number} part  of what is shown */
+  /** @param {number} part  the share of the visible range */
   step(part) {
     this.show(moved(this.value, part * this.length));
   }
 
   /**
    * @param {number} factor  above 1 shows more
-   * @param {number | null} [part]  of what is shown: what stays where it is
+   * @param {number | null} [part]  the fixed point, as a share of the visible range
    */
   zoom(factor, part = null) {
     const range = this.value;

@@ -1,4 +1,4 @@
-/** Which span of time the timeline shows: one that goes with the clock, or one that stays, as the address says. */
+/** Time ranges of the timeline: fixed, or following the clock. */
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -6,7 +6,7 @@ const DAY = 24 * HOUR;
 
 /** @typedef {{ from: number, to: number, follows: boolean }} TimeRange  milliseconds */
 
-/** What the buttons offer. */
+/** The ranges of the buttons. */
 export const SPANS = [
   { name: "1h", label: "1 h", length: HOUR },
   { name: "6h", label: "6 h", length: 6 * HOUR },
@@ -18,13 +18,13 @@ const DEFAULT = 6 * HOUR;
 const DEFAULT_OF_PHONES = HOUR;
 const SHORTEST = 2 * MINUTE;
 const LONGEST = 92 * DAY;
-// What is coming has so much of the width; what was, the rest.
+// The share of the width for the future.
 const AHEAD = 0.4;
-// A range that follows moves on in so many steps, so that in between only the now-line moves.
+// A following range moves in this many steps. Between steps only the line of now moves.
 const STEPS = 60;
 
 /**
- * Read the range from an address.
+ * Parse the range in the query of a URL.
  *
  * @param {URLSearchParams} query
  * @param {number} now
@@ -38,7 +38,7 @@ export function rangeOf(query, now) {
 }
 
 /**
- * Write the range into an address.
+ * Format a range for the query of a URL.
  *
  * @param {TimeRange} range
  * @returns {{ [name: string]: string | null }}
@@ -49,7 +49,7 @@ export function queryOf(range) {
 }
 
 /**
- * A range around now, which goes with it.
+ * Return a range around now that follows the clock.
  *
  * @param {number} length
  * @param {number} now
@@ -62,10 +62,10 @@ export function following(length, now) {
 }
 
 /**
- * Show more or less time around a point that stays where it is; a range that follows goes on to.
+ * Zoom around a fixed point. A following range keeps following if no point is given.
  *
  * @param {TimeRange} range
- * @param {number} factor  above 1 shows more
+ * @param {number} factor  above 1 zooms out
  * @param {number} now
  * @param {number | null} [at]
  * @returns {TimeRange}
@@ -79,7 +79,7 @@ export function zoomed(range, factor, now, at = null) {
 }
 
 /**
- * Show what was before, or comes after.
+ * Move a range in time.
  *
  * @param {TimeRange} range
  * @param {number} milliseconds

@@ -1,4 +1,4 @@
-/** The timeline as a picture: lanes with bars, an axis, and the line of now. */
+/** The chart of the timeline: lanes with bars, an axis and the line of now. */
 
 import { groupLink, rolloutLink } from "../../elements/links.js";
 import { count, dateTime } from "../../page/formatting.js";
@@ -29,22 +29,22 @@ import { waveLink } from "./wave_bar.js";
  * @property {RolloutLane[]} rollouts
  * @property {Lane[]} lanes
  * @property {boolean} showsAllLanes
- * @property {(key: string) => boolean} isSeen  whether a lane is on the screen or near it
- * @property {string | null} current  the bar that the tab key reaches
+ * @property {(key: string) => boolean} isSeen  whether a lane is in or near the viewport
+ * @property {string | null} current  the bar that Tab reaches
  * @property {import("./hover_card.js").Card | null} card
  */
 
 /**
- * @typedef {object} Deeds
+ * @typedef {object} ChartActions
  * @property {(key: string) => void} unfold
  * @property {() => void} showAllLanes
  */
 
 /**
  * @param {Picture} picture
- * @param {Deeds} deeds
+ * @param {ChartActions} actions
  */
-export function chart(picture, deeds) {
+export function chart(picture, actions) {
   const x = scale(picture);
   const lanes = picture.showsAllLanes ? picture.lanes : picture.lanes.slice(0, LANES_SHOWN);
   const left = picture.lanes.slice(lanes.length);
@@ -56,16 +56,15 @@ export function chart(picture, deeds) {
       {
         class: "timeline-lanes",
         role: "group",
-        "aria-label":
-          "Events as bars, in lanes by group and update domain; coming waves of rollouts above them",
+        "aria-label": "Events by group and update domain, below the coming waves of rollouts",
       },
-      picture.rollouts.map((lane) => rolloutLane(lane, picture, x, deeds)),
-      lanes.map((lane) => groupLane(lane, picture, x, deeds)),
+      picture.rollouts.map((lane) => rolloutLane(lane, picture, x, actions)),
+      lanes.map((lane) => groupLane(lane, picture, x, actions)),
     ),
     left.length > 0 &&
       h(
         "button",
-        { type: "button", class: "quiet timeline-more", onclick: deeds.showAllLanes },
+        { type: "button", class: "quiet timeline-more", onclick: actions.showAllLanes },
         `Show ${count(left.length, "more lane")} with ${count(
           left.reduce((sum, lane) => sum + lane.bars.length + lane.hidden, 0),
           "event",
@@ -79,17 +78,17 @@ export function chart(picture, deeds) {
  * @param {Lane} lane
  * @param {Picture} picture
  * @param {(at: number) => number} x
- * @param {Deeds} deeds
+ * @param {ChartActions} actions
  */
-function groupLane(lane, picture, x, deeds) {
-  return drawnLane(lane, picture, deeds, {
+function groupLane(lane, picture, x, actions) {
+  return drawnLane(lane, picture, actions, {
     isFirst: lane.isFirst,
     noun: "event",
     name: [
       h("span", { class: lane.isFirst ? "lane-group" : "lane-group again" }, groupName(lane)),
       lane.group !== null && h("span", { class: "small muted" }, `domain ${lane.domain}`),
     ],
-    bars: () => lane.bars.map((bar) => keptBar(bar, picture, x)),
+    bars: () => lane.bars.map((bar) => cachedBar(bar, picture, x)),
   });
 }
 
@@ -97,10 +96,10 @@ function groupLane(lane, picture, x, deeds) {
  * @param {RolloutLane} lane
  * @param {Picture} picture
  * @param {(at: number) => number} x
- * @param {Deeds} deeds
+ * @param {ChartActions} actions
  */
-function rolloutLane(lane, picture, x, deeds) {
-  return drawnLane(lane, picture, deeds, {
+function rolloutLane(lane, picture, x, actions) {
+  return drawnLane(lane, picture, actions, {
     isFirst: true,
     noun: "wave",
     name: [
@@ -114,10 +113,10 @@ function rolloutLane(lane, picture, x, deeds) {
 /**
  * @param {Lane | RolloutLane} lane
  * @param {Picture} picture
- * @param {Deeds} deeds
+ * @param {ChartActions} actions
  * @param {{ isFirst: boolean, noun: string, name: Child, bars: () => Child }} parts
  */
-function drawnLane(lane, picture, deeds, { isFirst, noun, name, bars }) {
+function drawnLane(lane, picture, actions, { isFirst, noun, name, bars }) {
   const isDrawn = picture.isSeen(lane.key) || lane.bars.some((bar) => bar.key === picture.current);
   return h(
     "div",
@@ -134,7 +133,7 @@ function drawnLane(lane, picture, deeds, { isFirst, noun, name, bars }) {
       lane.hidden > 0 &&
         h(
           "button",
-          { type: "button", class: "quiet small", onclick: () => deeds.unfold(lane.key) },
+          { type: "button", class: "quiet small", onclick: () => actions.unfold(lane.key) },
           `${count(lane.hidden, `more ${noun}`)} in this lane`,
         ),
     ),
@@ -150,37 +149,37 @@ function groupName(lane) {
   return [lane.group === null ? "standalone" : groupLink(lane.group), of];
 }
 
-/** How each event's bar was drawn last: most are the same when only the line of now has moved. @type {WeakMap<Bar["event"], { key: string, described: Described }>} */
-const drawnBars = new WeakMap();
+/** A cache of drawn bars: most stay the same while the line of now moves. @type {WeakMap<Bar["event"], { key: string, described: Described }>} */
+const barCache = new WeakMap();
 
 /**
  * @param {Bar} bar
  * @param {Picture} picture
  * @param {(at: number) => number} x
  */
-function keptBar(bar, picture, x) {
+function cachedBar(bar, picture, x) {
   const { range, width, current, card } = picture;
   const { id } = bar.event;
   const key = [
     ...[range.from, range.to, width, bar.to, bar.row, bar.room],
     ...[current === id, card?.bar.key === id, preferences.zone],
   ].join(" ");
-  const kept = drawnBars.get(bar.event);
+  const kept = barCache.get(bar.event);
   if (kept?.key === key) return kept.described;
   const described = barLink(bar, picture, x);
-  drawnBars.set(bar.event, { key, described });
+  barCache.set(bar.event, { key, described });
   return described;
 }
 
 /** @type {WeakMap<Bar["event"], { zone: string, words: string }>} */
-const spoken = new WeakMap();
+const descriptions = new WeakMap();
 
 /** @param {Bar["event"]} event */
-function wordsOf(event) {
-  const known = spoken.get(event);
+function descriptionOf(event) {
+  const known = descriptions.get(event);
   if (known?.zone === preferences.zone) return known.words;
   const words = eventWords(event, (at) => dateTime(at));
-  spoken.set(event, { zone: preferences.zone, words });
+  descriptions.set(event, { zone: preferences.zone, words });
   return words;
 }
 
@@ -207,7 +206,7 @@ function barLink(bar, picture, x) {
         "data-bar": event.id,
         href: address("/events/{id}", { id: event.id }),
         tabindex: picture.current === event.id ? 0 : -1,
-        "aria-label": wordsOf(event),
+        "aria-label": descriptionOf(event),
         "aria-describedby": isShown ? "bar-card" : null,
       },
       barShapes(bar, x, picture.width, label),

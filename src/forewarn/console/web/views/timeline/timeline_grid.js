@@ -1,4 +1,4 @@
-/** The axis of the timeline, its lines, and the line of now. */
+/** The axis and the grid lines of the timeline, with the line of now. */
 
 import { timeOfDay } from "../../page/formatting.js";
 import { ticks } from "../../page/ticks.js";
@@ -6,9 +6,9 @@ import { h, svg } from "../../page/tree.js";
 
 /** @typedef {import("./time_range.js").TimeRange} TimeRange */
 
-// A label that would be cut off at an edge is left out, in pixels.
+// Half the width of a label, in pixels. Labels closer to an edge are omitted.
 const HALF_LABEL = 18;
-// The width of the label of now, in pixels: it covers no label of the axis.
+// The width of the label of now, in pixels. Axis labels behind it are omitted.
 const NOW_LABEL = 96;
 
 /** @param {{ range: TimeRange, width: number }} picture */
@@ -64,11 +64,11 @@ export function grid({ range, now, width }, x) {
   );
 }
 
-// As many pixels does a label need.
+// The width of a label with its margin, in pixels.
 const ROOM = 80;
 
 /**
- * Return how far the lines of the axis are apart at least, in milliseconds.
+ * Return the minimum distance of grid lines, in milliseconds.
  *
  * @param {{ from: number, to: number }} range
  * @param {number} width  pixels

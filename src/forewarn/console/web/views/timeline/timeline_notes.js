@@ -1,54 +1,50 @@
-/** What is said below the timeline: where it shows nothing, or not everything, and which command shows the same. */
+/** The notes on the timeline: missing events, an empty range, and the equivalent command. */
 
 import { asCommand } from "../../elements/as_command.js";
 import { h } from "../../page/tree.js";
 import { instant } from "./time_range.js";
 
-/** @typedef {import("./seen_events.js").SeenEvents} SeenEvents */
+/** @typedef {import("./event_range.js").EventRange} EventRange */
 
-/** @param {SeenEvents} events */
-export function whatIsMissing(events) {
+/** @param {EventRange} events */
+export function missingEvents(events) {
   if (events.trouble) {
     return h(
       "p",
       { class: "notice", "data-tone": "danger", role: "alert" },
-      `Past events cannot be read: ${events.trouble}`,
+      `Cannot load past events: ${events.trouble}`,
     );
   }
   if (!events.isCut) return null;
   return h(
     "p",
     { class: "notice", "data-tone": "warn" },
-    "There are more past events in this range than can be drawn; the newest are shown. Choose a shorter range.",
+    "This range has too many past events. Only the newest are shown. Choose a shorter range.",
   );
 }
 
 /**
- * @param {SeenEvents} events
- * @param {string} wanted  what is looked for
+ * @param {EventRange} events
+ * @param {string} wanted  the search text
  */
-export function nothingToSee(events, wanted) {
-  if (events.isReading) return h("p", { class: "muted", role: "status" }, "Reading past events …");
+export function emptyRange(events, wanted) {
+  if (events.isReading) return h("p", { class: "muted", role: "status" }, "Loading past events …");
   if (wanted) {
     return h(
       "div",
       { class: "empty" },
-      h("h2", null, "Nothing in this range is like that"),
-      h(
-        "p",
-        { class: "name" },
-        `No event names “${wanted}”. Look for something else, or choose a longer range.`,
-      ),
+      h("h2", null, "No matches in this range"),
+      h("p", { class: "name" }, `No event matches “${wanted}”. Change the search or choose a longer range.`),
     );
   }
   return h(
     "div",
     { class: "empty" },
-    h("h2", null, "Nothing is announced in this range"),
+    h("h2", null, "No events in this range"),
     h(
       "p",
       null,
-      "An event appears here when it is announced, and stays until it has ended: with the notice that was promised, and the notice that its machines got. Choose a longer range to see earlier and later events.",
+      "Events appear here when they are announced, with their promised and delivered notice. Choose a longer range to see earlier and later events.",
     ),
   );
 }

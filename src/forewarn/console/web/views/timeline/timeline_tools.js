@@ -1,4 +1,4 @@
-/** The buttons above the timeline: how long a span, where in time, which events, as bars or as a table. */
+/** The controls of the timeline: range, zoom, search, and bars or table. */
 
 import { dateTime } from "../../page/formatting.js";
 import { router } from "../../page/router.js";
@@ -39,11 +39,11 @@ export function timelineTools(shown, query) {
     ),
     button("Now", () => shown.follow(), {
       "aria-pressed": String(range.follows),
-      title: "Go with the clock",
+      title: "Follow the clock",
     }),
     h("input", {
       type: "search",
-      "aria-label": "Only events that name",
+      "aria-label": "Search events",
       placeholder: "machine, group, type …",
       ".value": query.get("q") ?? "",
       oninput: (/** @type {any} */ input) => router.setQuery({ q: input.target.value }),

@@ -1,4 +1,4 @@
-/** The timeline: events as bars from announced to gone, with what was promised and what was delivered. */
+/** The timeline: events as bars from announcement to end, with promised and delivered notice. */
 
 import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
@@ -14,29 +14,29 @@ import { eventTable } from "./event_table.js";
 import { Gestures } from "./gestures.js";
 import { HoverCard } from "./hover_card.js";
 import { barOf, inRange, LANES_SHOWN, lanesOf } from "./lanes.js";
-import { LanesInSight } from "./lanes_in_sight.js";
+import { VisibleLanes } from "./visible_lanes.js";
 import { legend } from "./legend.js";
 import { rolloutLanesOf } from "./rollout_lanes.js";
-import { eventMatches, SeenEvents } from "./seen_events.js";
+import { eventMatches, EventRange } from "./event_range.js";
 import { ShownRange } from "./shown_range.js";
 import { chart } from "./timeline_chart.js";
-import { nothingToSee, sameAsCommand, whatIsMissing } from "./timeline_notes.js";
+import { emptyRange, missingEvents, sameAsCommand } from "./timeline_notes.js";
 import { STEP, timelineTools, ZOOM } from "./timeline_tools.js";
 
 /** @typedef {import("./coming_waves.js").WaveBar} WaveBar */
 /** @typedef {import("./lanes.js").Bar} Bar */
 /** @typedef {import("./time_range.js").TimeRange} TimeRange */
 
-// What is free between two bars of a row, in pixels.
+// The gap between two bars of a row, in pixels.
 const GAP = 6;
-// A fast clock moves the line of now so often, if drawing takes less than a tenth of that time.
+// With a fast clock, the interval between redraws in milliseconds, if a redraw takes less than a tenth of it.
 const FRAME = 100;
 
 class TimelineView extends View {
   /** @type {ShownRange | null} */
   #range = null;
   #width = 800;
-  /** @type {SeenEvents | null} */
+  /** @type {EventRange | null} */
   #events = null;
   /** @type {ComingWaves | null} */
   #waves = null;
@@ -46,7 +46,7 @@ class TimelineView extends View {
   #focus = new BarFocus();
   #card = new HoverCard();
   #drawnIn = 0;
-  #inSight = new LanesInSight();
+  #visibleLanes = new VisibleLanes();
   #gestures = new Gestures({
     pan: (pixels) => this.#range?.step(pixels / this.#width),
     zoom: (factor, x) => this.#range?.zoom(factor, x / this.#width),
@@ -57,7 +57,7 @@ class TimelineView extends View {
     const range = (this.#range = new ShownRange(this.ended));
     range.addEventListener("changed", () => this.#card.hide());
     this.watch(range, "changed");
-    this.#events = new SeenEvents(this.ended);
+    this.#events = new EventRange(this.ended);
     this.#waves = new ComingWaves(this.ended);
     this.watch(this.#events, "changed");
     this.watch(this.#waves, "changed");
@@ -67,9 +67,9 @@ class TimelineView extends View {
     const frames = setInterval(() => this.#moveNow(), FRAME);
     this.ended.addEventListener("abort", () => {
       clearInterval(frames);
-      this.#inSight.end();
+      this.#visibleLanes.end();
     });
-    this.watch(this.#inSight, "changed");
+    this.watch(this.#visibleLanes, "changed");
     this.#gestures.listenToWheel(this, this.ended);
     requestAnimationFrame(() => this.#measureAlways());
   }
@@ -86,11 +86,11 @@ class TimelineView extends View {
     const described = [
       h("h1", null, "Timeline"),
       timelineTools(shown, this.query),
-      whatIsMissing(events),
+      missingEvents(events),
       isTable
         ? [eventTable(bars.toReversed().map((bar) => bar.event)), comingWaveTable(waves)]
         : this.#chart(bars, waves, range),
-      !bars.length && !waves.length && nothingToSee(events, this.#wanted),
+      !bars.length && !waves.length && emptyRange(events, this.#wanted),
       !isTable && legend({ hasWaves: waves.length > 0 }),
       sameAsCommand(range),
     ];
@@ -109,7 +109,7 @@ class TimelineView extends View {
     const rollouts = rolloutLanesOf(waves, timeOf, this.#opened);
     const shown = this.#showsAllLanes ? lanes : lanes.slice(0, LANES_SHOWN);
     this.#focus.take([...rollouts.flatMap((lane) => lane.bars), ...shown.flatMap((lane) => lane.bars)]);
-    requestAnimationFrame(() => this.#inSight.watch(this.querySelectorAll(".lane")));
+    requestAnimationFrame(() => this.#visibleLanes.watch(this.querySelectorAll(".lane")));
     const picture = {
       range,
       now: clock.now(),
@@ -117,7 +117,7 @@ class TimelineView extends View {
       rollouts,
       lanes,
       showsAllLanes: this.#showsAllLanes,
-      isSeen: (/** @type {string} */ key) => this.#inSight.has(key),
+      isSeen: (/** @type {string} */ key) => this.#visibleLanes.has(key),
       current: this.#focus.reachable,
       card: this.#card.among((key) => [...bars, ...waves].find((bar) => bar.key === key)),
     };
@@ -129,7 +129,7 @@ class TimelineView extends View {
         "aria-busy": this.#events?.isFirstReading ? "true" : null,
         tabindex: 0,
         role: "region",
-        "aria-label": `Timeline with ${seen.filter((each) => each).join(" and ")}. Arrow keys move in time, plus and minus zoom, N is now; tab reaches the bars.`,
+        "aria-label": `Timeline with ${seen.filter((each) => each).join(" and ")}. Arrow keys move in time, plus and minus zoom, N returns to now. Tab moves to the bars.`,
         onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
         onpointerover: (/** @type {PointerEvent} */ event) => this.#card.point(linkAt(event.target)),
         onpointerleave: () => this.#card.hide(),
@@ -197,7 +197,7 @@ class TimelineView extends View {
   #focusOn(key) {
     this.#focus.current = key;
     this.redraw();
-    // A bar that was out of sight is drawn first.
+    // A bar outside the viewport must be drawn first.
     requestAnimationFrame(() => {
       const bar = this.querySelector(`.bar a[data-bar="${CSS.escape(key)}"]`);
       /** @type {HTMLElement | null} */ (bar)?.focus();
@@ -222,7 +222,7 @@ class TimelineView extends View {
     router.go(link.getAttribute("href") ?? "");
   }
 
-  /** Between two ticks a fast clock goes on. */
+  /** Move the line of now between two ticks of a fast clock. */
   #moveNow() {
     if (document.hidden || clock.speed <= 1 || this.#drawnIn > FRAME / 10) return;
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;

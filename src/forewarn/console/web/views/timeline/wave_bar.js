@@ -1,4 +1,4 @@
-/** A coming wave of a rollout as an outline: its notice low, its work high, as they are expected. */
+/** The outline of a coming wave: expected notice as a low bar, expected work as a high bar. */
 
 import { partsOf } from "../../elements/wave_parts.js";
 import { svg } from "../../page/tree.js";
@@ -9,7 +9,7 @@ import { waveSubject, waveWords } from "./wave_card.js";
 /** @typedef {import("./coming_waves.js").WaveBar} WaveBar */
 /** @typedef {import("./timeline_chart.js").Picture} Picture */
 
-// What notice takes of a bar's height.
+// The height of the notice, in pixels.
 const NOTICE_HEIGHT = 8;
 
 /**

@@ -1,4 +1,4 @@
-/** What is told of a coming wave: beside its bar, in its card, and to screen readers. */
+/** The texts of a coming wave: label, card, and description for screen readers. */
 
 import { rolloutBadge } from "../../elements/rollout_words.js";
 import { countdown, time } from "../../elements/times.js";
@@ -10,14 +10,14 @@ import { h } from "../../page/tree.js";
 const HOSTS_NAMED = 3;
 const HOSTS_LISTED = 12;
 
-/** Write which wave it is, and of which hosts, in few characters. @param {WaveBar} bar */
+/** Return a short label: the number and the hosts of the wave. @param {WaveBar} bar */
 export function waveSubject({ number, wave }) {
   const names = wave.hosts.slice(0, HOSTS_NAMED).join(", ");
   const more = wave.hosts.length - HOSTS_NAMED;
   return `wave ${number}: ${names}${more > 0 ? ` +${more}` : ""}`;
 }
 
-/** Say for a screen reader what the bar shows. @param {WaveBar} bar */
+/** Describe the bar for screen readers. @param {WaveBar} bar */
 export function waveWords({ rollout, wave, number }) {
   return [
     `Wave ${number} of rollout ${shortId(rollout.id ?? "")}, expected: ${rollout.action} of ${listed(wave.hosts, HOSTS_LISTED)}`,
@@ -42,11 +42,7 @@ export const waveFacts = ({ rollout, wave, number }) => [
     expected("starts", wave.start_at),
     expected("ends", wave.end_at),
   ),
-  h(
-    "p",
-    { class: "small muted" },
-    "These times are expected, not promised. Enter or click opens the rollout",
-  ),
+  h("p", { class: "small muted" }, "Expected times, not promises. Press Enter or click to open the rollout"),
 ];
 
 /**

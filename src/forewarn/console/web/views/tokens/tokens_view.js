@@ -1,4 +1,4 @@
-/** Tokens: who may do what, until when, and who made them. */
+/** Tokens with role, project, state and expiry. */
 
 import { actionButtons } from "../../actions/action_buttons.js";
 import { performed } from "../../actions/performed.js";
@@ -40,19 +40,19 @@ class TokensView extends View {
       h(
         "p",
         { key: "about", class: "muted" },
-        "A token lets a person or a program in, as operator, as user of a project or as viewer. ",
-        "Its secret is shown once, when it is made.",
+        "A token gives a person or a program access as operator, user of a project or viewer. ",
+        "The secret is shown once, when you create the token.",
       ),
       trouble && h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, trouble),
-      !tokens && !trouble && h("p", { class: "muted", role: "status", key: "reading" }, "Reading …"),
+      !tokens && !trouble && h("p", { class: "muted", role: "status", key: "reading" }, "Loading …"),
       tokens && !tokens.length && open(),
-      inForce.length > 0 && tokenTable("Tokens in force", inForce),
+      inForce.length > 0 && tokenTable("Active tokens", inForce),
       over.length > 0 &&
         h(
           "details",
           { key: "over" },
           h("summary", null, `${count(over.length, "token")} revoked or expired`),
-          tokenTable("Tokens that are over", over),
+          tokenTable("Revoked and expired tokens", over),
         ),
       asCommand(["token", "list"]),
     ];
@@ -67,9 +67,9 @@ const open = () =>
     h(
       "p",
       null,
-      "There is no token yet: everybody on the server's machine is its operator. ",
-      "The first token must be an operator's. From then on every call needs a token, this page too: ",
-      "save the secret before you close the dialog that shows it.",
+      "Without a token, every process on the server's machine has operator access. ",
+      "The first token must be an operator's. After that, every call needs a token, including this page. ",
+      "Save the secret before you close its dialog.",
     ),
   );
 
@@ -78,7 +78,7 @@ const open = () =>
  * @param {readonly Token[]} tokens
  */
 const tokenTable = (name, tokens) =>
-  stackingTable(name, ["Token", "Role", "Project", "State", "Made", "Expires", ""], tokens.map(row), {
+  stackingTable(name, ["Token", "Role", "Project", "State", "Created", "Expires", ""], tokens.map(row), {
     isCard: true,
   });
 
@@ -96,7 +96,7 @@ const row = (token) =>
     cell("Role", token.role),
     cell("Project", token.project),
     cell("State", badge(standing(token))),
-    cell("Made", [
+    cell("Created", [
       time(token.created_at),
       h("div", { class: "small muted" }, "by ", h("span", { class: "name" }, token.created_by)),
     ]),
@@ -106,7 +106,7 @@ const row = (token) =>
 
 /** @typedef {import("../../elements/appearance.js").Appearance} Appearance */
 
-const IN_FORCE = /** @type {Appearance} */ ({ tone: "calm", glyph: "✓", label: "in force" });
+const IN_FORCE = /** @type {Appearance} */ ({ tone: "calm", glyph: "✓", label: "active" });
 const EXPIRED = /** @type {Appearance} */ ({ tone: "idle", glyph: "○", label: "expired" });
 const REVOKED = /** @type {Appearance} */ ({ tone: "idle", glyph: "✕", label: "revoked" });
 

@@ -1,4 +1,4 @@
-/** Webhooks: where records are sent to, and what is not delivered. */
+/** Webhooks with their delivery state. */
 
 import { actionButtons } from "../../actions/action_buttons.js";
 import { performed } from "../../actions/performed.js";
@@ -16,7 +16,7 @@ import { LiveAnswer } from "../../service/live_answer.js";
 /** @typedef {import("../../types").Webhook} Webhook */
 /** @typedef {import("../../elements/appearance.js").Appearance} Appearance */
 
-// Deliveries have no records: what is behind or failing is read again, in milliseconds.
+// Deliveries leave no records, so undelivered webhooks are polled, in milliseconds.
 const LOOK_AGAIN = 5000;
 
 class WebhooksView extends View {
@@ -44,21 +44,17 @@ class WebhooksView extends View {
       h(
         "p",
         { key: "about", class: "muted" },
-        "Each record of the history is sent to these addresses as a signed POST. ",
-        "A call that fails is repeated, and nothing is skipped meanwhile.",
+        "forewarn sends each record of the history to these addresses as a signed POST. ",
+        "A failed call is retried, and no record is skipped.",
       ),
       trouble && h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, trouble),
-      !webhooks && !trouble && h("p", { class: "muted", role: "status", key: "reading" }, "Reading …"),
+      !webhooks && !trouble && h("p", { class: "muted", role: "status", key: "reading" }, "Loading …"),
       webhooks &&
         (webhooks.length
-          ? stackingTable("Webhooks", ["Address", "Records", "Delivery", "Added", ""], webhooks.map(row), {
+          ? stackingTable("Webhooks", ["Address", "Records", "Delivery", "Created", ""], webhooks.map(row), {
               isCard: true,
             })
-          : h(
-              "div",
-              { class: "empty", key: "none" },
-              h("p", null, "No webhooks: nothing is sent anywhere."),
-            )),
+          : h("div", { class: "empty", key: "none" }, h("p", null, "No webhooks."))),
       asCommand(["webhook", "list"]),
     ];
   }
@@ -81,7 +77,7 @@ const row = (webhook) =>
       h("div", { class: "small muted" }, webhook.kinds.length ? listed(webhook.kinds) : "all kinds"),
     ]),
     cell("Delivery", delivery(webhook)),
-    cell("Added", [
+    cell("Created", [
       time(webhook.created_at),
       h("div", { class: "small muted" }, "by ", h("span", { class: "name" }, webhook.by)),
     ]),
@@ -90,7 +86,9 @@ const row = (webhook) =>
 
 /** @param {Webhook} webhook */
 function delivery(webhook) {
-  const owed = webhook.behind ? `${count(webhook.behind, "record")} not delivered yet` : "no record waits";
+  const owed = webhook.behind
+    ? `${count(webhook.behind, "record")} not delivered yet`
+    : "all records delivered";
   if (!webhook.failing_since)
     return [badge(webhook.behind ? BEHIND : WELL), h("div", { class: "small" }, owed)];
   const again = webhook.next_try_seconds;

@@ -1,4 +1,4 @@
-/** What somebody should know of a host before anything else: that it is lost and what to choose, or for whom it is cordoned. */
+/** The notice at the top of a host: lost and its choices, failed but not fenced, or cordoned for an order. */
 
 import { actionButton } from "../../actions/action_buttons.js";
 import { commandText } from "../../elements/command_text.js";
@@ -12,7 +12,7 @@ import { ordersOn } from "../hosts/host_load.js";
 /** @typedef {import("../../types").Host} Host */
 
 /** @param {Host} host */
-export function hostStanding(host) {
+export function hostNotice(host) {
   if (host.state === "lost") return lost(host);
   if (host.state === "failed") return failed(host);
   return host.cordoned_for ? cordoned(host.cordoned_for) : null;
@@ -25,26 +25,26 @@ function lost(host) {
   return h(
     "section",
     { class: "notice choices", "data-tone": "danger", key: "standing", "aria-labelledby": "lost" },
-    h("h2", { id: "lost" }, "Lost: choose what becomes of it"),
+    h("h2", { id: "lost" }, "Host lost: choose what to do"),
     h(
       "p",
       null,
-      "It has not come back from the work on it",
-      backBy && [", which was to be over by ", time(backBy), " (", countdown(backBy), ")"],
+      "The host did not return after the work on it",
+      backBy && [", expected by ", time(backBy), " (", countdown(backBy), ")"],
       order && [": order ", orderLink(order.id)],
-      ". It takes no machines, and a rollout that works on it pauses. If it comes back, the work goes on by itself.",
+      ". It accepts no machines, and its rollout pauses. If the host returns, the work continues.",
     ),
     choice(
       host,
       "wait",
-      "Wait on",
-      "You expect it back: it gets as much time again, and its machines stay down so long.",
+      "Wait longer",
+      "Choose this if you expect the host to return. It gets the same time again, and its machines stay down meanwhile.",
     ),
     choice(
       host,
       "fail",
-      "Fail it",
-      "You do not: it is fenced, by its hook, its driver or your word, and then its machines come back on other hosts.",
+      "Fail the host",
+      "Choose this if the host does not return. Its hook, its driver or you fence it, and then its machines restart on other hosts.",
     ),
   );
 }
@@ -57,11 +57,11 @@ function failed(host) {
   return h(
     "section",
     { class: "notice choices", "data-tone": "danger", key: "standing", "aria-labelledby": "unfenced" },
-    h("h2", { id: "unfenced" }, "Failed, and not fenced yet"),
+    h("h2", { id: "unfenced" }, "Failed but not fenced"),
     h(
       "p",
       null,
-      "It may still touch its machines, so none of them comes back elsewhere before it is fenced: order ",
+      "The host may still run its machines, so they restart elsewhere only after it is fenced. Order ",
       orderLink(order.id),
       fence.why && [": ", h("span", { class: "name" }, fence.why)],
       ".",
@@ -69,8 +69,8 @@ function failed(host) {
     choice(
       host,
       "fail",
-      "Vouch for it",
-      "You have seen to it yourself: say how, and its machines come back.",
+      "Confirm fencing",
+      "Confirm that the host is powered off or isolated, and how. Then its machines restart on other hosts.",
       ["--fenced", "pulled its plug"],
     ),
   );
@@ -81,7 +81,7 @@ function failed(host) {
  * @param {string} verb
  * @param {string} label
  * @param {string} meaning
- * @param {string[]} more  of the command
+ * @param {string[]} more  words of the command
  */
 function choice(host, verb, label, meaning, more = []) {
   return h(
@@ -103,6 +103,6 @@ function cordoned(id) {
     " for order ",
     orderLink(id),
     order?.reason && [" (", h("span", { class: "name" }, order.reason), ")"],
-    ": it takes machines again when the work on it is over.",
+    ". The host accepts machines again when the work ends.",
   );
 }

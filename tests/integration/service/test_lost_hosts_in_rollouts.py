@@ -1,4 +1,4 @@
-"""A rollout whose host does not come back: it pauses, a person decides, and it continues."""
+"""A rollout pauses when a host does not return, and continues after the decision of a person."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.helpers.service.harness import Service, fleet, machine
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """Two hosts with a machine each and a spare one; the first does not come back from its work."""
+    """Two hosts with a machine each and a spare one; the first host does not return from its work."""
     service = Service(f"sqlite:///{tmp_path}/lost.db")
     service.apply(fleet(machine("a", "host-1"), machine("b", "host-2"), hosts=3))
     service.driver.slow.add("work of host-1")

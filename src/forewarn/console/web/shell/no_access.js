@@ -1,4 +1,4 @@
-/** The explanation for a caller without the right to a page, with links to other pages. */
+/** Explains that the caller may not see a view, and links to other views. */
 
 import { address } from "../page/router.js";
 import { h } from "../page/tree.js";
@@ -7,16 +7,16 @@ import { copy } from "../service/connected.js";
 /** @typedef {import("../types").Right} Right */
 
 /**
- * @param {string} title  of the page
- * @param {Right} right  that it needs
+ * @param {string} title  of the view
+ * @param {Right} right  the missing right
  */
-export function notForYou(title, right) {
+export function noAccess(title, right) {
   const { name, role, project } = copy.caller ?? { name: "", role: "viewer", project: null };
   const who = project ? `${role} of project ${project}` : role;
   return h(
     "div",
     { class: "empty" },
-    h("h1", null, `${title}: not for your token`),
+    h("h1", null, `${title}: no access with your token`),
     h(
       "p",
       null,
@@ -29,14 +29,14 @@ export function notForYou(title, right) {
       "p",
       null,
       project
-        ? "The other pages show your machines. Ask an operator if you need more."
-        : "Ask an operator if you need it, or sign in with another token.",
+        ? "You can see your own machines. If you need more, ask an operator."
+        : "If you need access, ask an operator, or sign in with another token.",
     ),
     h(
       "p",
       { class: "row" },
       h("a", { href: address("/fleet") }, project ? "Show my machines" : "Show the fleet"),
-      h("a", { href: address("/timeline") }, "Show what is coming"),
+      h("a", { href: address("/timeline") }, "Show the timeline"),
     ),
   );
 }
@@ -44,7 +44,7 @@ export function notForYou(title, right) {
 /** @param {Right} right */
 function because(right) {
   if (right === "survey")
-    return "This page shows the whole fleet, with the hosts and machines of every project.";
-  if (right === "use") return "This page is for users of a project and for operators.";
-  return "This page is for operators.";
+    return "This view shows the whole fleet, with the hosts and machines of every project.";
+  if (right === "use") return "This view is for users of a project and for operators.";
+  return "This view is for operators.";
 }

@@ -1,4 +1,4 @@
-"""The command has a verb for everything the API does, and says everything in its help."""
+"""The command line has a verb for every API call, and its help is complete."""
 
 import inspect
 import re
@@ -17,7 +17,7 @@ from tests.helpers.service.served import Api, app_of
 
 ROOT = Path(__file__).parents[3]
 
-# What the rule below does not find: calls whose command has a name of its own.
+# Calls whose command has an irregular name.
 NAMED = {
     "POST /v1/rollouts": "rollout start",
     "POST /v1/webhooks": "webhook add",
@@ -37,21 +37,21 @@ NAMED = {
     "GET /readyz": "health",
     "GET /metrics": "metrics",
 }
-# Calls that are for browsers alone: a command has its token, and asks only for what it shows.
+# Calls for browsers only: the command line has its own token and requests only what it shows.
 FOR_BROWSERS = {"GET /v1/overview", "GET /v1/session", "POST /v1/session", "DELETE /v1/session"}
-# Commands that are more than one call, or none.
+# Commands with several calls, or none.
 OWN = {
     *("gate host", "gate machine", "gate order", "gate rollout", "rollout plan", "history export"),
     *("serve", "backup", "unit install", "copy", "driver try", "host filter"),
-    *("hold", "holds", "release"),  # what the verbs of hold were called first
+    *("hold", "holds", "release"),  # older names of the verbs of `hold`
 }
-# Nouns that are for inside a machine: they speak to the guest endpoint, and have references of their own.
+# Nouns for the inside of a machine. They use the guest endpoint and have their own reference pages.
 INSIDE = {"guest": "guest-commands.md", "agent": "agent.md"}
 VERBS = {"GET": "show", "PUT": "put", "DELETE": "delete"}
 
 
-def named(call: str) -> str:
-    """Name the command of a call: its noun and its verb."""
+def command_of(call: str) -> str:
+    """Name the command of a call by its noun and its verb."""
     if call in NAMED:
         return NAMED[call]
     method, path = call.split()
@@ -68,7 +68,7 @@ def named(call: str) -> str:
 
 
 def commands() -> dict[str, Any]:
-    """All commands, by their words; history is one beside being a noun."""
+    """Return all commands by their names. `history` is both a command and a noun."""
     found: dict[str, Any] = {}
 
     def walk(command: Any, words: str) -> None:
@@ -91,9 +91,9 @@ def calls(tmp_path: Path) -> Iterator[list[str]]:
     service.close()
 
 
-def test_every_call_has_its_command_and_every_command_its_call(calls: list[str]) -> None:
+def test_every_call_has_a_command_and_every_command_a_call(calls: list[str]) -> None:
     assert set(calls) >= FOR_BROWSERS
-    wanted = {named(call) for call in calls if call not in FOR_BROWSERS}
+    wanted = {command_of(call) for call in calls if call not in FOR_BROWSERS}
     there = {words for words in commands() if words.split()[0] not in INSIDE}
     assert wanted - there == set()
     assert there - wanted == OWN
@@ -107,18 +107,18 @@ def test_every_command_is_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize("words", sorted(commands()))
-def test_what_is_typed_reaches_the_function_of_the_command(words: str) -> None:
+def test_arguments_reach_the_function_of_the_command(words: str) -> None:
     command = commands()[words]
     typed = {param.name for param in command.params if param.expose_value}
     typed |= {"command"} if isinstance(command, CommandAfterDashes) else set()
     takes = inspect.signature(command.callback).parameters.values()
-    named = {each.name for each in takes if each.kind is not each.VAR_KEYWORD} - {"session", "_"}
-    assert named <= typed
-    assert named == typed or any(each.kind is each.VAR_KEYWORD for each in takes)
+    parameters = {each.name for each in takes if each.kind is not each.VAR_KEYWORD} - {"session", "_"}
+    assert parameters <= typed
+    assert parameters == typed or any(each.kind is each.VAR_KEYWORD for each in takes)
 
 
 @pytest.mark.parametrize("words", sorted(commands()))
-def test_help_shows_no_types_of_the_language(words: str) -> None:
+def test_help_shows_no_python_types(words: str) -> None:
     said = CliRunner().invoke(app, [*words.split(), "--help"]).stdout
     assert "Usage: " in said
     assert not re.search(r"<(bool|str|int|float|list.*|path|file)>", said), said

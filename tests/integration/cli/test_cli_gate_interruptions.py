@@ -1,4 +1,4 @@
-"""The gate in trouble: a server that is away, and people who end it in the middle."""
+"""The gate while the server is unreachable, and after interrupts by an operator."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ from tests.helpers.service.served import app_of, sample, serving
 
 WEB_0 = "127.0.1.10"
 FREEZE = ("machine", "db", "--action", "freeze")
-# Works until it is told that it has done enough.
+# Works until the test creates a file.
 WORK = (
     "--",
     "sh",
@@ -45,22 +45,22 @@ WORK = (
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """Give a server that is found at the same place when it is started again."""
+    """Yield a server that keeps its address across restarts."""
     place = f"127.0.0.1:{free_port()}"
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path), operator=place) as program:
         yield program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gated:
-    """A gate that runs, and what it says."""
+class RunningGate:
+    """A running gate and its output."""
 
     process: "subprocess.Popen[str]"
     out: Output
     err: Output
 
     def code(self) -> int:
-        """Wait for its end."""
+        """Wait for the exit code."""
         code = self.process.wait(PATIENCE)
         self.out.finish()
         self.err.finish()
@@ -68,11 +68,11 @@ class Gated:
 
 
 @contextmanager
-def gated(server: str, folder: Path, *words: str) -> Iterator[Gated]:
+def gated(server: str, folder: Path, *words: str) -> Iterator[RunningGate]:
     with ending(started([FOREWARN, "--server", server, "gate", *words], folder)) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        yield Gated(process=process, out=Output(process.stdout), err=Output(process.stderr))
+        yield RunningGate(process=process, out=Output(process.stdout), err=Output(process.stderr))
 
 
 def the_order(program: Program) -> dict[str, Any]:
@@ -85,8 +85,8 @@ def approve(program: Program) -> None:
     program.post(f"/v1/events/{event['id']}/approve")
 
 
-def begin(program: Program, folder: Path, gate: Gated) -> int:
-    """Let the work begin; returns the id of the command's process."""
+def begin(program: Program, folder: Path, gate: RunningGate) -> int:
+    """Let the work begin, and return the process id of the command."""
     gate.out.wait_for("waiting for db")
     approve(program)
     begun = folder / "begun"
@@ -102,10 +102,10 @@ def is_gone(process: int) -> bool:
     return False
 
 
-# A server that is away
+# An unreachable server
 
 
-def test_a_gate_waits_for_a_server_that_is_away(program: Program, tmp_path: Path) -> None:
+def test_a_gate_waits_for_an_unreachable_server(program: Program, tmp_path: Path) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
         gate.out.wait_for("waiting for db")
         program.kill()
@@ -118,7 +118,7 @@ def test_a_gate_waits_for_a_server_that_is_away(program: Program, tmp_path: Path
         assert {step["state"] for step in the_order(program)["steps"]} == {"done"}
 
 
-def test_the_commands_end_is_reported_when_the_server_is_back(program: Program, tmp_path: Path) -> None:
+def test_the_end_of_the_command_is_reported_when_the_server_is_back(program: Program, tmp_path: Path) -> None:
     with gated(program.operators, tmp_path, *FREEZE, *WORK) as gate:
         begin(program, tmp_path, gate)
         program.kill()
@@ -131,7 +131,7 @@ def test_the_commands_end_is_reported_when_the_server_is_back(program: Program, 
 
 
 @pytest.mark.parametrize(("code", "report"), [(0, "complete"), (7, "fail")])
-def test_an_end_that_could_not_be_reported_is_told_with_how_to_report_it(
+def test_an_unreported_end_is_printed_with_the_command_that_reports_it(
     program: Program, tmp_path: Path, code: int, report: str
 ) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--heartbeat", "5", *WORK) as gate:
@@ -145,7 +145,7 @@ def test_an_end_that_could_not_be_reported_is_told_with_how_to_report_it(
         assert "once the server answers" in gate.err.lines[-1]
 
 
-def test_a_gate_that_cannot_call_off_says_what_is_left_to_do(program: Program, tmp_path: Path) -> None:
+def test_a_gate_that_cannot_cancel_its_order_prints_the_next_step(program: Program, tmp_path: Path) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
         gate.out.wait_for("waiting for db")
         id_ = the_order(program)["id"]
@@ -156,10 +156,10 @@ def test_a_gate_that_cannot_call_off_says_what_is_left_to_do(program: Program, t
         assert f"order cancel {id_}` once the server answers" in gate.err.lines[-1]
 
 
-# Somebody stops its order
+# The order is stopped
 
 
-def test_a_command_whose_order_is_stopped_is_asked_to_end_and_that_is_reported(
+def test_a_stopped_order_terminates_its_command_and_the_gate_reports_it(
     program: Program, tmp_path: Path
 ) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--heartbeat", "2", *WORK) as gate:
@@ -177,13 +177,13 @@ def test_a_command_whose_order_is_stopped_is_asked_to_end_and_that_is_reported(
         assert the_order(program)["why"].startswith("stopped by ")
 
 
-# Somebody ends it
+# The gate is interrupted
 
 ENDS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 
 
 @ENDS
-def test_a_gate_that_is_ended_while_it_waits_calls_its_order_off(
+def test_a_gate_interrupted_while_it_waits_cancels_its_order(
     program: Program, tmp_path: Path, number: signal.Signals
 ) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
@@ -196,7 +196,7 @@ def test_a_gate_that_is_ended_while_it_waits_calls_its_order_off(
 
 
 @ENDS
-def test_a_gate_that_is_ended_at_work_ends_its_command_and_says_how_to_go_on(
+def test_a_gate_interrupted_during_the_work_ends_its_command_and_prints_the_next_step(
     program: Program, tmp_path: Path, number: signal.Signals
 ) -> None:
     with gated(program.operators, tmp_path, *FREEZE, *WORK) as gate:
@@ -211,8 +211,8 @@ def test_a_gate_that_is_ended_at_work_ends_its_command_and_says_how_to_go_on(
         gate.out.wait_for(f"order complete {order['id']}")
 
 
-class Slow:
-    """Holds requests to one path back until the test lets them through."""
+class SlowPath:
+    """Delays requests to one path until the test releases them."""
 
     def __init__(self, app: ASGIApp, *, path: str) -> None:
         self._app = app
@@ -239,10 +239,10 @@ def states(url: str) -> list[str]:
         return [order["state"] for order in client.get("/v1/orders").json()["orders"]]
 
 
-def test_an_interrupt_while_the_order_is_placed_is_held_back_and_cancels_it(
+def test_an_interrupt_during_the_first_request_is_deferred_and_cancels_the_order(
     service: Service, tmp_path: Path
 ) -> None:
-    slow = Slow(app_of(service), path="/freeze")
+    slow = SlowPath(app_of(service), path="/freeze")
     with serving(slow) as url, gated(url, tmp_path, *FREEZE, "--", "touch", "ran") as gate:
         assert slow.reached.wait(PATIENCE)
         gate.process.send_signal(signal.SIGINT)
@@ -254,10 +254,8 @@ def test_an_interrupt_while_the_order_is_placed_is_held_back_and_cancels_it(
     assert not (tmp_path / "ran").exists()
 
 
-def test_further_interrupts_do_not_keep_an_order_from_being_called_off(
-    service: Service, tmp_path: Path
-) -> None:
-    slow = Slow(app_of(service), path="/cancel")
+def test_further_interrupts_do_not_prevent_the_cancellation(service: Service, tmp_path: Path) -> None:
+    slow = SlowPath(app_of(service), path="/cancel")
     with serving(slow) as url, gated(url, tmp_path, *FREEZE, "--", "true") as gate:
         gate.out.wait_for("waiting for db")
         gate.process.send_signal(signal.SIGINT)
@@ -271,10 +269,10 @@ def test_further_interrupts_do_not_keep_an_order_from_being_called_off(
         assert states(url) == ["cancelled"]
 
 
-def test_a_report_that_was_heard_but_not_answered_is_not_an_error(service: Service, tmp_path: Path) -> None:
+def test_a_saved_report_whose_answer_is_lost_is_not_an_error(service: Service, tmp_path: Path) -> None:
     app, heard = app_of(service), threading.Event()
 
-    async def forgetful(scope: Scope, receive: Receive, send: Send) -> None:
+    async def lose_the_first_answer(scope: Scope, receive: Receive, send: Send) -> None:
         if not scope["path"].endswith("/complete") or heard.is_set():
             await app(scope, receive, send)
             return
@@ -288,7 +286,7 @@ def test_a_report_that_was_heard_but_not_answered_is_not_an_error(service: Servi
         pass
 
     emergency = ("host", "host-1", "--action", "freeze", "--emergency", "coolant leak")
-    with serving(forgetful) as url, gated(url, tmp_path, *emergency, "--", "true") as gate:
+    with serving(lose_the_first_answer) as url, gated(url, tmp_path, *emergency, "--", "true") as gate:
         assert gate.code() == 0, gate.err.text
         assert gate.err.lines == ["forewarn: reconnecting: going away", "forewarn: connected again"]
         gate.out.wait_for("Done: ")
@@ -297,7 +295,7 @@ def test_a_report_that_was_heard_but_not_answered_is_not_an_error(service: Servi
 # Notice
 
 
-def test_a_machine_that_never_polled_is_named_while_it_is_awaited_and_in_the_end(
+def test_a_machine_that_never_polled_is_named_while_the_gate_waits_and_at_the_end(
     program: Program, tmp_path: Path
 ) -> None:
     with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
@@ -307,7 +305,7 @@ def test_a_machine_that_never_polled_is_named_while_it_is_awaited_and_in_the_end
         gate.out.wait_for("db: promised 15 m, not delivered (no machine polled), started after 15 m")
 
 
-def test_what_notice_a_machine_got_is_told_beside_what_was_promised(program: Program, tmp_path: Path) -> None:
+def test_promised_and_delivered_notice_are_printed_side_by_side(program: Program, tmp_path: Path) -> None:
     with gated(program.operators, tmp_path, "machine", "web-0", "--action", "freeze", "--", "true") as gate:
         gate.out.wait_for("waiting for web-0")
         program.advance(60)
@@ -317,7 +315,7 @@ def test_what_notice_a_machine_got_is_told_beside_what_was_promised(program: Pro
         gate.out.wait_for("web-0: promised 15 m, delivered 14 m, started after 15 m")
 
 
-def test_a_machine_that_is_given_no_notice_is_said_to_get_none(program: Program, tmp_path: Path) -> None:
+def test_a_machine_without_notice_is_reported_as_such(program: Program, tmp_path: Path) -> None:
     words = ("gate", "machine", "db", "--action", "restart", "--", "false")
     ran = run(tmp_path, "--server", program.operators, *words)
     assert ran.returncode == 1

@@ -1,4 +1,4 @@
-/** The events of a range of time: the current ones from the live copy, the past ones read from the API as they are needed. */
+/** The events of a time range: current ones from the live copy, past ones fetched on demand. */
 
 import { messageOf } from "../../page/formatting.js";
 import { api, clock, copy } from "../../service/connected.js";
@@ -7,47 +7,47 @@ import { api, clock, copy } from "../../service/connected.js";
 /** @typedef {import("../../types").Record} Record */
 
 const PAGE = 500;
-// More past events than that are not drawn: they would be a carpet, and the history has them all.
+// The most past events to draw. The history lists all of them.
 const MOST = 5000;
-// Records that come so close together are one reading, in milliseconds.
+// Records within this time share one request, in milliseconds.
 const TOGETHER = 300;
-// What could not be read is tried again so much later.
+// The delay before a failed request is repeated, in milliseconds.
 const RETRY = 3000;
-// A record may be a moment older than the time at which it is heard of.
+// A record may arrive this late, in milliseconds.
 const SLACK = 2000;
-// After these an event is over, or has the notice that was got of it.
+// After these records an event has ended, or its delivered notice is known.
 const ENDS = ["event-finished", "event-cancelled", "event-withdrawn", "event-started"];
 
-/** Announces `changed`. */
-export class SeenEvents extends EventTarget {
+/** Dispatches `changed`. */
+export class EventRange extends EventTarget {
   trouble = "";
   isReading = false;
-  /** Whether there are more past events than are kept. */
+  /** Whether some past events were left out. */
   isCut = false;
-  /** Those that were read: over, or started with the notice that was got. @type {Map<string, AnyEvent>} */
+  /** Fetched events: ended ones, and started ones with their delivered notice. @type {Map<string, AnyEvent>} */
   #read = new Map();
-  /** From when on the past is known. */
+  /** The start of the known past. */
   #knownFrom = Infinity;
-  /** Events of the copy with what was read of their notice. @type {WeakMap<AnyEvent, AnyEvent>} */
+  /** Events of the live copy, combined with their fetched notice. @type {WeakMap<AnyEvent, AnyEvent>} */
   #noted = new WeakMap();
   #wantedFrom = Infinity;
-  /** When it was last read what is new. */
+  /** The time of the last request for changes. */
   #readAt = Infinity;
   #isStale = false;
   #timer = 0;
 
-  /** @param {AbortSignal} signal  when nobody looks any more */
+  /** @param {AbortSignal} signal  aborted when the view closes */
   constructor(signal) {
     super();
     copy.addEventListener("events", () => this.#changed(), { signal });
     copy.addEventListener("loaded", () => this.#forget(), { signal });
-    copy.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail), {
+    copy.addEventListener("records", (event) => this.#onRecords(/** @type {CustomEvent} */ (event).detail), {
       signal,
     });
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
   }
 
-  /** Whether nothing of the past is known yet. */
+  /** Whether the first request is still running. */
   get isFirstReading() {
     return this.#knownFrom === Infinity && !this.trouble;
   }
@@ -57,7 +57,7 @@ export class SeenEvents extends EventTarget {
     const events = new Map(this.#read);
     for (const [id, event] of copy.events) {
       const read = this.#read.get(id);
-      // What was read may be newer than the copy; what has ended does not come back.
+      // The fetched event may be newer than the copy. An ended event does not come back.
       if (read?.ended_at) continue;
       events.set(id, read?.notice ? this.#withNotice(event, read.notice) : event);
     }
@@ -76,7 +76,7 @@ export class SeenEvents extends EventTarget {
   }
 
   /**
-   * See to it that what happened since a time is known.
+   * Load all events since a time.
    *
    * @param {number} from
    */
@@ -85,14 +85,14 @@ export class SeenEvents extends EventTarget {
     if (from < this.#knownFrom) this.#plan(0);
   }
 
-  /** After a lost connection, or with another store, everything may be different. */
+  /** Load everything again after a reconnect, because the store may have changed. */
   #forget() {
     this.#knownFrom = Infinity;
     this.#plan(0);
   }
 
   /** @param {Record[]} records */
-  #heard(records) {
+  #onRecords(records) {
     if (!records.some((record) => ENDS.includes(record.kind))) return;
     this.#isStale = true;
     this.#plan(TOGETHER);
@@ -119,7 +119,7 @@ export class SeenEvents extends EventTarget {
     if (this.#wantedFrom < this.#knownFrom || this.#isStale) this.#plan(TOGETHER);
   }
 
-  /** Read further back than was known. */
+  /** Fetch events before the known past. */
   async #readBack() {
     const from = this.#wantedFrom;
     const now = clock.now();
@@ -133,14 +133,14 @@ export class SeenEvents extends EventTarget {
     this.#knownFrom = from;
   }
 
-  /** Read what has happened since the last time. */
+  /** Fetch the events that changed since the last request. */
   async #readOn() {
     this.#isStale = false;
     const now = clock.now();
     this.#take(await this.#pages(Math.min(this.#readAt, now) - SLACK, null));
     this.#readAt = now;
     if (this.#read.size <= MOST) return;
-    // A page that is open for days keeps only what it shows.
+    // A page that stays open for days keeps only the visible range.
     const from = this.#wantedFrom;
     for (const [id, event] of this.#read) {
       if (event.ended_at && Date.parse(event.ended_at) < from) this.#read.delete(id);
@@ -181,10 +181,10 @@ export class SeenEvents extends EventTarget {
 }
 
 /**
- * Whether an event is of what somebody looks for.
+ * Whether an event matches a search.
  *
  * @param {AnyEvent} event
- * @param {string} wanted  in small letters
+ * @param {string} wanted  in lower case
  */
 export function eventMatches(event, wanted) {
   const words = [

@@ -1,4 +1,4 @@
-/** Who blocks an order: the events of other update domains that its groups wait for, and whose work those announce. */
+/** The events that block an order: armed events in other update domains of its groups, with their orders. */
 
 import { listed } from "../page/formatting.js";
 import { h } from "../page/tree.js";
@@ -9,16 +9,16 @@ import { eventLink, hostLink, orderLink } from "./links.js";
 /** @typedef {import("../types").ListedEvent} ListedEvent */
 
 const NAMES_SHOWN = 3;
-// How a reason names the update domain of a group that is in the way.
+// The server's reason names the update domain that the group waits for.
 const DOMAIN = /waits? for domain (\d+)/;
 
 /**
- * Name the armed events that keep a group's other update domains away, each with its order.
+ * List the armed events that block a group's other update domains, each with its order.
  *
  * @param {import("../types").Waiting} waiting
  * @param {Order} order
  */
-export function inTheWay(waiting, order) {
+export function blockingEvents(waiting, order) {
   const domain = DOMAIN.exec(waiting.reason)?.[1];
   if (!domain) return null;
   const events = [...copy.events.values()].filter(

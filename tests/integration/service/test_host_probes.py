@@ -43,8 +43,8 @@ FLEET = FleetSpec(
 )
 
 
-class Asking:
-    """Connection tests by hand: the test advances the clock, answers, and runs the jobs of the worker."""
+class ManualProbes:
+    """Manual connection tests: the test advances the clock, answers, and runs the jobs of the worker."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -119,9 +119,9 @@ def opened(folder: Path, fleet: FleetSpec = FLEET) -> Service:
 
 
 @pytest.fixture
-def asking(tmp_path: Path) -> Iterator[Asking]:
+def asking(tmp_path: Path) -> Iterator[ManualProbes]:
     service = opened(tmp_path)
-    yield Asking(service)
+    yield ManualProbes(service)
     service.close()
 
 
@@ -141,7 +141,9 @@ def step(source: HostName, target: HostName | None = None) -> DriverTask:
     )
 
 
-def test_connections_are_tested_repeatedly_and_sooner_while_a_host_is_unreachable(asking: Asking) -> None:
+def test_connections_are_tested_repeatedly_and_sooner_while_a_host_is_unreachable(
+    asking: ManualProbes,
+) -> None:
     assert asking.look() == [ONE]
     assert asking.look(1.0) == [TWO]  # not all at once
     asking.answer_all("no route")
@@ -151,7 +153,7 @@ def test_connections_are_tested_repeatedly_and_sooner_while_a_host_is_unreachabl
     assert asking.look(1.0) == [TWO]
 
 
-def test_the_number_of_tests_per_look_is_limited(asking: Asking) -> None:
+def test_the_number_of_tests_per_look_is_limited(asking: ManualProbes) -> None:
     many = tuple(HostSpec(name=HostName(f"many-{number:03}"), driver="rack") for number in range(150))
     asking.service.apply(replace(FLEET, hosts=many))
     assert len(asking.look()) == 1
@@ -160,7 +162,7 @@ def test_the_number_of_tests_per_look_is_limited(asking: Asking) -> None:
 
 
 def test_a_failed_submission_delays_no_other_host_and_is_retried(
-    asking: Asking,
+    asking: ManualProbes,
 ) -> None:
     asking.refused = ONE
     with pytest.raises(RuntimeError, match="can't start new thread"):
@@ -171,7 +173,7 @@ def test_a_failed_submission_delays_no_other_host_and_is_retried(
     assert asking.look(ASK_AGAIN) == [ONE]
 
 
-def test_a_change_is_saved_once_by_the_worker(asking: Asking) -> None:
+def test_a_change_is_saved_once_by_the_worker(asking: ManualProbes) -> None:
     asking.look(1.0)
     asking.answer_all()
     asking.work()
@@ -190,7 +192,7 @@ def test_a_change_is_saved_once_by_the_worker(asking: Asking) -> None:
     assert asking.away() == []
 
 
-def test_the_worker_saves_the_latest_state(asking: Asking) -> None:
+def test_the_worker_saves_the_latest_state(asking: ManualProbes) -> None:
     asking.look(1.0)
     asking.answer_all("no route")
     asking.look(ASK_AGAIN)
@@ -200,7 +202,7 @@ def test_the_worker_saves_the_latest_state(asking: Asking) -> None:
 
 
 @pytest.mark.parametrize("error", [Unavailable("the database is silent"), ValueError("broken")])
-def test_a_failed_save_is_retried_later(asking: Asking, error: Exception) -> None:
+def test_a_failed_save_is_retried_later(asking: ManualProbes, error: Exception) -> None:
     asking.look(1.0)
     asking.answer_all("no route")
     asking.fail(error)
@@ -210,7 +212,7 @@ def test_a_failed_save_is_retried_later(asking: Asking, error: Exception) -> Non
     assert asking.away() == [ONE, TWO]
 
 
-def test_a_dropped_job_is_posted_again(asking: Asking) -> None:
+def test_a_dropped_job_is_posted_again(asking: ManualProbes) -> None:
     asking.look(1.0)
     asking.answer_all("no route")
     asking.jobs.pop()[1].set_exception(Unavailable("the server is busy"))
@@ -219,7 +221,7 @@ def test_a_dropped_job_is_posted_again(asking: Asking) -> None:
     assert asking.away() == [ONE, TWO]
 
 
-def test_a_call_that_hangs_makes_its_host_unreachable(asking: Asking) -> None:
+def test_a_call_that_hangs_makes_its_host_unreachable(asking: ManualProbes) -> None:
     asking.look(1.0)
     (call, _) = asking.calls
     asking.answer(call, Unknown("no answer within 5 s"), hangs=True)
@@ -230,7 +232,7 @@ def test_a_call_that_hangs_makes_its_host_unreachable(asking: Asking) -> None:
     assert asking.look(EVERY) == [ONE]
 
 
-def test_a_lost_answer_counts_the_second_time(asking: Asking) -> None:
+def test_a_lost_answer_counts_the_second_time(asking: ManualProbes) -> None:
     asking.look(1.0)
     asking.answer_all()
     asking.work()
@@ -253,7 +255,7 @@ def test_a_lost_answer_counts_the_second_time(asking: Asking) -> None:
     assert asking.state(ONE) is ReachState.REACHABLE
 
 
-def test_a_host_that_a_driver_names_as_unreachable_is_so_immediately(asking: Asking) -> None:
+def test_a_host_that_a_driver_names_as_unreachable_is_so_immediately(asking: ManualProbes) -> None:
     asking.look(1.0)
     asking.answer_all()
     said = Unknown("its driver says: host-2 cannot be reached: no route", host=TWO)
@@ -266,7 +268,7 @@ def test_a_host_that_a_driver_names_as_unreachable_is_so_immediately(asking: Ask
     assert asking.look(ASK_AGAIN) == [TWO]
 
 
-def test_a_target_that_is_unreachable_before_a_step_is_so_immediately(asking: Asking) -> None:
+def test_a_target_that_is_unreachable_before_a_step_is_so_immediately(asking: ManualProbes) -> None:
     asking.look(1.0)
     asking.answer_all()
     call = DriverCall(verb=Verb.BEGIN, task=step(ONE, TWO))
@@ -276,7 +278,7 @@ def test_a_target_that_is_unreachable_before_a_step_is_so_immediately(asking: As
     assert asking.state(ONE) is ReachState.REACHABLE
 
 
-def test_an_answer_that_contradicts_the_known_state_triggers_a_test(asking: Asking) -> None:
+def test_an_answer_that_contradicts_the_known_state_triggers_a_test(asking: ManualProbes) -> None:
     asking.look(1.0)
     asking.answer_all()
     assert asking.look() == []
@@ -289,7 +291,7 @@ def test_an_answer_that_contradicts_the_known_state_triggers_a_test(asking: Aski
     assert asking.look() == [ONE]
 
 
-def test_answers_of_other_drivers_and_for_removed_hosts_are_ignored(asking: Asking) -> None:
+def test_answers_of_other_drivers_and_for_removed_hosts_are_ignored(asking: ManualProbes) -> None:
     asking.look(1.0)
     calls = list(asking.calls)
     asking.answer(DriverCall(verb=Verb.CHECK, task=replace(step(ONE), driver="hook")), Unknown("?", host=ONE))
@@ -302,7 +304,7 @@ def test_answers_of_other_drivers_and_for_removed_hosts_are_ignored(asking: Aski
     assert (asking.state(ONE), asking.state(TWO)) == (ReachState.UNKNOWN, ReachState.UNREACHABLE)
 
 
-def test_a_host_with_a_new_uri_is_tested_there(asking: Asking) -> None:
+def test_a_host_with_a_new_uri_is_tested_there(asking: ManualProbes) -> None:
     asking.look(1.0)
     (old, _) = asking.calls
     asking.answer_all("no route")
@@ -317,7 +319,7 @@ def test_a_host_with_a_new_uri_is_tested_there(asking: Asking) -> None:
     assert asking.away() == [TWO]
 
 
-def test_a_host_whose_new_driver_cannot_test_counts_as_usable(asking: Asking) -> None:
+def test_a_host_whose_new_driver_cannot_test_counts_as_usable(asking: ManualProbes) -> None:
     asking.look(1.0)
     asking.answer_all("no route")
     asking.work()
@@ -329,7 +331,7 @@ def test_a_host_whose_new_driver_cannot_test_counts_as_usable(asking: Asking) ->
     assert asking.state(ONE) is ReachState.UNKNOWN
 
 
-def test_hosts_are_read_again_only_after_relevant_changes(asking: Asking) -> None:
+def test_hosts_are_read_again_only_after_relevant_changes(asking: ManualProbes) -> None:
     asking.look()
     assert not asking.reaching.is_stale
     asking.service.host_order("other", Action.CORDON)
@@ -342,9 +344,9 @@ def test_hosts_are_read_again_only_after_relevant_changes(asking: Asking) -> Non
     assert asking.reaching.is_stale
 
 
-def test_a_fleet_without_such_drivers_costs_nothing(tmp_path: Path) -> None:
+def test_a_fleet_without_such_drivers_needs_no_jobs(tmp_path: Path) -> None:
     service = opened(tmp_path, replace(FLEET, hosts=FLEET.hosts[2:]))
-    asking = Asking(service)
+    asking = ManualProbes(service)
     assert asking.look() == []
     assert not asking.reaching.wanted
     service.host_order("other", Action.CORDON)
@@ -352,7 +354,7 @@ def test_a_fleet_without_such_drivers_costs_nothing(tmp_path: Path) -> None:
     service.close()
 
 
-def test_after_a_restart_of_the_driver_process_all_hosts_are_tested(asking: Asking) -> None:
+def test_after_a_restart_of_the_driver_process_all_hosts_are_tested(asking: ManualProbes) -> None:
     asking.look(1.0)
     asking.answer_all()
     assert asking.look() == []
@@ -361,7 +363,7 @@ def test_after_a_restart_of_the_driver_process_all_hosts_are_tested(asking: Aski
 
 
 def test_a_host_saved_during_a_read_is_tested_after_the_next_read(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch
+    asking: ManualProbes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = asking.service.store.read
     three = HostName("host-3")
@@ -384,7 +386,7 @@ def test_a_host_saved_during_a_read_is_tested_after_the_next_read(
 
 
 def test_a_host_saved_during_a_read_is_not_replaced_by_the_older_one(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch
+    asking: ManualProbes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = asking.service.store.read
 
@@ -408,7 +410,7 @@ def test_a_host_saved_during_a_read_is_not_replaced_by_the_older_one(
     assert call.task.source.at_once == 7
 
 
-def test_concurrent_answers_are_all_saved(asking: Asking) -> None:
+def test_concurrent_answers_are_all_saved(asking: ManualProbes) -> None:
     many = tuple(HostSpec(name=HostName(f"many-{number}"), driver="rack") for number in range(16))
     asking.service.apply(replace(FLEET, hosts=many))
     assert len([*asking.look(), *asking.look(60.0)]) == len(many)

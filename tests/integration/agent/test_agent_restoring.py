@@ -1,6 +1,6 @@
-"""What an agent has changed it puts back, and nothing else, however often it is killed.
+"""An agent restores exactly what it has changed, even if it is killed repeatedly.
 
-Somebody may have stopped on purpose what a handler would stop: that stays as it is.
+An administrator may have stopped something on purpose that a handler would stop. It stays stopped.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class Killed(BaseException):
 
 
 class Machine:
-    """Things that run, and the wishes of an administrator."""
+    """Running things, and the state that an administrator wants."""
 
     def __init__(self, running: Sequence[str]) -> None:
         self.running = set(running)
@@ -39,7 +39,7 @@ class Machine:
 
 
 class Stopper:
-    """A handler that stops things after the rules in `forewarn.agent.handling`."""
+    """A handler that stops things and follows the rules in `forewarn.agent.handling`."""
 
     def __init__(self, machine: Machine, *, flaky: bool) -> None:
         self._machine = machine
@@ -72,14 +72,14 @@ class Stopper:
 
 
 class World:
-    """An agent that dies at a line of its journal, its events, and an administrator."""
+    """An agent that is killed at a line of its journal, with its events and an administrator."""
 
     def __init__(self, folder: Path, running: Sequence[str], *, flaky: bool = False) -> None:
         self.machine = Machine(running)
         handler = Handler(name="stop", kind="test", does=Stopper(self.machine, flaky=flaky), retry=0.0)
         self.harness = AgentHarness(folder, handler)
         self.harness.at_a_line = self._at_a_line
-        self.lives: int | None = None  # the number of lines before it dies
+        self.lives: int | None = None  # the number of lines until it is killed
         self.lines = 0
         self.listed: set[str] = set()
         self.harness.start()
@@ -144,7 +144,7 @@ STEPS = st.lists(
 
 @settings(max_examples=tries(30, long=1000), deadline=None)
 @given(running=st.sets(st.sampled_from(THINGS)), flaky=st.booleans(), steps=STEPS)
-def test_in_the_end_the_right_things_run(
+def test_at_the_end_the_wanted_things_run(
     running: set[str], flaky: bool, steps: list[tuple[str, ...]]
 ) -> None:
     async def history(folder: Path) -> None:
@@ -167,7 +167,7 @@ OVERLAPS = (
 
 @pytest.mark.parametrize("steps", OVERLAPS)
 @pytest.mark.parametrize("running", [(), ("app",), THINGS])
-def test_killed_at_any_line_the_agent_restores_its_changes_and_nothing_else(
+def test_an_agent_killed_at_any_line_restores_exactly_its_changes(
     tmp_path: Path, steps: Sequence[tuple[str, str]], running: Sequence[str]
 ) -> None:
     async def life(folder: Path, dies_after: int | None) -> int:

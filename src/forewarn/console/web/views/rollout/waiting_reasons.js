@@ -1,4 +1,4 @@
-/** What of a rollout waits, and why: first what is announced, then what has not begun. */
+/** The reasons for waiting of a rollout: first of its open orders, then of later hosts. */
 
 import { groupedReasons } from "../../elements/grouped_reasons.js";
 import { eventLink, linkedIds } from "../../elements/links.js";
@@ -10,7 +10,7 @@ import { copy } from "../../service/connected.js";
 const MOST_UNDER_WAY = 12;
 
 /** @param {import("../../types").Rollout} rollout */
-export function whatWaits(rollout) {
+export function waitingFor(rollout) {
   const until = rollout.waiting_until;
   const orders = rollout.waves.flatMap((wave) => wave.orders).flatMap((id) => copy.orders.get(id) ?? []);
   const underWay = orders.flatMap((order) =>
@@ -20,7 +20,7 @@ export function whatWaits(rollout) {
   return h(
     "section",
     { class: "card", "aria-labelledby": "waiting-head", key: "waiting" },
-    h("h2", { id: "waiting-head" }, "What waits, and why"),
+    h("h2", { id: "waiting-head" }, "Waiting for"),
     underWay.length > 0 &&
       h(
         "ul",
@@ -43,14 +43,14 @@ export function whatWaits(rollout) {
       h(
         "p",
         { class: "small muted", key: "more" },
-        `and ${count(underWay.length - MOST_UNDER_WAY, "more", "more")}: see the orders.`,
+        `and ${count(underWay.length - MOST_UNDER_WAY, "more", "more")}. See the orders.`,
       ),
     rollout.waiting.length > 0 && h("div", { key: "not-begun" }, groupedReasons(rollout.waiting)),
     until &&
       h(
         "p",
         { class: "small muted", key: "until" },
-        "The first of these ends by itself ",
+        "The first of these ends ",
         time(until),
         " (",
         countdown(until),

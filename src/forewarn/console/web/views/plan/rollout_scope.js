@@ -1,28 +1,28 @@
-/** What a rollout over hosts would touch: the machines on them, their groups and projects. */
+/** The scope of a rollout: the machines on its hosts, their groups and projects. */
 
 import { copy } from "../../service/connected.js";
 
-// The machines of more hosts than this are not read for a question, in a fleet too large to be known whole.
+// In a fleet too large for the page, the machines of at most this many hosts are loaded.
 const MOST_HOSTS = 60;
 
 /**
- * @typedef {object} Reach
+ * @typedef {object} Scope
  * @property {number} hosts
- * @property {number | null} machines  null: too many to be read here
+ * @property {number | null} machines  null if there are too many to load
  * @property {string[] | null} groups
- * @property {string[]} projects  all, if it is not known which
+ * @property {string[]} projects  all projects if unknown
  */
 
 /**
- * Reckon what hosts carry, as far as the page knows it.
+ * Return the scope of a rollout, as far as the page knows the machines.
  *
  * @param {readonly string[] | null} names  null: all hosts that have not failed
- * @returns {Reach}
+ * @returns {Scope}
  */
-export function reachOf(names) {
+export function scopeOf(names) {
   const hosts = new Set(names ?? allHosts());
   if (!copy.machines.isWhole && (names === null || hosts.size > MOST_HOSTS))
-    return unknownReach(names, hosts.size);
+    return unknownScope(names, hosts.size);
   const groups = new Set();
   const projects = new Set();
   let machines = 0;
@@ -36,19 +36,19 @@ export function reachOf(names) {
 }
 
 /**
- * Let the machines on chosen hosts be read, where not all are known.
+ * Load the machines on the selected hosts if the page does not hold all machines.
  *
  * @param {readonly string[] | null} names
  */
-export function wantReach(names) {
+export function loadScope(names) {
   if (copy.machines.isWhole || names === null || names.length > MOST_HOSTS) return;
   for (const host of names) {
-    // What cannot be read is not counted; the plan says the rest.
+    // On an error these machines are not counted. The dry run is still complete.
     if (copy.hosts?.has(host)) copy.machines.want({ host }).catch(() => {});
   }
 }
 
-/** List the hosts that `all` means. */
+/** List the hosts that `all` includes. */
 export function allHosts() {
   return [...(copy.hosts?.values() ?? [])].filter((host) => host.state !== "failed").map((host) => host.name);
 }
@@ -56,9 +56,9 @@ export function allHosts() {
 /**
  * @param {readonly string[] | null} names
  * @param {number} hosts
- * @returns {Reach}
+ * @returns {Scope}
  */
-function unknownReach(names, hosts) {
+function unknownScope(names, hosts) {
   const projects = [...copy.projects.keys()].sort();
   if (names !== null) return { hosts, machines: null, groups: null, projects };
   return {

@@ -1,8 +1,8 @@
-// Lanes so near the screen, in pixels, are drawn already when they are scrolled to.
+// Lanes this close to the viewport are drawn in advance.
 const NEAR = "600px 0px";
 
-/** Which lanes are on the screen or near it: only their bars are drawn. Announces `changed`. */
-export class LanesInSight extends EventTarget {
+/** The lanes in or near the viewport. Only their bars are drawn. Dispatches `changed`. */
+export class VisibleLanes extends EventTarget {
   /** @type {Set<string>} */
   #seen = new Set();
   #observer = new IntersectionObserver((entries) => this.#look(entries), { rootMargin: NEAR });
@@ -15,7 +15,7 @@ export class LanesInSight extends EventTarget {
   }
 
   /**
-   * Watch the lanes that are on the page now.
+   * Watch the current lanes of the page.
    *
    * @param {Iterable<Element>} lanes
    */

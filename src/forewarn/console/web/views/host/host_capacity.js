@@ -1,4 +1,4 @@
-/** What a host has and what of it is left, where it is, and how its machines can leave it. */
+/** The labels and resources of a host, and how its machines can leave it. */
 
 import { fact } from "../../elements/fact.js";
 import { machineLink } from "../../elements/links.js";
@@ -11,12 +11,12 @@ import { h } from "../../page/tree.js";
 
 const NAMES_SHOWN = 8;
 
-/** How machines leave; one that says nothing is cold. @type {readonly [mobility: string, label: string][]} */
+/** The ways in which machines leave a host. The default is cold. @type {readonly [mobility: string, label: string][]} */
 const WAYS = [
-  ["live", "Move live"],
-  ["live-only", "Move live or stay"],
-  ["cold", "Restart elsewhere"],
-  ["none", "Stay, and restart with it"],
+  ["live", "Live migration"],
+  ["live-only", "Live migration only"],
+  ["cold", "Restart on another host"],
+  ["none", "Restart with the host"],
 ];
 
 /**
@@ -24,7 +24,7 @@ const WAYS = [
  * @param {readonly Machine[]} machines
  * @param {readonly Machine[]} coming
  */
-export function hostMeans(host, machines, coming) {
+export function hostCapacity(host, machines, coming) {
   const labels = Object.entries(host.labels);
   const resources = Object.entries(host.resources);
   const taking = [...new Set([...machines, ...coming])];
@@ -32,18 +32,18 @@ export function hostMeans(host, machines, coming) {
     "dl",
     { class: "facts", key: "means" },
     fact("Source", sourceWords(host.source)),
-    host.bare_metal && fact("Bare metal", "it is itself the one machine that it carries"),
+    host.bare_metal && fact("Bare metal", "the host is also its only machine"),
     labels.length > 0 && fact("Labels", labels.map(([name, value]) => `${name}=${value}`).join(", ")),
     resources.map(([name, resource]) =>
       fact(name, host.bare_metal ? number(resource.amount) : left(name, resource, taking)),
     ),
-    coming.length > 0 && fact("On their way", named(coming)),
+    coming.length > 0 && fact("Incoming machines", named(coming)),
     !host.bare_metal && WAYS.map(([mobility, label]) => fact(label, names(machines, mobility))),
   );
 }
 
 /**
- * Say how much of a resource is not taken by the machines that are there, or on their way.
+ * Return how much of a resource is free, after the machines on the host and the incoming ones.
  *
  * @param {string} name
  * @param {Host["resources"][string]} resource
@@ -53,7 +53,7 @@ function left(name, { amount, ratio }, machines) {
   const whole = amount * ratio;
   const taken = machines.reduce((sum, machine) => sum + (machine.resources[name] ?? 0), 0);
   const times = ratio === 1 ? "" : ` (${number(amount)} × ${number(ratio)})`;
-  return `${number(whole - taken)} left of ${number(whole)}${times}`;
+  return `${number(whole - taken)} free of ${number(whole)}${times}`;
 }
 
 /** @param {number} value */

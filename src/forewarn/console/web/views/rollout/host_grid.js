@@ -1,4 +1,4 @@
-/** The night as it goes: a small cell for each host, wave by wave, and how many are how far. */
+/** The progress of a rollout by host: a cell per host, wave by wave, with counts by state. */
 
 import { badge } from "../../elements/appearance.js";
 import { hostLink } from "../../elements/links.js";
@@ -13,8 +13,8 @@ import { LOOKS, progressOf } from "../../elements/host_progress.js";
 /** @typedef {import("../../page/tree.js").Described} Described */
 /** @typedef {import("../../elements/host_progress.js").Progress} Progress */
 
-/** Draws the hosts of one rollout, and again only when one of them has come further. */
-export class Night {
+/** Draws the hosts of a rollout, and redraws only when a host makes progress. */
+export class HostGrid {
   #seen = "";
   /** @type {Described | null} */
   #drawn = null;
@@ -43,11 +43,11 @@ function grid(rollout, progress) {
   const canaries = new Set(rollout.hosts.slice(0, rollout.canary));
   return h(
     "section",
-    { class: "card", "aria-labelledby": "night-head", key: "night" },
-    h("h2", { id: "night-head" }, "Its hosts, as it goes"),
+    { class: "card", "aria-labelledby": "host-grid-head", key: "host-grid" },
+    h("h2", { id: "host-grid-head" }, "Host progress"),
     h(
       "ul",
-      { class: "night-counts" },
+      { class: "host-grid-counts" },
       /** @type {Progress[]} */ (Object.keys(LOOKS))
         .filter((each) => counts.has(each))
         .map((each) =>
@@ -56,20 +56,20 @@ function grid(rollout, progress) {
     ),
     h(
       "ol",
-      { class: "night", onkeydown: moveBetweenTiles },
+      { class: "host-grid", onkeydown: moveBetweenTiles },
       rollout.waves.map((wave, place) =>
         h(
           "li",
-          { key: wave.hosts[0] ?? place, class: "night-wave" },
+          { key: wave.hosts[0] ?? place, class: "host-grid-wave" },
           h(
             "span",
-            { class: "small muted number night-name" },
+            { class: "small muted number host-grid-name" },
             `Wave ${place + 1}`,
             wave.hosts.every((host) => canaries.has(host)) && ", canaries",
           ),
           h(
             "span",
-            { class: "night-cells" },
+            { class: "host-grid-cells" },
             wave.hosts.map((host) => cell(host, progress.get(host) ?? "planned")),
           ),
         ),
@@ -89,7 +89,7 @@ function cell(host, progress) {
     "a",
     {
       key: host,
-      class: "night-cell",
+      class: "host-grid-cell",
       href: address("/hosts/{name}", { name: host }),
       tabindex: "-1",
       title: words,
@@ -101,30 +101,30 @@ function cell(host, progress) {
   );
 }
 
-/** Say which hosts are lost: a person chooses what becomes of each. @param {Rollout} rollout */
+/** List the lost hosts, which need a decision of an operator. @param {Rollout} rollout */
 export function lostHosts(rollout) {
   const lost = [...progressOf(rollout)].filter(([, progress]) => progress === "lost").map(([host]) => host);
   if (!lost.length) return null;
   return h(
     "div",
     { class: "notice", "data-tone": "danger", role: "status", key: "lost" },
-    h("strong", null, `${count(lost.length, "host")} did not come back: a person chooses`),
+    h("strong", null, `${count(lost.length, "host")} did not return: an operator must decide`),
     h(
       "p",
       null,
-      "Fail it, or wait on, on the page of ",
+      "Fail the host or wait longer, on the page of ",
       lost.map((host, place) => [place > 0 && ", ", hostLink(host)]),
       ".",
     ),
   );
 }
 
-/** Say how many hosts have failed so far, of how many it bears. @param {Rollout} rollout */
+/** Return the number of failed hosts, with the allowed number. @param {Rollout} rollout */
 export function failuresSoFar(rollout) {
-  // Hosts whose work an abort called off have not failed.
+  // Hosts cancelled by an abort have not failed.
   if (rollout.aborting || rollout.state === "aborted") return null;
   if (rollout.max_failures === "0" && !rollout.given_up.length) return null;
-  const most = rollout.max_failures === "0" ? "none is borne" : `up to ${rollout.max_failures} are borne`;
+  const most = rollout.max_failures === "0" ? "none is allowed" : `up to ${rollout.max_failures} allowed`;
   const names = rollout.given_up.length ? `: ${listed(rollout.given_up, 3)}` : "";
   return `${count(rollout.given_up.length, "failure")} so far${names}; ${most}`;
 }

@@ -1,4 +1,4 @@
-/** A dry run as it is drawn: how long it all takes, wave by wave, what it waits for and what it warns of. */
+/** The result of a dry run: duration, waves, reasons for waiting and warnings. */
 
 import { groupedReasons, warningList } from "../../elements/grouped_reasons.js";
 import { hostLine } from "../../elements/host_list.js";
@@ -13,12 +13,12 @@ import { clock } from "../../service/connected.js";
 /** @typedef {import("../../types").Rollout} Rollout */
 
 /** @param {Rollout} plan */
-export function planDrawing(plan) {
+export function dryRunResult(plan) {
   const begins = plan.waves[0]?.announce_at ?? null;
   const now = clock.now();
   const axis = waveAxis(plan.waves, now);
   return [
-    h("p", { class: "plan-sum", key: "sum" }, summed(plan, begins)),
+    h("p", { class: "plan-sum", key: "sum" }, summary(plan, begins)),
     h(
       "div",
       { class: "table-scroll", key: "waves" },
@@ -28,7 +28,7 @@ export function planDrawing(plan) {
         now,
         isPlan: true,
         hosts: (wave) => hostLine(wave.hosts),
-        caption: "Waves of the plan, with the times of each if nobody approves early",
+        caption: "Waves of the plan, with their times if no guest approves early",
       }),
     ),
     axis && h("div", { key: "legend" }, waveLegend(true)),
@@ -37,15 +37,15 @@ export function planDrawing(plan) {
     plan.waiting.length > 0 &&
       h(
         "section",
-        { key: "waiting", class: "stack-tight", "aria-label": "What waits" },
-        h("h3", null, "What waits, and why"),
+        { key: "waiting", class: "stack-tight", "aria-label": "Waiting for" },
+        h("h3", null, "Waiting for"),
         groupedReasons(plan.waiting),
       ),
   ];
 }
 
 /**
- * Say how many hosts can be emptied, and what keeps others from it.
+ * Show how many hosts can be emptied, and the obstacles of the others.
  *
  * @param {Rollout} plan
  */
@@ -56,7 +56,7 @@ function emptying(plan) {
   );
   return h(
     "section",
-    { class: "stack-tight", "aria-label": "Which hosts can be emptied" },
+    { class: "stack-tight", "aria-label": "Hosts that can be emptied" },
     h("h3", null, `${able} of ${count(plan.emptying.length, "host")} can be emptied`),
     obstacles.length > 0 && groupedReasons(obstacles),
   );
@@ -66,14 +66,14 @@ function emptying(plan) {
  * @param {Rollout} plan
  * @param {string | null} begins
  */
-function summed(plan, begins) {
+function summary(plan, begins) {
   const waves = count(plan.waves.length, "wave");
-  if (!plan.waves.some((wave) => wave.stages.length)) return `${waves}: nothing to do there.`;
-  if (!plan.ends_at || !begins) return `${waves}. When it ends cannot be said: see what waits.`;
+  if (!plan.waves.some((wave) => wave.stages.length)) return `${waves}: no machine is affected.`;
+  if (!plan.ends_at || !begins) return `${waves}. The end is unknown: see “Waiting for”.`;
   const length = (Date.parse(plan.ends_at) - Date.parse(begins)) / 1000;
   return [
     h("strong", null, `${waves}, ${span(length)}`),
-    " if nobody approves early. Ends about ",
+    " if no guest approves early. Ends about ",
     h("strong", null, time(plan.ends_at)),
     ". ",
     simulatedPart(plan) && h("span", { class: "badge wraps", "data-tone": "info" }, simulatedPart(plan)),
