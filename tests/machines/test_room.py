@@ -71,7 +71,7 @@ def test_a_guest_with_a_local_disk_gets_no_event(bed: Bed, tmp_path: Path, mobil
             what="the disk that prevents the move",
             within=WORK_PATIENCE,
         )
-        assert "is not seen by both kvm01 and kvm02" in f"{said}"
+        assert "is not shared by kvm01 and kvm02" in f"{said}"
         assert ("it is live-only" in f"{said}") is (mobility == "live-only")
         assert "event-scheduled" not in service.kinds()
     assert bed.where("web-0") == {"kvm01": "running"}

@@ -43,7 +43,7 @@ def test_a_404_of_another_service_does_not_mean_that_a_server_is_gone(
     nova.behave(misrouted=True)
     answer = step.check(driver)
     assert isinstance(answer, Unknown)
-    assert "is not nova" in answer.why
+    assert "does not come from nova" in answer.why
 
 
 def test_a_cloud_missing_from_clouds_yaml_is_unknown_and_named(driver: OpenStackDriver) -> None:

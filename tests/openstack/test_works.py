@@ -157,7 +157,7 @@ def test_a_machine_that_nova_does_not_have_is_not_terminated(nova: Nova, tmp_pat
         order = service.ordered("web", "terminate")
         found = service.ended(order)
         assert found["state"] == "failed"
-        assert "if that was deleted, abandon the order and remove web" in found["steps"][0]["why"]
+        assert "if it was deleted, abandon the order and remove web" in found["steps"][0]["why"]
         assert service.machine("web")["name"] == "web"
         service.post(f"/v1/orders/{order}/abandon")
         assert service.call("DELETE", "/v1/machines/web").status_code < 300

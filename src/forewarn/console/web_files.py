@@ -1,8 +1,8 @@
 """The static files of the console: read once, and compressed on the first request.
 
-Each path contains a hash of all files, so a browser never mixes two versions of the console. A clone serves the
-modules of the repository. A wheel contains one bundled module (`packaging/console_bundle.py`). Both are read the
-same way.
+Each path contains a hash of all files, so a browser never mixes two versions of the console. A clone serves
+the modules of the repository. A wheel contains one bundled module (`packaging/console_bundle.py`). Both are
+read the same way.
 """
 
 import gzip
