@@ -1,4 +1,4 @@
-"""Refusals of the API name the flag that was typed."""
+"""The CLI replaces the API's field names in errors by flags."""
 
 import click
 import pytest
@@ -15,7 +15,7 @@ from forewarn.api.request_models import Body
 from forewarn.cli.main import LazyCommand, app
 from forewarn.cli.session import in_flags
 
-# Fields without a flag of their own.
+# Fields without a flag.
 WITHOUT_FLAG = {"dry_run", "mode", "rehearsal"}
 
 
@@ -60,7 +60,7 @@ def command(words: str) -> click.Command:
         ),
     ],
 )
-def test_a_refusal_names_what_was_typed(words: str, refusal: str, shown: str) -> None:
+def test_an_error_names_the_flag_instead_of_the_field(words: str, refusal: str, shown: str) -> None:
     assert in_flags(refusal, command(words).params) == shown
 
 
@@ -75,6 +75,6 @@ def test_a_refusal_names_what_was_typed(words: str, refusal: str, shown: str) ->
         ("clock advance", clock_endpoints.AdvanceBody),
     ],
 )
-def test_every_field_that_a_command_fills_has_its_flag(words: str, body: type[Body]) -> None:
+def test_every_field_of_the_body_has_a_flag(words: str, body: type[Body]) -> None:
     flags = {param.name for param in command(words).params}
     assert set(body.properties()) - WITHOUT_FLAG - flags == set()

@@ -1,4 +1,4 @@
-"""The help of every command: sections, explained options, and examples that can be typed."""
+"""The help of every command: sections, described options, and valid examples."""
 
 import shlex
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from forewarn.cli.command_group import EXAMPLES
 from forewarn.cli.main import ALIASES, SECTIONS, LazyCommand, app
 
-# The verbs that change nothing.
+# Verbs that only read.
 READING = {
     *("list", "show", "summary", "check", "status", "events", "doctor", "holds", "watch"),
     *("health", "metrics", "calendar", "promises"),
@@ -35,7 +35,7 @@ CHANGING = [
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_every_parameter_is_explained(path: str) -> None:
+def test_every_parameter_has_help(path: str) -> None:
     for param in COMMANDS[path].params:
         if isinstance(param, click.Option | click.Argument) and not getattr(param, "hidden", False):
             assert param.help, f"{path} {param.name}"
@@ -43,7 +43,7 @@ def test_every_parameter_is_explained(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", CHANGING)
-def test_the_help_of_a_verb_that_changes_something_has_two_examples(path: str) -> None:
+def test_the_help_of_a_changing_command_has_two_examples(path: str) -> None:
     shown = CliRunner().invoke(app, [*path.split()[1:], "--help"]).stdout
     examples = shown.partition("Examples:\n")[2].partition("\n\n")[0].splitlines()
     assert len(examples) == 2
@@ -51,7 +51,7 @@ def test_the_help_of_a_verb_that_changes_something_has_two_examples(path: str) -
 
 
 @pytest.mark.parametrize("line", EXAMPLES.read_text().splitlines())
-def test_an_example_can_be_typed(line: str) -> None:
+def test_every_example_is_a_valid_command_line(line: str) -> None:
     command: click.Command = app
     rest = shlex.split(line)[1:]
     path = "forewarn"
@@ -94,7 +94,7 @@ def test_wrong_usage_names_the_flag_and_the_help(words: str, message: str) -> No
     assert last == f"See `forewarn {command} --help`."
 
 
-def test_a_mistyped_kind_gets_three_suggestions_at_most() -> None:
+def test_a_misspelled_kind_gets_at_most_three_suggestions() -> None:
     message = CliRunner().invoke(app, ["history", "--kind", "machine-change"]).stderr
     assert (
         "did you mean machine-changed, machine-added or machine-moved?" in message or message.count("-") < 9

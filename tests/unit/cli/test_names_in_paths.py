@@ -1,4 +1,4 @@
-"""Names that paths would drop are refused, and no name leads to another path."""
+"""Names in URL paths are quoted; names that would lead to another path are refused."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from forewarn.wire.fleet import read_fleet
 
 @pytest.mark.parametrize("name", [".", ".."])
 @pytest.mark.parametrize("kind", ["machines", "groups", "hosts", "projects"])
-def test_a_name_of_dots_alone_is_refused_in_a_fleet_file(kind: str, name: str) -> None:
+def test_a_fleet_file_with_a_dot_segment_as_a_name_is_refused(kind: str, name: str) -> None:
     fleet: Any = {"machines": [{"name": name}]} if kind == "machines" else {kind: {name: {}}}
     with pytest.raises(Invalid, match=r"and not \. or \.\."):
         read_fleet(fleet)
 
 
-def test_other_names_with_dots_and_hyphens_are_taken() -> None:
+def test_other_names_with_dots_and_hyphens_are_accepted() -> None:
     fleet = read_fleet(
         {
             "machines": [{"name": name, "host": "a"} for name in ("...", ".a", "-x", "a..b")],
@@ -29,7 +29,7 @@ def test_other_names_with_dots_and_hyphens_are_taken() -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/"])
-def test_commands_ask_no_other_path(name: str) -> None:
+def test_a_command_refuses_a_name_that_leads_to_another_path(name: str) -> None:
     with pytest.raises(RequestRefused, match="does not exist"):
         path_of("machine", name)
 

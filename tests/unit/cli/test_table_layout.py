@@ -1,4 +1,4 @@
-"""Tables fit their terminal: columns are chosen by its width, and nothing of what is shown is cut."""
+"""Tables fit the terminal: its width selects the columns, and no cell is truncated."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +31,7 @@ def drawn(
 
 
 @given(table=tables, width=st.integers(min_value=40, max_value=250))
-def test_no_line_passes_the_terminal_and_no_word_is_cut(table: dict[str, list[str]], width: int) -> None:
+def test_lines_fit_the_terminal_and_keep_every_word(table: dict[str, list[str]], width: int) -> None:
     lines = drawn(table, width, wraps=("HOSTS", "WHY"))
     assert max(Text(line).cell_len for line in lines) <= width
     shown = " ".join(lines).replace(",", " ").split()
@@ -40,7 +40,7 @@ def test_no_line_passes_the_terminal_and_no_word_is_cut(table: dict[str, list[st
 
 
 @given(table=tables, width=st.integers(min_value=1, max_value=250))
-def test_a_chosen_table_is_as_wide_as_its_terminal_at_most(table: dict[str, list[str]], width: int) -> None:
+def test_a_table_is_not_wider_than_its_terminal(table: dict[str, list[str]], width: int) -> None:
     columns = [Column(name=name, cells=column, wraps=name == "WHY") for name, column in table.items()]
     widths = choose_widths(columns, width=width, spare=("X",))
     assert widths is None or table_width(widths) <= width
@@ -55,7 +55,7 @@ ROLLOUT = {
 }
 
 
-def test_columns_give_way_by_width_and_then_the_table_does() -> None:
+def test_a_narrow_terminal_drops_columns_and_then_gets_a_vertical_table() -> None:
     def heads(width: int) -> str:
         return " ".join(drawn(ROLLOUT, width, wraps=("HOSTS",), spare=("TIMELINE",))[0].split())
 
@@ -64,18 +64,18 @@ def test_columns_give_way_by_width_and_then_the_table_does() -> None:
     assert heads(30) == "WAVE 1"
 
 
-def test_a_time_stands_in_two_lines_rather_than_be_cut() -> None:
+def test_a_time_wraps_between_date_and_time_of_day() -> None:
     lines = drawn(ROLLOUT, 60, wraps=("HOSTS",), spare=("TIMELINE",))
     assert lines[2].split() == ["1", "host-1,", "host-2", "2026-01-05", "about", "2026-01-05"]
     assert lines[3].split() == ["12:00:00", "UTC", "12:00:00", "UTC"]
 
 
-def test_a_vertical_table_has_every_column_also_those_that_can_be_spared() -> None:
+def test_a_vertical_table_has_all_columns() -> None:
     lines = drawn(ROLLOUT, 30, spare=("TIMELINE",))
     assert lines[:3] == ["WAVE       1", "HOSTS      host-1, host-2", "ANNOUNCED  2026-01-05"]
     assert lines.count("") == 1
-    assert "  " + "█" * 40 in lines  # the terminal itself breaks what is wider than it is
+    assert "  " + "█" * 40 in lines  # the terminal itself wraps longer lines
 
 
-def test_a_word_that_is_wider_than_its_line_stays_whole() -> None:
+def test_a_word_longer_than_its_line_is_not_split() -> None:
     assert wrap("to a-long-name there", 6) == ["to", "a-long-name", "there"]

@@ -25,8 +25,8 @@ def client(*answers: tuple[int, object]) -> AsyncOperatorClient:
     left = list(answers)
 
     def answer(request: httpx.Request) -> httpx.Response:
-        status, said = left.pop(0)
-        return httpx.Response(status, content=said if isinstance(said, bytes) else json.dumps(said))
+        status, body = left.pop(0)
+        return httpx.Response(status, content=body if isinstance(body, bytes) else json.dumps(body))
 
     return AsyncOperatorClient(
         httpx.AsyncClient(base_url="http://here", transport=httpx.MockTransport(answer))
@@ -71,7 +71,7 @@ def test_a_call_over_a_rate_limit_is_retried_after_the_requested_pause(method: s
 @pytest.mark.parametrize(
     ("refusals", "waits"),
     [([over_limit()] * 9, 4), ([over_limit("60")], 0), ([over_limit("soon")], 0)],
-    ids=["again and again", "for long", "nobody knows how long"],
+    ids=["again and again", "for long", "for an unknown time"],
 )
 def test_a_lasting_limit_is_raised(refusals: list[httpx.Response], waits: int) -> None:
     server = Limited(*refusals)
@@ -120,7 +120,7 @@ def host(name: str, *, state: str = "ok") -> dict[str, Any]:
     return {**nothing, **known, "resources": {}, "labels": {}}
 
 
-def test_an_unknown_enum_word_is_a_string() -> None:
+def test_an_unknown_enum_value_is_a_string() -> None:
     sent = {"hosts": [host("host-0", state="resting")], "next": None}
     reply = asyncio.run(client((200, sent)).all(HostAnswer))
     assert reply.value.items[0].state == "resting"
@@ -165,8 +165,8 @@ class Breaking:
 
 
 def full(retry_after: str = "5", *, code: str = "Unavailable", status: int = 503) -> httpx.Response:
-    said = {"error": {"code": code, "message": "the disk is full"}}
-    return httpx.Response(status, json=said, headers={"Retry-After": retry_after})
+    body = {"error": {"code": code, "message": "the disk is full"}}
+    return httpx.Response(status, json=body, headers={"Retry-After": retry_after})
 
 
 def test_a_post_is_retried_with_its_key_after_a_broken_connection() -> None:

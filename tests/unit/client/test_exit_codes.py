@@ -19,7 +19,7 @@ from forewarn.core.errors import Conflict, Invalid
     [
         (RequestRefused("it is started"), 1),
         (RequestRefused("role: expected one of two", status=400), 2),
-        (ServerUnreachable("nobody answers"), 3),
+        (ServerUnreachable("no server answers"), 3),
         (AnswerNotUnderstood("it sent no 'now'"), 1),
         (Conflict("another agent runs"), 1),
         (Invalid("the file is no config"), 2),
@@ -36,21 +36,21 @@ def test_an_error_is_a_message_and_an_exit_code(
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (RequestRefused("it is started", status=409, code="Conflict"), "Conflict", "it is started"),
         (RequestRefused("nothing was changed"), "Refused", "nothing was changed"),
-        (ServerUnreachable("nobody answers\nstart one"), "Unreachable", "nobody answers\nstart one"),
+        (ServerUnreachable("no server answers\nstart one"), "Unreachable", "no server answers\nstart one"),
         (Invalid("the file is no config"), "Invalid", "the file is no config"),
     ],
 )
 def test_with_json_the_error_is_json(
-    error: Exception, code: str, said: str, capsys: pytest.CaptureFixture[str]
+    error: Exception, code: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(Exit), exit_codes(json=True):
         raise error
     written = capsys.readouterr()
-    assert json.loads(written.err) == {"error": {"code": code, "message": said}}
+    assert json.loads(written.err) == {"error": {"code": code, "message": message}}
     assert written.out == ""
 
 
@@ -90,6 +90,6 @@ def test_json_of_a_nested_command_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("words", ["xyz", "machine frobnicate", "machine list --zzz"])
-def test_only_close_words_are_suggested(words: str) -> None:
-    said = CliRunner().invoke(app, words.split()).stderr
-    assert "did you mean" not in said.casefold()
+def test_only_similar_commands_are_suggested(words: str) -> None:
+    error = CliRunner().invoke(app, words.split()).stderr
+    assert "did you mean" not in error.casefold()

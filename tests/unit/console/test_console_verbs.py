@@ -1,4 +1,4 @@
-"""The console offers an action for each changing call of the API, with all fields of its body."""
+"""The console has a verb for every changing call of the API, and an input for every field."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,12 +11,12 @@ from forewarn.api.app import ENDPOINTS
 from forewarn.api.openapi import document
 
 WEB = resources.files("forewarn.console") / "web"
-# The folders with action tables and the plan form.
+# The folders of the verbs, and of the form that plans a rollout.
 TABLES = ("actions", "views/plan")
 CHANGING = ("post", "put", "delete")
-# Scripts send the fleet file and rehearsals; signing in is not an action.
+# Scripts send fleet files and rehearsals, and signing in is not a verb.
 ELSEWHERE = re.compile(r"/v1/(?:session|fleet|projects/\{name\}/rehearsal)\b")
-# Only rehearsals set this field.
+# A field that only rehearsals send.
 OF_REHEARSALS = {"rehearsal"}
 
 DOCUMENT = document(ENDPOINTS)
@@ -35,12 +35,12 @@ def calls() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("path", "call"), list(calls()))
-def test_the_console_has_an_action_for_each_changing_call(path: str, call: Mapping[str, Any]) -> None:
+def test_every_changing_call_has_a_verb_in_the_console(path: str, call: Mapping[str, Any]) -> None:
     page, verb = declared(), path.rpartition("/")[2]
     assert f'"{path}"' in page or f'"{verb}"' in page, "the call has no entry in web/actions/*_verbs.js"
     body = call.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     missing = {name for name in fields(body) - OF_REHEARSALS if not re.search(rf"\b{name}\b", page)}
-    assert not missing, "the action lacks these fields"
+    assert not missing, "the console has no input for these fields"
 
 
 def fields(schema: Mapping[str, Any]) -> set[str]:

@@ -1,4 +1,4 @@
-"""The static files of the console: one hash for all, and a fixed order of styles."""
+"""The files of the page: their addresses share one hash, and styles have a fixed order."""
 
 import gzip
 import re
@@ -40,7 +40,7 @@ def links(files: web_files.WebFiles, relation: str) -> list[str]:
     return list(found)
 
 
-def test_styles_are_joined_from_general_to_specific(folder: Path) -> None:
+def test_styles_are_one_file_from_general_to_specific(folder: Path) -> None:
     files = web_files.read(folder)
     assert links(files, "stylesheet") == ["app.css"]
     (style,) = (file for path, file in files.assets.items() if path.endswith(".css"))
@@ -57,7 +57,7 @@ def test_every_module_is_preloaded(folder: Path) -> None:
     assert links(web_files.read(folder), "modulepreload") == ["app.js", "views/fleet/fleet.js"]
 
 
-def test_every_link_of_the_index_exists(folder: Path) -> None:
+def test_every_link_of_the_page_exists(folder: Path) -> None:
     files = web_files.read(folder)
     linked = re.findall(r'(?:src|href)="([^"]+)"', files.index.content.decode())
     assert set(linked) == files.assets.keys()
@@ -67,7 +67,7 @@ def test_development_files_are_not_served(folder: Path) -> None:
     assert not [path for path in web_files.read(folder).assets if path.endswith((".ts", ".json", ".html"))]
 
 
-def test_a_change_of_one_file_changes_all_paths(folder: Path) -> None:
+def test_a_changed_file_changes_all_addresses(folder: Path) -> None:
     before = web_files.read(folder)
     write(folder, "views/fleet/fleet.js", "export {}")
     after = web_files.read(folder)
@@ -79,7 +79,7 @@ def test_the_same_files_have_the_same_paths(folder: Path) -> None:
     assert web_files.read(folder).assets.keys() == web_files.read(folder).assets.keys()
 
 
-def test_compression_is_reproducible(folder: Path) -> None:
+def test_compression_is_deterministic(folder: Path) -> None:
     index, again = web_files.read(folder).index, web_files.read(folder).index
     assert gzip.decompress(index.compressed) == index.content
     assert index.compressed == again.compressed
@@ -95,6 +95,6 @@ def test_a_bundle_is_read_like_plain_files(folder: Path, tmp_path: Path) -> None
     assert [path.rpartition("/")[2] for path in files.assets] == ["app.js", "app.css"]
 
 
-def test_the_console_is_smaller_than_300_kilobytes_compressed() -> None:
+def test_the_whole_page_has_less_than_300_kilobytes() -> None:
     page = web_files.packaged()
     assert sum(len(file.compressed) for file in (page.index, *page.assets.values())) < 300_000

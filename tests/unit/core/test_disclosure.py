@@ -263,7 +263,7 @@ def test_candidates_within_a_word_are_no_longer_than_names() -> None:
     [
         ("anna", "anna"),
         ("bob", "operator"),
-        ("nobody-knows", "operator"),
+        ("unknown-user", "operator"),
         ("", ""),
         ("forewarn", "forewarn"),
         ("web-0", "operator"),

@@ -140,8 +140,8 @@ def test_a_command_runs_for_each_machine_with_an_expectation() -> None:
         ),
         (HEAD + '[[steps]]\nfault = {for="1s"}', "steps[0]: fault.kind: expected slow, hang, 429"),
         (
-            HEAD + '[[steps]]\nfault = {kind="500", machines=["nobody"]}',
-            'steps[0]: fault.machines: expected a machine of the fleet, got "nobody"',
+            HEAD + '[[steps]]\nfault = {kind="500", machines=["unknown"]}',
+            'steps[0]: fault.machines: expected a machine of the fleet, got "unknown"',
         ),
         (
             HEAD + '[[guests]]\nmachine = "web-0"',

@@ -19,8 +19,8 @@ def test_a_lazy_name_is_found_and_listed() -> None:
 
 
 def test_an_unknown_name_raises_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'forewarn' has no attribute 'Nobody'"):
-        _ = forewarn.Nobody
+    with pytest.raises(AttributeError, match="module 'forewarn' has no attribute 'Missing'"):
+        _ = forewarn.Missing
 
 
 def test_importing_the_package_imports_no_other_module() -> None:

@@ -34,7 +34,7 @@ def refused(status: int, **headers: str) -> HttpAnswer:
 
 UNCHANGED = HttpAnswer(status=304)
 HELD = HttpAnswer(status=304, headers={"preference-applied": "wait=60"})
-SILENCE = NoAnswer(why="nobody is there")
+SILENCE = NoAnswer(why="connection refused")
 
 
 class Endpoint:
@@ -257,7 +257,7 @@ def test_a_watch_survives_an_outage_and_reports_it_once() -> None:
     away = [SILENCE] * 400
     endpoint = Endpoint(told(1), *away, HttpAnswer(status=200), refused(404), UNCHANGED, told(2))
     watch(endpoint, 2, trouble=lambda error: said.append("over" if error is None else str(error)))
-    assert said == ["nobody is there", "over"]
+    assert said == ["connection refused", "over"]
     assert max(endpoint.pauses) == 6
 
 

@@ -815,9 +815,7 @@ def test_only_user_events_are_approved(tmp_path: Path) -> None:
     play(main())
 
 
-@pytest.mark.parametrize(
-    "fault", [EndpointUnavailable("nobody answers"), Closed("another endpoint was found")]
-)
+@pytest.mark.parametrize("fault", [EndpointUnavailable("no answer"), Closed("another endpoint was found")])
 def test_an_undelivered_approval_is_logged_once_and_retried(tmp_path: Path, fault: GuestError) -> None:
     async def main() -> None:
         harness = AgentHarness(tmp_path)
@@ -879,7 +877,7 @@ def test_a_recovery_is_retried_after_increasing_pauses(
         await harness.show()
         # The event loop runs in between, however short the pauses are.
         async with asyncio.timeout(60):
-            while harness.journal.tracked_events:  # noqa: ASYNC110 - nobody announces it
+            while harness.journal.tracked_events:  # noqa: ASYNC110 - there is no event to wait for
                 await asyncio.sleep(0)
         assert pauses == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
         await harness.stop()
@@ -889,7 +887,9 @@ def test_a_recovery_is_retried_after_increasing_pauses(
 
 def test_a_retried_recovery_does_not_delay_the_others(tmp_path: Path) -> None:
     async def main() -> None:
-        mail = Doing(lambda task: Ready() if task.side is PREPARE or task.attempt == 2 else Again("nobody"))
+        mail = Doing(
+            lambda task: Ready() if task.side is PREPARE or task.attempt == 2 else Again("no mail server")
+        )
         drain = Doing()
         harness = AgentHarness(
             tmp_path, handler("drain", drain), handler("mail", mail, drains=False, retry=50.0)
@@ -899,7 +899,7 @@ def test_a_retried_recovery_does_not_delay_the_others(tmp_path: Path) -> None:
         await harness.show()
         assert mail.calls[-1] == (RECOVER, "A", 1)
         assert drain.calls[-1] == (RECOVER, "A", 1)
-        assert "mail: recover will try again: nobody" in harness.warned
+        assert "mail: recover will try again: no mail server" in harness.warned
         assert draining(harness.journal.tracked_events, harness.config) == []
         harness.watcher.reload(harness.config)  # a change wakes the waiting recovery
         await settled()

@@ -1,4 +1,4 @@
-"""Turns of the clock in a row are one line of the history that people read."""
+"""Consecutive clock advances are one line of the history."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -24,23 +24,23 @@ def record(number: int, kind: str = "clock-advanced", by: str | None = "anna") -
     )
 
 
-def said(lines: Sequence[HistoryLine]) -> list[tuple[int, str | None]]:
+def shown(lines: Sequence[HistoryLine]) -> list[tuple[int, str | None]]:
     return [(line.record.number, line.reason) for line in lines]
 
 
-def test_turns_in_a_row_are_one_line() -> None:
-    assert said(folded([record(3), record(2), record(1)])) == [
+def test_consecutive_clock_advances_are_one_line() -> None:
+    assert shown(folded([record(3), record(2), record(1)])) == [
         (3, "3 times from 2026-01-05 12:00:01 UTC on, the last by 1 s, no 3")
     ]
 
 
-def test_what_is_folded_can_be_folded_on_with_the_next_page() -> None:
+def test_a_folded_line_continues_on_the_next_page() -> None:
     first = folded([record(4), record(3)])
     whole = folded([record(4), record(3), record(2), record(1)])
-    assert said(folded([record(2), record(1)], first)) == said(whole)
+    assert shown(folded([record(2), record(1)], first)) == shown(whole)
 
 
-def test_turns_of_others_and_other_records_stay_lines_of_their_own() -> None:
+def test_advances_by_others_and_other_records_have_their_own_lines() -> None:
     records = [record(5), record(4, by="bert"), record(3, kind="step-done"), record(2, kind="step-done")]
     assert [line.record for line in folded(records)] == records
-    assert said(folded(records)) == [(each.number, each.reason) for each in records]
+    assert shown(folded(records)) == [(each.number, each.reason) for each in records]

@@ -1,4 +1,4 @@
-"""Signals that end a program: heard where it may be ended, held back elsewhere."""
+"""Interrupting signals: the gate raises them where it may stop, and delays them elsewhere."""
 
 import signal
 from collections.abc import Iterator
@@ -9,30 +9,32 @@ from forewarn.cli.gate.interrupts import Interrupts
 
 
 @pytest.fixture(autouse=True)
-def former() -> Iterator[None]:
-    """Leave the handlers of the tests' own program as they were."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+def restored_handlers() -> Iterator[None]:
+    """Verify that the test restores the signal handlers."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield
-    for number, handler in kept.items():
+    for number, handler in before.items():
         assert signal.getsignal(number) == handler
         signal.signal(number, handler)
 
 
-def test_one_that_comes_where_it_is_heeded_is_raised() -> None:
+def test_a_signal_in_a_raising_block_is_raised() -> None:
     with Interrupts() as interrupts, pytest.raises(KeyboardInterrupt), interrupts.raising():
         signal.raise_signal(signal.SIGTERM)
 
 
-def test_one_that_comes_elsewhere_is_held_back_and_said(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_signal_outside_a_raising_block_is_reported_and_raised_later(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with Interrupts() as interrupts:
         signal.raise_signal(signal.SIGHUP)
         with pytest.raises(KeyboardInterrupt), interrupts.raising():
-            pytest.fail("what is in the block was begun")
+            pytest.fail("the block was entered")
     assert interrupts.first == signal.SIGHUP
     assert "interrupted" in capfd.readouterr().err
 
 
-def test_any_after_the_first_changes_nothing() -> None:
+def test_later_signals_are_ignored() -> None:
     with Interrupts() as interrupts:
         with pytest.raises(KeyboardInterrupt), interrupts.raising():
             signal.raise_signal(signal.SIGINT)
@@ -40,7 +42,7 @@ def test_any_after_the_first_changes_nothing() -> None:
     assert interrupts.first == signal.SIGINT
 
 
-def test_what_was_to_be_ignored_stays_ignored() -> None:
+def test_an_ignored_signal_stays_ignored() -> None:
     handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with Interrupts() as interrupts, interrupts.raising():

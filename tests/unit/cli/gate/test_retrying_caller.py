@@ -1,4 +1,4 @@
-"""The gate's calls, which are repeated until the server answers or nobody can wait any longer."""
+"""The gate retries its calls until the server answers or the time is over."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from forewarn.cli.gate import interrupts as interrupts_module
 from forewarn.cli.gate.interrupts import Interrupts, RetryingCaller
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 
-SILENT = RequestRefused(
+UNAVAILABLE = RequestRefused(
     "fleet does not answer; nothing was done by this call", status=503, code="Unavailable"
 )
 UNCERTAIN = RequestRefused("fleet is too slow", status=503, code="Uncertain")
@@ -17,7 +17,7 @@ CUT = ServerUnreachable("No server answers at http://here (reset).", may_have_ch
 
 @pytest.fixture(autouse=True)
 def three_tries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each look at the clock take a second, and a pause none."""
+    """Each reading of the clock takes a second, and pauses take no time."""
     seconds = iter(range(1000))
     monkeypatch.setattr(interrupts_module, "RETRY_SECONDS", 0.0)
     monkeypatch.setattr(interrupts_module, "monotonic", lambda: float(next(seconds)))
@@ -33,16 +33,16 @@ def failing(*errors: Exception) -> Callable[[], object]:
 
 
 @pytest.mark.parametrize("first", [UNCERTAIN, CUT])
-def test_what_may_still_happen_is_why_it_was_given_up(first: Exception) -> None:
+def test_the_error_says_that_a_call_may_still_take_effect(first: Exception) -> None:
     caller = RetryingCaller(Interrupts())
     with pytest.raises(ServerUnreachable, match="it may still happen; the last try ended with: fleet"):
-        caller.call(failing(first, SILENT, SILENT), within=3)
+        caller.call(failing(first, UNAVAILABLE, UNAVAILABLE), within=3)
     assert caller.trouble.startswith("it is not known whether this was done")
 
 
-def test_a_call_is_not_doubted_because_of_the_one_before() -> None:
+def test_an_uncertain_call_does_not_affect_the_next_one() -> None:
     caller = RetryingCaller(Interrupts())
     with pytest.raises(ServerUnreachable):
-        caller.call(failing(UNCERTAIN, SILENT, SILENT), within=3)
+        caller.call(failing(UNCERTAIN, UNAVAILABLE, UNAVAILABLE), within=3)
     with pytest.raises(ServerUnreachable, match=r"^fleet does not answer"):
-        caller.call(failing(SILENT, SILENT, SILENT), within=3)
+        caller.call(failing(UNAVAILABLE, UNAVAILABLE, UNAVAILABLE), within=3)

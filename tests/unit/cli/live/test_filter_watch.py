@@ -1,4 +1,4 @@
-"""How the filter of a host follows its fleet, libvirt's domains and what is loaded."""
+"""The watched filter of a host follows the fleet, libvirt's domains and the loaded rules."""
 
 import threading
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ DOMAIN = """<domstatus state='running'><domain type='qemu' id='1'><devices>
 
 @dataclass
 class Host:
-    """A host whose fleet, taps and rules a test sets."""
+    """A host with a fleet, taps and rules that the test sets."""
 
     machines: Sequence[MachineAnswer] = ()
     taps: Sequence[Tap] = ()
@@ -37,7 +37,7 @@ class Host:
     emptied: bool = False
     fetched: int = 0
     applied: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     saved: SavedFleet | None = None
 
     def watch(self) -> FilterWatch:
@@ -46,7 +46,7 @@ class Host:
             "kvm04",
             fetch=self.fetch,
             look=lambda: self.taps,
-            say=self.said.append,
+            say=self.messages.append,
             apply=self.apply,
             list_loaded=self.loaded,
             run=lambda work: work(),
@@ -86,16 +86,16 @@ def test_rules_are_loaded_once_while_nothing_changes(host: Host) -> None:
     assert host.fetched == 3
 
 
-def test_a_large_fleet_is_asked_for_more_rarely(host: Host) -> None:
+def test_a_large_fleet_is_fetched_less_often(host: Host) -> None:
     host.machines = [machine()] * (MACHINES_FOR_A_LOOK * 10)
     watch = host.watch()
-    look(watch, LOOKS_FOR_FLEET + 10)  # the size is known from the second answer on
+    look(watch, LOOKS_FOR_FLEET + 10)  # the size is known after the first answer
     assert host.fetched == 2
     look(watch)
     assert host.fetched == 3
 
 
-def test_what_is_no_matter_of_the_filter_loads_nothing(host: Host) -> None:
+def test_changes_that_do_not_affect_the_filter_load_nothing(host: Host) -> None:
     watch = host.watch()
     look(watch, LOOKS_FOR_FLEET)
     host.machines = [machine(host="kvm09")]
@@ -103,7 +103,7 @@ def test_what_is_no_matter_of_the_filter_loads_nothing(host: Host) -> None:
     assert len(host.applied) == 1
 
 
-def test_a_tap_that_gets_another_guest_is_bound_at_the_next_look(host: Host) -> None:
+def test_a_tap_with_a_new_guest_is_bound_at_the_next_look(host: Host) -> None:
     watch = host.watch()
     look(watch)
     host.taps = [tap(index=8, mac=OTHER)]
@@ -112,7 +112,7 @@ def test_a_tap_that_gets_another_guest_is_bound_at_the_next_look(host: Host) -> 
     assert f"7 . {MAC}" not in host.applied[-1]
 
 
-def test_a_machine_that_joins_the_fleet_is_loaded(host: Host) -> None:
+def test_a_new_machine_is_loaded(host: Host) -> None:
     watch = host.watch()
     look(watch)
     host.machines = [machine(), machine("web-1", mac=OTHER, address="10.0.0.8")]
@@ -121,7 +121,7 @@ def test_a_machine_that_joins_the_fleet_is_loaded(host: Host) -> None:
     assert len(host.applied) == 2
 
 
-def test_a_server_that_is_away_leaves_the_rules_and_taps_are_still_followed(host: Host) -> None:
+def test_without_a_server_the_rules_stay_and_taps_are_still_followed(host: Host) -> None:
     watch = host.watch()
     look(watch)
     host.trouble = ServerUnreachable("no server")
@@ -133,14 +133,14 @@ def test_a_server_that_is_away_leaves_the_rules_and_taps_are_still_followed(host
     assert f"9 . {MAC}" in host.applied[-1]
     host.trouble = None
     look(watch, LOOKS_FOR_FLEET)
-    assert [line for line in host.said if line.startswith("the fleet")] == [
+    assert [line for line in host.messages if line.startswith("the fleet")] == [
         "the fleet: no server; the last rules stay",
         "the fleet: works again",
     ]
 
 
-def test_a_server_that_hangs_keeps_no_tap_waiting(host: Host) -> None:
-    """The real thread, and a fetch that ends when the test says so."""
+def test_a_hanging_server_does_not_delay_changes_of_taps(host: Host) -> None:
+    """Uses the real thread, with a fetch that the test releases."""
     answers, ended = threading.Event(), threading.Event()
 
     def fetch() -> Sequence[MachineAnswer]:
@@ -155,7 +155,7 @@ def test_a_server_that_hangs_keeps_no_tap_waiting(host: Host) -> None:
         "kvm04",
         fetch=fetch,
         look=lambda: host.taps,
-        say=host.said.append,
+        say=host.messages.append,
         apply=host.apply,
         list_loaded=host.loaded,
     )
@@ -163,24 +163,24 @@ def test_a_server_that_hangs_keeps_no_tap_waiting(host: Host) -> None:
     assert ended.wait(PATIENCE)
     until(lambda: look(watch) or host.applied, what="the first answer")
     ended.clear()
-    look(watch, 2 * LOOKS_FOR_FLEET)  # asks again, and nothing answers
+    look(watch, 2 * LOOKS_FOR_FLEET)  # fetches again, without an answer
     host.taps = [tap(index=9)]
     look(watch)
     assert f"9 . {MAC}" in host.applied[-1]
     host.machines = [machine(address="10.0.0.9")]
     answers.set()
     assert ended.wait(PATIENCE)
-    until(lambda: look(watch) or "10.0.0.9" in host.applied[-1], what="the answer that was late")
+    until(lambda: look(watch) or "10.0.0.9" in host.applied[-1], what="the late answer")
     assert host.fetched == 2
 
 
-def test_without_a_server_from_the_start_nothing_is_loaded(host: Host) -> None:
+def test_without_a_server_at_start_nothing_is_loaded(host: Host) -> None:
     host.trouble = ServerUnreachable("no server")
     look(host.watch(), 2)
     assert host.applied == []
 
 
-def test_the_saved_fleet_is_loaded_at_a_start_without_a_server(host: Host, tmp_path: Path) -> None:
+def test_a_start_without_a_server_loads_the_saved_fleet(host: Host, tmp_path: Path) -> None:
     host.saved = SavedFleet(tmp_path, "KVM04")
     look(host.watch())
     first = host.applied[-1]
@@ -191,7 +191,7 @@ def test_the_saved_fleet_is_loaded_at_a_start_without_a_server(host: Host, tmp_p
     assert SavedFleet(tmp_path, "kvm05").read() is None
 
 
-def test_the_fleet_is_saved_when_it_has_changed_for_the_filter(host: Host, tmp_path: Path) -> None:
+def test_the_fleet_is_saved_after_changes_that_affect_the_filter(host: Host, tmp_path: Path) -> None:
     host.saved = SavedFleet(tmp_path, "kvm04")
     watch = host.watch()
     look(watch)
@@ -204,14 +204,14 @@ def test_the_fleet_is_saved_when_it_has_changed_for_the_filter(host: Host, tmp_p
     assert host.saved.read() == ("kvm04", host.machines)
 
 
-def test_a_folder_that_cannot_be_written_is_said_and_keeps_nothing_waiting(
-    host: Host, tmp_path: Path
-) -> None:
+def test_an_unwritable_folder_is_reported_and_delays_nothing(host: Host, tmp_path: Path) -> None:
     host.saved = SavedFleet(tmp_path / "missing", "kvm04")
     look(host.watch(), 2 * LOOKS_FOR_FLEET)
     assert len(host.applied) == 1
     part = tmp_path / "missing" / "fleet.part"
-    assert host.said.count(f"the saved fleet: {part}: No such file or directory; the last rules stay") == 1
+    assert (
+        host.messages.count(f"the saved fleet: {part}: No such file or directory; the last rules stay") == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -219,32 +219,32 @@ def test_a_folder_that_cannot_be_written_is_said_and_keeps_nothing_waiting(
     ["", "[]", "{}", '{"typed": "kvm04", "host": "kvm04", "machines": [{}]}', "[" * 5000],
     ids=["empty", "list", "object", "machine", "nested without end"],
 )
-def test_a_saved_fleet_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
+def test_an_unreadable_saved_fleet_is_ignored(tmp_path: Path, text: str) -> None:
     saved = SavedFleet(tmp_path, "kvm04")
     saved.path.write_text(text)
     assert saved.read() is None
 
 
-def test_rules_that_another_program_removed_are_loaded_again(host: Host) -> None:
+def test_rules_removed_by_another_program_are_loaded_again(host: Host) -> None:
     watch = host.watch()
     look(watch)
     host.emptied = True
     look(watch, LOOKS_FOR_FLEET)
     assert len(host.applied) == 2
-    assert "another program changed the filter: no filter is loaded" in host.said
+    assert "another program changed the filter: no filter is loaded" in host.messages
 
 
-def test_rules_that_nft_refuses_are_tried_again(host: Host) -> None:
+def test_rules_refused_by_nft_are_retried(host: Host) -> None:
     watch = host.watch()
     host.refuses = True
     look(watch, 2)
     host.refuses = False
     look(watch)
     assert len(host.applied) == 1
-    assert host.said[0] == "the rules: nft: Operation not permitted; the last rules stay"
+    assert host.messages[0] == "the rules: nft: Operation not permitted; the last rules stay"
 
 
-def test_taps_are_those_of_domains_that_libvirt_runs(tmp_path: Path) -> None:
+def test_taps_come_from_the_running_domains(tmp_path: Path) -> None:
     (tmp_path / "web-0.xml").write_text(DOMAIN.format(mac=MAC.upper(), device="lo"))
     (tmp_path / "gone.xml").write_text(DOMAIN.format(mac=OTHER, device="not-there"))
     (tmp_path / "torn.xml").write_text("<domstatus")
@@ -253,7 +253,7 @@ def test_taps_are_those_of_domains_that_libvirt_runs(tmp_path: Path) -> None:
     assert taps_of(tmp_path / "no-libvirt") == []
 
 
-def test_a_tap_that_two_guests_claim_is_bound_to_neither(tmp_path: Path) -> None:
+def test_a_tap_claimed_by_two_guests_is_not_bound(tmp_path: Path) -> None:
     (tmp_path / "web-0.xml").write_text(DOMAIN.format(mac=MAC, device="lo"))
     (tmp_path / "web-1.xml").write_text(DOMAIN.format(mac=OTHER, device="lo"))
     assert taps_of(tmp_path) == []
@@ -270,6 +270,6 @@ def test_a_guest_with_two_devices_may_bond_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("device", ["", "../lo", "lo/../lo"])
-def test_a_device_that_is_none_is_left_out(tmp_path: Path, device: str) -> None:
+def test_an_invalid_device_name_is_ignored(tmp_path: Path, device: str) -> None:
     (tmp_path / "web-0.xml").write_text(DOMAIN.format(mac=MAC, device=device))
     assert taps_of(tmp_path) == []

@@ -1,4 +1,4 @@
-"""The live view: what a terminal of some size shows of a fleet of some size."""
+"""The live view of small and large fleets in small and large terminals."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -128,13 +128,13 @@ def copy(groups: int, members: int, **more: Any) -> FleetCopy:
     return shown
 
 
-def test_a_server_that_cannot_save_anything_says_so_below_its_name() -> None:
+def test_an_unready_server_shows_its_reason_in_the_second_line() -> None:
     shown = copy(1, 1, trouble="nothing can be saved; the log says why")
     assert drawn(shown)[1] == "The server is not ready: nothing can be saved; the log says why"
     assert "not ready" not in "".join(drawn(copy(1, 1)))
 
 
-def test_an_event_that_is_held_past_its_not_before_is_due() -> None:
+def test_an_event_held_past_its_not_before_is_shown_as_due() -> None:
     late = replace(event(1, "web-0"), not_before=NOW - timedelta(seconds=20))
     (line,) = (line for line in drawn(copy(1, 1, events=[late])) if "web-0" in line)
     assert "Scheduled" in line
@@ -150,7 +150,7 @@ def drawn(
     shown: FleetCopy, width: int = 80, height: int | None = 24, link: LinkState = LinkState.LIVE
 ) -> list[str]:
     frame = WatchView(shown).frame(
-        ScreenSize(width=width, height=height), link=link, trouble="nobody answers"
+        ScreenSize(width=width, height=height), link=link, trouble="no server answers"
     )
     return [line.plain for line in frame]
 
@@ -158,14 +158,14 @@ def drawn(
 @pytest.mark.parametrize("width", [20, 80, 160])
 @pytest.mark.parametrize("height", [5, 8, 24, 50])
 @pytest.mark.parametrize(("groups", "members"), [(0, 0), (1, 3), (40, 100)])
-def test_a_frame_never_passes_its_terminal(width: int, height: int, groups: int, members: int) -> None:
+def test_a_frame_fits_its_terminal(width: int, height: int, groups: int, members: int) -> None:
     shown = copy(groups, members, events=[event(n, f"g0-{n}") for n in range(1, 30)])
     lines = drawn(shown, width, height)
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
 
 
-def test_what_is_not_as_it_should_be_is_named_first_however_large_the_fleet() -> None:
+def test_problems_come_first_even_in_a_large_fleet() -> None:
     shown = copy(40, 100)
     freeze(shown, "g33-7")
     shown.version += 1
@@ -177,7 +177,7 @@ def test_what_is_not_as_it_should_be_is_named_first_however_large_the_fleet() ->
     assert "4000 machines (3999 running, 1 frozen)" in lines[1]
 
 
-def test_machines_stand_by_name_where_there_is_room() -> None:
+def test_machines_are_shown_by_name_if_there_is_room() -> None:
     shown = copy(1, 12, events=[event(1, "g0-0"), event(2, "g0-1", started=True)])
     shown.machines["default", "db"] = machine("db", None, 0, state=MachineState.STOPPED)
     lines = drawn(shown, 110)
@@ -195,14 +195,14 @@ def test_a_simulated_event_is_marked() -> None:
     assert "  Reboot  Scheduled             in 2 m  g0 UD 0" in lines[4]
 
 
-def test_where_all_is_simulated_a_screen_says_it_once() -> None:
+def test_a_fully_simulated_fleet_is_marked_once() -> None:
     shown = copy(1, 2, events=[event(1, "g0-0", simulated=True)], simulated={"host-1"})
     lines = drawn(shown)
     assert [line for line in lines if "simulated" in line] == ["simulated: nothing is really done"]
     assert sum("simulated" in line for line in drawn(shown, terminal.UNBOUNDED)) == 3
 
 
-def test_what_is_too_long_for_a_line_goes_on_below_it_and_loses_no_word() -> None:
+def test_a_long_text_wraps_without_losing_words() -> None:
     shown = copy(1, 3)
     why = "update domain 2 of the availability set of the shop is being worked on by another order"
     shown.orders = [
@@ -235,7 +235,7 @@ def test_what_is_too_long_for_a_line_goes_on_below_it_and_loses_no_word() -> Non
     assert len(below) - len(below.lstrip()) == begins
 
 
-def test_what_is_too_long_has_one_line_where_there_is_no_room_for_more() -> None:
+def test_a_long_text_is_truncated_to_one_line_in_a_small_terminal() -> None:
     shown = copy(1, 3)
     shown.hosts = {f"host-{number}": HostState.OK for number in range(1, 9)}
     shown.orders = [
@@ -251,13 +251,13 @@ def test_what_is_too_long_has_one_line_where_there_is_no_room_for_more() -> None
     assert len(lines) <= 18
 
 
-def test_a_lost_link_is_said_and_why() -> None:
+def test_a_lost_link_is_shown_with_its_reason() -> None:
     first, second, *_ = drawn(copy(1, 3), link=LinkState.LOST)
     assert first.endswith("reconnecting")
-    assert second == "nobody answers"
+    assert second == "no server answers"
 
 
-def test_a_view_draws_machines_again_only_when_something_has_changed() -> None:
+def test_machines_are_redrawn_only_after_a_change() -> None:
     shown = copy(1, 3)
     view, size = WatchView(shown), ScreenSize(width=80, height=24)
     before = [line.plain for line in view.frame(size, link=LinkState.LIVE)]
@@ -267,7 +267,7 @@ def test_a_view_draws_machines_again_only_when_something_has_changed() -> None:
     assert "  UD 0  ◐ g0-0" in [line.plain for line in view.frame(size, link=LinkState.LIVE)]
 
 
-def test_hosts_say_how_they_are_what_they_carry_and_what_they_wait_for() -> None:
+def test_hosts_show_their_state_machines_and_waiting_work() -> None:
     shown = copy(1, 3, events=[event(1, "g0-0", order="A")])
     shown.hosts = {f"host-{number}": HostState.OK for number in (10, 2, 1)} | {"host-3": HostState.CORDONED}
     shown.orders = [order("A", "host-1", OrderState.ANNOUNCED)]
@@ -284,7 +284,7 @@ def test_hosts_say_how_they_are_what_they_carry_and_what_they_wait_for() -> None
     assert lines[first + 1] == "host-3   cordoned  0 machines"
 
 
-def test_a_host_that_cannot_be_reached_is_never_shown_as_ok() -> None:
+def test_an_unreachable_host_is_never_shown_as_ok() -> None:
     shown = copy(1, 3, events=[])
     shown.hosts = {"host-1": HostState.OK, "host-2": HostState.OK, "host-3": HostState.CORDONED}
     shown.unreachable = dict.fromkeys(("host-2", "host-3"), "cannot be reached since then: no route")
@@ -298,7 +298,7 @@ def test_a_host_that_cannot_be_reached_is_never_shown_as_ok() -> None:
     assert any("3 hosts (1 ok, 1 unreachable, 1 cordoned)" in line for line in lines)
 
 
-def test_work_on_a_machine_that_waits_for_a_word_is_said_of_its_host() -> None:
+def test_waiting_work_on_a_machine_is_shown_on_its_host() -> None:
     shown = copy(1, 3, events=[])
     shown.hosts = {"host-1": HostState.OK}
     on_host = order("A", "host-2", OrderState.STARTED)
@@ -306,7 +306,7 @@ def test_work_on_a_machine_that_waits_for_a_word_is_said_of_its_host() -> None:
     assert "host-1  ok  3 machines  restart started: it: waits" in drawn(shown)
 
 
-def test_a_line_that_is_too_long_ends_between_two_words_and_no_time_is_cut() -> None:
+def test_a_clipped_line_ends_between_words_and_never_within_a_time() -> None:
     line = Text("web-0 waits until 2026-01-05 12:00:00 UTC for web-1")
     for width in range(12, len(line.plain)):
         clipped = clip(line, width).plain
@@ -318,7 +318,7 @@ def test_a_line_that_is_too_long_ends_between_two_words_and_no_time_is_cut() -> 
     assert clip(line, len(line.plain)) == line
 
 
-def test_an_event_names_a_machine_also_where_there_is_little_room() -> None:
+def test_an_event_names_a_machine_even_in_little_room() -> None:
     shown = copy(1, 3, events=[event(1, "a-machine-with-a-name", "b-machine-with-a-name")])
     assert any(line.endswith("  a-machine-with-a-name and 1 more") for line in drawn(shown, 105))
     assert any(line.endswith("  a-machine-with-a-name, b-machine-with-a-name") for line in drawn(shown, 130))

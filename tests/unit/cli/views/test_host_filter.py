@@ -1,4 +1,4 @@
-"""The rules for a host's guests, as they are written and compared; tests/system loads them."""
+"""The filter rules of a host: their text, and differences to loaded rules. tests/system loads them."""
 
 import json
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def as_loaded(filter_: Filter) -> LoadedFilter:
     return LoadedFilter(rules=RULES, sets=filter_.sets)
 
 
-def test_all_machines_of_the_fleet_have_their_pair_wherever_they_are() -> None:
+def test_the_rules_have_the_addresses_of_machines_on_all_hosts() -> None:
     rules = filter_rules(wanted(machine(), machine("web-9", host="kvm09", mac=OTHER, address="10.0.0.9")))
     assert f"elements = {{ {MAC} . 10.0.0.7, {OTHER} . 10.0.0.9 }}" in rules
     assert f"elements = {{ 10.0.0.7, 10.0.0.9, {ENDPOINT} }}" in rules
@@ -73,7 +73,7 @@ def test_no_rule_names_a_tap() -> None:
     assert f"elements = {{ 7 . {MAC} }}" in rules
 
 
-def test_rules_take_the_place_of_those_before_in_one_transaction() -> None:
+def test_new_rules_replace_the_old_ones_in_one_transaction() -> None:
     assert filter_rules(wanted(machine())).splitlines()[2:5] == [
         "table bridge forewarn",
         "delete table bridge forewarn",
@@ -81,7 +81,7 @@ def test_rules_take_the_place_of_those_before_in_one_transaction() -> None:
     ]
 
 
-def test_a_machine_of_the_host_that_cannot_be_protected_is_named() -> None:
+def test_the_rules_name_unprotected_machines_of_the_host() -> None:
     given = (machine("a", mac=None), machine("b", address=None, mac=None, host=None, bound_for="kvm04"))
     elsewhere = machine("c", mac=None, host="kvm09")
     rules = filter_rules(wanted(*given, elsewhere))
@@ -93,14 +93,14 @@ def test_a_machine_of_the_host_that_cannot_be_protected_is_named() -> None:
     ]
 
 
-def test_an_address_of_ipv6_is_bound_where_it_is_advertised_too() -> None:
+def test_an_ipv6_address_is_also_bound_in_advertisements() -> None:
     sets = wanted(machine(address="fd77::7")).sets
     assert sets["pairs6"] == {(MAC, "fd77::7")}
     assert sets["advertisers"] == {(MAC, "0xfd770000000000000000000000000007")}
     assert sets["pairs4"] == frozenset()
 
 
-def test_reserved_addresses_are_those_of_no_mac() -> None:
+def test_reserved_addresses_belong_to_no_mac() -> None:
     sets = Filter(host="kvm04", machines=[machine()], reserved=["10.0.0.1", "fd77::1"]).sets
     assert sets["addresses4"] == {("10.0.0.7",), ("10.0.0.1",), (ENDPOINT,)}
     assert sets["addresses6"] == {("fd77::1",)}
@@ -113,12 +113,12 @@ def test_a_machine_that_serves_the_endpoint_declares_its_address() -> None:
     assert wanted(machine(address=ENDPOINT)).sets["pairs4"] == {(MAC, ENDPOINT)}
 
 
-def test_a_filter_that_is_loaded_as_it_should_be_has_no_differences() -> None:
+def test_a_correctly_loaded_filter_has_no_differences() -> None:
     filter_ = wanted(machine(), machine("six", mac=OTHER, address="fd77::7"), taps=[tap()])
     assert differences(filter_, as_loaded(filter_)) == []
 
 
-def test_differences_are_named_by_machine_and_tap() -> None:
+def test_differences_name_the_machine_or_the_tap() -> None:
     filter_ = wanted(machine(), taps=[tap(), tap("vnet1", 8, OTHER)])
     before = wanted(machine(address="10.0.0.8"), taps=[tap(mac=OTHER)])
     assert differences(filter_, as_loaded(before)) == [
@@ -144,8 +144,8 @@ def test_a_set_that_another_program_emptied_is_a_difference(name: str) -> None:
     assert differences(filter_, emptied) == ["another program has changed the sets of the filter"]
 
 
-def test_devices_that_nft_names_are_read_by_their_index() -> None:
-    said = {
+def test_device_names_of_nft_become_indexes() -> None:
+    listing = {
         "nftables": [
             {"metainfo": {}},
             {"set": {"name": "tap_macs", "elem": [{"concat": ["vnet0", MAC]}, {"concat": ["9", OTHER]}]}},
@@ -156,7 +156,7 @@ def test_devices_that_nft_names_are_read_by_their_index() -> None:
             {"rule": {"chain": "guests"}},
         ]
     }
-    loaded = read_loaded(json.dumps(said), {"vnet0": 7})
+    loaded = read_loaded(json.dumps(listing), {"vnet0": 7})
     assert loaded.sets["tap_macs"] == {("7", MAC), ("9", OTHER)}
     assert loaded.sets["taps"] == {("7",), ("9",)}
     assert loaded.sets["advertised"] == {("0xfd77",)}

@@ -484,8 +484,11 @@ def test_a_machine_destroyed_outside_forewarn_leaves_the_fleet() -> None:
 
 def test_a_recreated_machine_takes_the_name_of_the_destroyed_one() -> None:
     fleet = imported(vm("1", name=MachineName("a"), addresses=("10.0.0.1",)))
-    anew = vm("2", name=MachineName("a"), addresses=("10.0.0.1",))
-    assert taken(fleet, found(anew)) == ("- machine a: destroyed outside forewarn", "+ machine a on host-a")
+    recreated = vm("2", name=MachineName("a"), addresses=("10.0.0.1",))
+    assert taken(fleet, found(recreated)) == (
+        "- machine a: destroyed outside forewarn",
+        "+ machine a on host-a",
+    )
 
 
 def test_a_change_that_an_event_announced_is_not_an_unannounced_impact() -> None:

@@ -159,9 +159,12 @@ def test_a_stage_that_could_not_start_for_half_an_hour_is_withdrawn_and_announce
     (stale,) = fleet.events()
     fleet.pass_(QUARTER + 30 * MINUTE)  # an outage
     assert now(fleet, order).state is OrderState.ANNOUNCED
-    (anew,) = fleet.events()
-    assert anew.id != stale.id
-    assert (anew.status, anew.not_before) == (EventStatus.SCHEDULED, fleet.now + QUARTER)
+    (announced_again,) = fleet.events()
+    assert announced_again.id != stale.id
+    assert (announced_again.status, announced_again.not_before) == (
+        EventStatus.SCHEDULED,
+        fleet.now + QUARTER,
+    )
     assert fleet.history(Kind.EVENT_WITHDRAWN) == [
         "could not start within the limit after 12:15:00; announced again"
     ]

@@ -45,8 +45,8 @@ def test_a_wave_starts_with_the_first_of_its_orders() -> None:
 def test_work_on_an_empty_host_has_begun_although_no_machine_left() -> None:
     left = Stage(steps=(), kind=StageKind.EVACUATE, state=StageState.DONE)
     worked_on = Stage(steps=(), kind=StageKind.HOST, state=StageState.DONE)
-    announced_to_nobody = replace(worked_on, state=StageState.ANNOUNCED)
-    assert not progress.has_begun(replace(announced(1), stages=(left, announced_to_nobody)))
+    announced_without_groups = replace(worked_on, state=StageState.ANNOUNCED)
+    assert not progress.has_begun(replace(announced(1), stages=(left, announced_without_groups)))
     assert progress.has_begun(replace(started(1), stages=(left, worked_on)))
 
 

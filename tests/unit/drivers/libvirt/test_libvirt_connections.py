@@ -68,7 +68,7 @@ class Library:
         self.tries += 1
         assert self.answers.wait(PATIENCE)
         if uri == "test://nowhere":
-            raise LibvirtError("nobody is there")
+            raise LibvirtError("no such host")
         self.opened.append(Connection())
         return self.opened[-1]
 
@@ -167,6 +167,6 @@ def test_the_next_call_tries_a_refusing_host_again(library: Library) -> None:
     mine = made()
     nowhere = Host(name=KVM.name, uri="test://nowhere")
     for _ in range(2):
-        with pytest.raises(NoLibvirtAnswer, match=r"nobody is there \(test://nowhere\)"):
+        with pytest.raises(NoLibvirtAnswer, match=r"no such host \(test://nowhere\)"):
             mine.open_another(nowhere)
     assert library.tries == 2

@@ -78,9 +78,9 @@ def test_another_processs_requests_are_waited_for_from_the_first_check() -> None
     assert not process.attempts.is_quiet(STEP, token)
     process.time += ARRIVED_WITHIN
     assert process.attempts.is_quiet(STEP, token)
-    anew = process.attempts.new_token()
-    assert process.attempts.is_quiet(STEP, anew)
-    assert process.sends(anew)
+    new_token = process.attempts.new_token()
+    assert process.attempts.is_quiet(STEP, new_token)
+    assert process.sends(new_token)
 
 
 def test_a_cancelled_attempt_is_never_sent() -> None:

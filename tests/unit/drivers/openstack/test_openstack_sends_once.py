@@ -67,7 +67,7 @@ class Cloud:
         if self.kills:
             raise Killed
         if not self.answers:
-            raise NoNovaAnswer("nobody answers")
+            raise NoNovaAnswer("no answer")
 
 
 class Engine:
