@@ -107,7 +107,7 @@ def test_if_the_first_agent_is_down_the_second_approves_after_thirty_seconds(
         assert isinstance(approved, Approved)
         assert isinstance(ready, Ended)
         assert (approved.at - ready.at).total_seconds() * SPEED >= SUCCESSION_SECONDS
-        second.out.wait_for("not approved yet: web-0 is first, and speaks for all unless it is silent")
+        second.out.wait_for("not approved yet: web-0 is first; this machine approves if that one does not")
         service.advance(900)
         for agent in (second, third):
             agent.wait_for(Over)
