@@ -1,4 +1,4 @@
-"""The fixtures of the console's tests."""
+"""Fixtures for tests of the console."""
 
 from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""A page that is open for long, on a fleet on which much happens, keeps no more than it shows."""
+"""The memory of the console stays flat over a long time on a busy fleet."""
 
 import os
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tests.helpers.programs.process import Program
 
 VIEWS = ("fleet", "timeline", "history")
 MINUTES = float(os.environ.get("FOREWARN_TEST_MINUTES") or 10)
-# Caches fill, and engines compile, at first: what grows after that would grow for ever.
+# First caches fill and the engine compiles. Later growth would be a leak.
 WARM_UP = 0.25
 GROWTH = 1.2
 MEBIBYTE = 2**20
@@ -56,18 +56,18 @@ def _grew(before: Footprint, after: Footprint) -> bool:
 
 
 def busy(page: Page, program: Program, *, minutes: float) -> None:
-    """Restart one machine after the other for some time."""
+    """Restart one machine after another."""
     names = [machine["name"] for machine in program.all("machines")]
     until, number = monotonic() + minutes * 60, 0
     while monotonic() < until:
         number += 1
-        # Refused while the last restart of the machine goes on: then the next one's turn comes.
+        # The server refuses a restart while the last one runs; the next machine follows.
         program.call("POST", f"/v1/machines/{names[number % len(names)]}/restart")
         page.wait_for_timeout(PAUSE)
 
 
 def footprint(page: Page) -> Footprint:
-    """Measure what cannot be taken away."""
+    """Measure the memory after a garbage collection."""
     tools = page.context.new_cdp_session(page)
     tools.send("Performance.enable")
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The console on a phone: what axe finds on every view, fingers, small tiles."""
+"""The console on a phone: accessibility, gestures, small tiles."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_can_be_used_by_everybody_on_a_phone(story: Story, visit: Visit, view: str) -> None:
+def test_a_view_is_accessible_on_a_phone(story: Story, visit: Visit, view: str) -> None:
     visitor = visit(story.program, screen=PHONE)
     page = visitor.open(story.views[view])
     expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -32,11 +32,11 @@ def test_a_view_can_be_used_by_everybody_on_a_phone(story: Story, visit: Visit, 
 
 
 def _spread(page: Page, place: str) -> None:
-    """Put two fingers on the page, and move them to twice their distance."""
+    """Pinch out with two fingers to twice their distance."""
     box = page.locator(place).bounding_box()
     assert box is not None
     fingers = page.context.new_cdp_session(page)
-    # Near its top: its middle may be below the screen.
+    # Near the top, because the middle may be below the screen.
     middle, y = box["x"] + box["width"] / 2, box["y"] + 100
     for kind, apart in (("touchStart", 40), ("touchMove", 50), ("touchMove", 80), ("touchEnd", None)):
         points = [] if apart is None else [{"x": middle + side * apart, "y": y} for side in (-1, 1)]
@@ -54,7 +54,7 @@ def test_two_fingers_zoom_the_timeline(story: Story, visit: Visit) -> None:
     assert timedelta(hours=2) < to - from_ < timedelta(hours=4)
 
 
-def test_dense_tiles_are_still_named_for_who_does_not_see_them(server: Program, visit: Visit) -> None:
+def test_dense_tiles_keep_their_names_for_screen_readers(server: Program, visit: Visit) -> None:
     page = visit(server, screen=PHONE).open("/console/fleet")
     page.get_by_role("button", name="Search and filters").click()
     page.get_by_label("Density").select_option("dense")

@@ -1,4 +1,4 @@
-"""Pictures of every view, of a fleet on which something of everything has happened: `make screenshots`."""
+"""Screenshots of every view, for `make screenshots`."""
 
 import os
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Name the folder for pictures: that of the documentation if they are asked for."""
+    """Return the folder for screenshots: that of the documentation for `make screenshots`."""
     folder = Path(os.environ.get("FOREWARN_SCREENSHOTS") or tmp_path / "pictures")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_has_its_pictures(story: Story, visit: Visit, pictures: Path, view: str) -> None:
+def test_a_view_has_screenshots(story: Story, visit: Visit, pictures: Path, view: str) -> None:
     for theme in THEMES:
         visitor = visit(story.program, theme=theme)
         page = visitor.open(story.views[view])

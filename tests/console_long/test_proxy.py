@@ -1,4 +1,4 @@
-"""The console behind nginx, which ends TLS, as the guide has it."""
+"""The console behind nginx with TLS, configured as in the guide."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ Proxy = Callable[[Program, int], None]
 
 @pytest.fixture
 def proxy(tmp_path: Path) -> Iterator[Proxy]:
-    """Put nginx in front of a server, at a port; with what the guide shows."""
+    """Start nginx in front of a server, with the guide's configuration."""
     with ExitStack() as running:
 
         def put(server: Program, port: int) -> None:
@@ -37,7 +37,7 @@ def proxy(tmp_path: Path) -> Iterator[Proxy]:
 
 
 def configuration(server: Program, port: int, certificate: str, key: str) -> str:
-    """Write what the guide shows, with the places of this test."""
+    """Return the guide's configuration with the paths of this test."""
     found = re.search(r"```nginx\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None
     text = dedent(found[1])
@@ -53,9 +53,9 @@ def configuration(server: Program, port: int, certificate: str, key: str) -> str
     return text
 
 
-def test_whoever_comes_through_the_proxy_signs_in_acts_sees_what_happens_and_signs_out(
+def test_sign_in_actions_live_updates_and_sign_out_work_through_the_proxy(
     serve: Serve,
-    proxy: Proxy,  # before `visit`: it is there until the page is closed
+    proxy: Proxy,  # before `visit`, so that it outlives the page
     visit: Visit,
 ) -> None:
     port = free_port()
@@ -80,7 +80,7 @@ def test_whoever_comes_through_the_proxy_signs_in_acts_sees_what_happens_and_sig
     answer(press(page, "Restart"), "Restart db")
     assert server.all("orders")[0]["machine"] == "db"
 
-    visitor.expects("^401 ")  # what the page was reading when it was signed out
+    visitor.expects("^401 ")  # open requests at sign-out
     page.get_by_role("button", name="Menu of olga").click()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Token")).to_be_visible()

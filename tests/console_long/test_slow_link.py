@@ -1,4 +1,4 @@
-"""A first view over a slow link: 150 ms and 1.6 Mbit/s, as Chromium emulates it."""
+"""The first view over a slow connection: 150 ms and 1.6 Mbit/s, emulated by Chromium."""
 
 import sys
 from pathlib import Path

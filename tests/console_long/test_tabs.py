@@ -1,16 +1,16 @@
-"""A tab that was left open: another has fallen silent, or the server has another console now."""
+"""A tab that stays open: another tab freezes, or the server gets a newer console."""
 
 from playwright.sync_api import Route, expect
 
 from tests.helpers.console.console_fixtures import Visit
 from tests.helpers.programs.process import Program
 
-# However a call ends that was under way when the server was stopped.
+# All outcomes of a call that is open while the server stops.
 AWAY = "^net::ERR_"
 
 
-def test_a_tab_takes_the_stream_from_one_that_has_fallen_silent(server: Program, visit: Visit) -> None:
-    visitor = visit(server, is_first=True)  # its clock is turned, for as long as there is its profile
+def test_a_tab_takes_the_stream_from_a_frozen_one(server: Program, visit: Visit) -> None:
+    visitor = visit(server, is_first=True)  # the faked clock stays with the profile
     streams: list[str] = []
     visitor.watch(lambda request: streams.append(request.url) if "/v1/stream" in request.url else None)
     first, second = (visitor.open("/console/history") for _ in range(2))
@@ -26,7 +26,7 @@ def test_a_tab_takes_the_stream_from_one_that_has_fallen_silent(server: Program,
     assert len(streams) == 2
 
 
-def test_a_server_with_another_console_offers_it(server: Program, visit: Visit) -> None:
+def test_a_server_with_a_newer_console_offers_a_reload(server: Program, visit: Visit) -> None:
     visitor = visit(server)
     visitor.expects(AWAY)
     page = visitor.open("/console/history")
@@ -39,9 +39,7 @@ def test_a_server_with_another_console_offers_it(server: Program, visit: Visit) 
     assert page.evaluate("window.isSame") is None
 
 
-def test_a_page_asks_for_the_stream_again_when_the_server_says_and_ever_less_often(
-    server: Program, visit: Visit
-) -> None:
+def test_stream_retries_back_off_and_respect_retry_after(server: Program, visit: Visit) -> None:
     visitor = visit(server, is_first=True)
     visitor.expects("503")
     page = visitor.open("/console/history")

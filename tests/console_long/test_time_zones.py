@@ -1,4 +1,4 @@
-"""Times as they are typed and shown where the clocks are not those of UTC."""
+"""Typed and displayed times outside UTC."""
 
 from playwright.sync_api import expect
 

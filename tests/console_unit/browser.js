@@ -1,7 +1,7 @@
 /**
- * What the modules of the page ask of a browser, as far as tests without one need it. Import it before them.
+ * A fake of the browser APIs that the console uses, for tests without a browser. Import it first.
  *
- * The browser is in Berlin, whose clocks are an hour ahead of UTC in winter and two in summer.
+ * The time zone is Berlin: one hour ahead of UTC in winter, two in summer.
  */
 
 import { setMaxListeners } from "node:events";
@@ -113,11 +113,11 @@ function visit(_state, _title, address) {
   Object.assign(location, { pathname, search });
 }
 
-// Each paced reading listens as long as its page.
+// Each PacedReading listens as long as its view.
 setMaxListeners(0, document);
 
 /**
- * Turn real time by hand: `pass` lets milliseconds go by, and all that follows from them.
+ * Fake real time. `pass` advances it by milliseconds and runs everything that becomes due.
  *
  * @param {import("node:test").TestContext} t
  */
@@ -130,7 +130,7 @@ export function handTurned(t) {
   };
   return {
     settle,
-    /** Let time go by while something is being read. @param {number} milliseconds */
+    /** Advance time during a read. @param {number} milliseconds */
     take(milliseconds) {
       now += milliseconds;
     },

@@ -1,4 +1,4 @@
-/** A small fleet as the operator API shows it, and an API that answers from it and notes what it was asked for. */
+/** A small fleet, and a fake operator API that serves it and records its calls. */
 
 /** @param {string} name @param {{ [field: string]: any }} [more] */
 export const machine = (name, more = {}) => ({
@@ -28,7 +28,7 @@ export const event = (id, resources, more = {}) => ({
 });
 
 export class FakeApi {
-  /** What was asked for: paths, with the names or filters that they were asked for with. @type {string[]} */
+  /** The recorded calls: paths with their names or filters. @type {string[]} */
   asked = [];
   /** @type {Error | null} */
   trouble = null;
@@ -71,7 +71,7 @@ export class FakeApi {
     throw new Error(`nobody answers ${path}`);
   }
 
-  /** Return what was asked for since the last time, in alphabetical order. */
+  /** Return the calls since the last time, sorted. */
   since() {
     const asked = this.asked.sort();
     this.asked = [];

@@ -29,7 +29,7 @@ class FakeClock extends EventTarget {
 }
 
 /**
- * A copy that has read everything, for a caller with some rights.
+ * Make a loaded copy for a caller with these rights.
  *
  * @param {import("node:test").TestContext} t
  * @param {{ rights?: readonly string[], lists?: object }} [how]
@@ -59,14 +59,14 @@ async function followed(t, { rights = ["see", "survey"], lists = {} } = {}) {
   return { api, clock, copy, first, stream, tell, time };
 }
 
-test("everything is read in one answer when the stream begins", async (t) => {
+test("the copy reads everything with one call when the stream opens", async (t) => {
   const { copy, first } = await followed(t);
   assert.deepEqual(first, EVERYTHING);
   assert.ok(copy.isLoaded);
   assert.equal(copy.machines.size, 2);
 });
 
-test("only the lists that records concern are read again, each once", async (t) => {
+test("the copy reads only the lists of the records' topics again, each once", async (t) => {
   const { tell } = await followed(t);
   assert.deepEqual(await tell(record("hold-set", ["holds"]), record("group-changed", ["groups"])), [
     "/v1/groups",
@@ -78,18 +78,18 @@ test("only the lists that records concern are read again, each once", async (t) 
   ]);
 });
 
-test("a record that concerns no list has nothing read again but the counts", async (t) => {
+test("a record without a topic only refreshes the counts", async (t) => {
   const { tell } = await followed(t);
   assert.deepEqual(await tell(record("history-pruned", []), record("token-created", ["tokens"])), []);
 });
 
-test("a tenant asks for no hosts, rollouts and holds", async (t) => {
+test("a tenant does not read hosts, rollouts and holds", async (t) => {
   const { copy, tell } = await followed(t, { rights: ["see"] });
   assert.deepEqual(await tell(record("any", ["events", "hosts", "rollouts", "holds"])), ["/v1/events"]);
   assert.equal(copy.hosts, null);
 });
 
-test("service time is read again when it was turned, or if it is turned by hand", async (t) => {
+test("the copy reads service time after an advance, and always with a manual clock", async (t) => {
   const { clock, tell } = await followed(t);
   await tell(record("any", ["holds"]));
   assert.equal(clock.reads, 0);
@@ -100,7 +100,7 @@ test("service time is read again when it was turned, or if it is turned by hand"
   assert.equal(clock.reads, 2);
 });
 
-test("the machines of an event are those that it names, of one that is over those that it named", async (t) => {
+test("the machines of an event are read again, also after it has ended", async (t) => {
   const { api, tell } = await followed(t);
   const about = { event: "E", group: "web", project: "default" };
   api.lists.events = [event("E", ["web-0", "web-1"])];
@@ -110,7 +110,7 @@ test("the machines of an event are those that it names, of one that is over thos
   assert.ok((await tell(record("event-withdrawn", ["machines", "events"], about))).includes(both));
 });
 
-test("events that have changed are announced by their groups, and others not at all", async (t) => {
+test("the copy announces the groups of changed events only", async (t) => {
   const lists = { events: [event("A", ["web-0"]), event("B", ["db-0"], { group: "db" })] };
   const { api, copy, tell } = await followed(t, { lists });
   /** @type {string[]} */
@@ -127,7 +127,7 @@ test("events that have changed are announced by their groups, and others not at 
   assert.deepEqual(groups.sort(), ["/default", "db", "web"]);
 });
 
-test("a machine has its events, the next one first", async (t) => {
+test("the events of a machine are sorted by NotBefore", async (t) => {
   const later = event("later", ["web-0"], { not_before: "2026-01-05T13:00:00Z" });
   const other = event("other", ["web-0"], { project: "blue" });
   const { copy } = await followed(t, {
@@ -137,19 +137,19 @@ test("a machine has its events, the next one first", async (t) => {
   assert.deepEqual(ids, ["next", "later"]);
 });
 
-test("after too many records at once everything is read again", async (t) => {
+test("after too many records the copy reads everything again", async (t) => {
   const { tell } = await followed(t);
   const many = Array.from({ length: 2001 }, () => record("any", ["holds"]));
   assert.deepEqual(await tell(...many), EVERYTHING);
 });
 
-test("the newest records come first, and not all are kept", async (t) => {
+test("the copy keeps a limited number of records, newest first", async (t) => {
   const { copy, tell } = await followed(t);
   await tell(...Array.from({ length: 250 }, (_, number) => record("any", [], { number })));
   assert.deepEqual([copy.records.length, copy.records[0]?.number], [200, 249]);
 });
 
-test("while nothing can be read the link is lost, and everything is read when it can", async (t) => {
+test("a failed read loses the link, and the next one reads everything", async (t) => {
   const { api, copy, tell, time } = await followed(t);
   api.trouble = new Error("the server is away");
   await tell(record("any", ["holds"]));
@@ -160,7 +160,7 @@ test("while nothing can be read the link is lost, and everything is read when it
   assert.ok(api.since().includes("/v1/overview"));
 });
 
-test("a reason that has ended by itself is looked up", async (t) => {
+test("the copy reads orders again when the time of a reason is over", async (t) => {
   const lists = { orders: [{ id: "O", waiting_until: "2026-01-05T11:59:00Z" }] };
   const { api, clock, time } = await followed(t, { lists });
   await time.pass(3000);
@@ -170,7 +170,7 @@ test("a reason that has ended by itself is looked up", async (t) => {
   assert.deepEqual(api.since(), ["/v1/orders?open=true", "/v1/rollouts?open=true"]);
 });
 
-test("holds that could not be kept hold nothing", async (t) => {
+test("holds that could not be saved are listed apart", async (t) => {
   const lists = {
     holds: [
       { id: 1, refused: null },
@@ -181,7 +181,7 @@ test("holds that could not be kept hold nothing", async (t) => {
   assert.deepEqual([copy.holds?.length, copy.refusedHolds.length], [1, 1]);
 });
 
-test("after signing out nothing is known and nothing is read", async (t) => {
+test("after sign-out the copy is empty and reads nothing", async (t) => {
   const { api, copy, stream, time } = await followed(t);
   copy.stop();
   stream.tell(record("any", ["holds"]));

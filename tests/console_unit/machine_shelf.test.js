@@ -37,25 +37,25 @@ const take = async (...records) => {
 /** @param {any} more */
 const changed = (more) => record("any", ["machines"], more);
 
-test("machines of a group stand as people count", async () => {
+test("machines of a group are in natural order", async () => {
   await shelf.load(5);
   assert.deepEqual(names(shelf.ofGroup("web")), ["web-2", "web-10"]);
 });
 
-test("a name is one machine in each project, however it is written", async () => {
+test("names are unique in a project, ignoring case", async () => {
   await shelf.load(5);
   assert.equal(shelf.get("blue", "Alone")?.host, "host-3");
   assert.equal(shelf.get("default", "ALONE")?.host, "host-2");
   assert.deepEqual(names(shelf.ofGroup(groupKey(null, "blue"))), ["alone"]);
 });
 
-test("a host has the machines that it carries and knows those that come", async () => {
+test("machines are found by their host and by the host that they move to", async () => {
   await shelf.load(5);
   assert.deepEqual(names(shelf.onHost("host-1")), ["web-2", "web-10"]);
   assert.deepEqual(names(shelf.boundFor("host-1")), ["alone"]);
 });
 
-test("of a large fleet only what a view wants is read, and forgotten when no view wants it", async () => {
+test("of a large fleet only wanted machines are read, and dropped on release", async () => {
   await shelf.load(LARGE);
   assert.equal(shelf.size, 0);
   await shelf.want({ group: "web" });
@@ -69,7 +69,7 @@ test("of a large fleet only what a view wants is read, and forgotten when no vie
   assert.equal(shelf.size, 0);
 });
 
-test("machines that no view wants any more when they come are not kept", async () => {
+test("machines that are released during the read are not kept", async () => {
   await shelf.load(LARGE);
   const wanting = shelf.want({ group: "web" });
   shelf.release({ group: "web" });
@@ -78,14 +78,14 @@ test("machines that no view wants any more when they come are not kept", async (
   assert.equal(shelf.has({ group: "web" }), false);
 });
 
-test("the machine that a record names is read again", async () => {
+test("a record makes the shelf read its machine again", async () => {
   await shelf.load(5);
   assert.deepEqual(await take(changed({ project: "default", machine: "web-2" })), [
     "/v1/machines?name=web-2",
   ]);
 });
 
-test("a machine of a large fleet that no view shows is not read", async () => {
+test("a machine of a large fleet outside of all views is not read", async () => {
   await shelf.load(LARGE);
   await shelf.want({ group: "web" });
   const other = { project: "default", machine: "db-0", group: "db" };
@@ -100,17 +100,17 @@ for (const [what, about, expected] of [
   ["the machines on a host and on their way to it", { host: "host-1" }, "web-2,web-10,alone"],
   ["the standalone machines of a project", { project: "blue" }, "alone"],
 ])
-  test(`a record that names no machine concerns ${what}`, async () => {
+  test(`a record without a machine concerns ${what}`, async () => {
     await shelf.load(5);
     assert.deepEqual(await take(changed(about)), [`/v1/machines?${new URLSearchParams({ name: expected })}`]);
   });
 
-test("a record that names nothing concerns all machines", async () => {
+test("a record without any subject concerns all machines", async () => {
   await shelf.load(5);
   assert.deepEqual(await take(changed({})), ["/v1/machines"]);
 });
 
-test("a change is announced with its machines and both groups of one that was regrouped", async () => {
+test("a change names its machines, and both groups of a regrouped one", async () => {
   await shelf.load(5);
   const announced = [];
   shelf.addEventListener("changed", (event) => announced.push(event.detail));
@@ -123,20 +123,20 @@ test("a change is announced with its machines and both groups of one that was re
   assert.deepEqual(names(shelf.ofGroup("db")), ["db-0", "web-2"]);
 });
 
-test("a machine that is gone is no longer known", async () => {
+test("a removed machine is dropped", async () => {
   await shelf.load(5);
   api.lists.machines.shift();
   await take(changed({ project: "default", machine: "web-10" }));
   assert.deepEqual(names(shelf.ofGroup("web")), ["web-2"]);
 });
 
-test("many machines are asked for two hundred at a time", async () => {
+test("many machines are read two hundred at a time", async () => {
   api.lists.machines = Array.from({ length: 450 }, (_, number) => machine(`web-${number}`));
   await shelf.load(450);
   assert.equal((await take(changed({ group: "web", project: "default" }))).length, 3);
 });
 
-test("a text is looked for in name, address and, if it is long enough, vm-id", () => {
+test("a search matches name and address, and the vm-id from four letters on", () => {
   const one = { name: "Web-2", address: "10.0.0.7", vm_id: "602D0A1B-1" };
   for (const text of ["web", "0.7", "602d"]) assert.ok(hasText(one, text), text);
   for (const text of ["602", "db"]) assert.ok(!hasText(one, text), text);

@@ -7,20 +7,20 @@ const { PacedCounting } = await import("../../src/forewarn/console/web/service/p
 const { ServiceClock } = await import("../../src/forewarn/console/web/service/service_clock.js");
 
 /**
- * A paced reading on a clock that is turned by hand: each reading takes so long.
+ * Make a PacedReading with fake time, whose reads take a given time.
  *
  * @param {import("node:test").TestContext} t
  * @param {{ takes?: number, isGood?: boolean, signal?: AbortSignal }} [how]
  */
 function reading(t, { takes = 0, isGood = true, signal } = {}) {
   const time = handTurned(t);
-  const told = { reads: 0, isGood, takes };
+  const spy = { reads: 0, isGood, takes };
   const paced = new PacedReading(async () => {
-    told.reads += 1;
-    time.take(told.takes);
-    return told.isGood;
+    spy.reads += 1;
+    time.take(spy.takes);
+    return spy.isGood;
   }, signal);
-  return { paced, time, told };
+  return { paced, time, spy };
 }
 
 /** @param {boolean} isHidden */
@@ -31,66 +31,66 @@ function hide(isHidden) {
 
 afterEach(() => hide(false));
 
-test("what comes close together is one reading", async (t) => {
-  const { paced, time, told } = reading(t);
+test("changes close together share one read", async (t) => {
+  const { paced, time, spy } = reading(t);
   for (let record = 0; record < 5; record++) paced.soon();
   await time.pass(50);
-  assert.equal(told.reads, 0);
+  assert.equal(spy.reads, 0);
   await time.pass(50);
-  assert.equal(told.reads, 1);
+  assert.equal(spy.reads, 1);
   await time.pass(5000);
-  assert.equal(told.reads, 1);
+  assert.equal(spy.reads, 1);
 });
 
-test("after a reading it rests, and then reads once for all that has come", async (t) => {
-  const { paced, time, told } = reading(t);
+test("after a read there is a rest, then one read for all changes", async (t) => {
+  const { paced, time, spy } = reading(t);
   paced.now();
   await time.pass(50);
   paced.soon();
   paced.soon();
   await time.pass(300);
-  assert.equal(told.reads, 1);
+  assert.equal(spy.reads, 1);
   await time.pass(150);
-  assert.equal(told.reads, 2);
+  assert.equal(spy.reads, 2);
 });
 
 for (const [takes, most] of [
   [150, 1 / 4],
   [500, 1 / 10],
 ])
-  test(`a busy fleet whose readings take ${takes} ms is read at most ${most * 100} % of the time`, async (t) => {
-    const { paced, time, told } = reading(t, { takes });
+  test(`reads of ${takes} ms take at most ${most * 100} % of the time`, async (t) => {
+    const { paced, time, spy } = reading(t, { takes });
     const began = performance.now();
     while (performance.now() < began + 60_000) {
       paced.soon();
       await time.pass(100);
     }
-    const share = (told.reads * takes) / (performance.now() - began);
+    const share = (spy.reads * takes) / (performance.now() - began);
     assert.ok(share > most / 2 && share <= most, `${share} of the time`);
   });
 
-test("one long reading alone makes the next one wait no longer", async (t) => {
-  const { paced, time, told } = reading(t, { takes: 5000 });
+test("a single slow read does not delay the next one", async (t) => {
+  const { paced, time, spy } = reading(t, { takes: 5000 });
   paced.now();
   await time.pass(50);
   paced.soon();
   await time.pass(450);
-  assert.equal(told.reads, 2);
+  assert.equal(spy.reads, 2);
 });
 
-test("nothing is read while the page is hidden, and all of it once when it is seen", async (t) => {
-  const { paced, time, told } = reading(t);
+test("a hidden tab reads nothing, and reads once when it is visible", async (t) => {
+  const { paced, time, spy } = reading(t);
   hide(true);
   paced.soon();
   paced.now();
   await time.pass(10_000);
-  assert.equal(told.reads, 0);
+  assert.equal(spy.reads, 0);
   hide(false);
   await time.pass(50);
-  assert.equal(told.reads, 1);
+  assert.equal(spy.reads, 1);
 });
 
-test("what could not be read is tried again after a second, not sooner", async (t) => {
+test("a failed read is retried after a second", async (t) => {
   const time = handTurned(t);
   let reads = 0;
   const paced = new PacedReading(async () => {
@@ -105,19 +105,19 @@ test("what could not be read is tried again after a second, not sooner", async (
   assert.equal(reads, 2);
 });
 
-test("a reading that was stopped, or whose page has gone, is not made", async (t) => {
+test("a stopped or aborted reading does not read", async (t) => {
   const gone = new AbortController();
-  const { paced, time, told } = reading(t, { signal: gone.signal });
+  const { paced, time, spy } = reading(t, { signal: gone.signal });
   paced.soon();
   paced.stop();
   await time.pass(1000);
   paced.soon();
   gone.abort();
   await time.pass(1000);
-  assert.equal(told.reads, 0);
+  assert.equal(spy.reads, 0);
 });
 
-test("a fleet that takes long to count is counted rarely", async (t) => {
+test("a slow count is repeated rarely", async (t) => {
   const time = handTurned(t);
   let counts = 0;
   const counting = new PacedCounting(async () => {
@@ -134,7 +134,7 @@ test("a fleet that takes long to count is counted rarely", async (t) => {
   assert.equal(counts, 3);
 });
 
-test("a fleet that is counted quickly is counted at once", async (t) => {
+test("a fast count is repeated at once", async (t) => {
   handTurned(t);
   let counts = 0;
   const counting = new PacedCounting(async () => {
@@ -148,7 +148,7 @@ test("a fleet that is counted quickly is counted at once", async (t) => {
 /** @param {string} now @param {{ kind?: string, speed?: number }} [how] */
 const answered = (now, { kind = "system", speed = 1 } = {}) => ({ now, kind, speed });
 
-test("service time goes on at its speed between two answers", async (t) => {
+test("service time advances at its speed between answers", async (t) => {
   const time = handTurned(t);
   const clock = new ServiceClock({});
   clock.take(answered("2026-01-05T12:00:00Z", { kind: "fast", speed: 60 }), performance.now());
@@ -156,7 +156,7 @@ test("service time goes on at its speed between two answers", async (t) => {
   assert.equal(new Date(clock.now()).toISOString(), "2026-01-05T12:01:00.000Z");
 });
 
-test("an answer is taken as written half-way between question and answer", (t) => {
+test("the time of an answer is half-way between request and response", (t) => {
   const time = handTurned(t);
   const clock = new ServiceClock({});
   const asked = performance.now();
@@ -165,7 +165,7 @@ test("an answer is taken as written half-way between question and answer", (t) =
   assert.equal(new Date(clock.now()).toISOString(), "2026-01-05T12:00:00.200Z");
 });
 
-test("a clock that is ahead of the system's is slowed, one that runs faster is not", (t) => {
+test("a system clock at another speed is slowed, a simulated one is fast", (t) => {
   handTurned(t);
   const clock = new ServiceClock({});
   const kinds = [
@@ -180,7 +180,7 @@ test("a clock that is ahead of the system's is slowed, one that runs faster is n
   }
 });
 
-test("a clock that runs by itself is read once a minute, a manual one only when it is turned", async (t) => {
+test("a running clock is read once a minute, a manual one only after an advance", async (t) => {
   const time = handTurned(t);
   let speed = 1;
   let asked = 0;

@@ -15,13 +15,13 @@ beforeEach(() => {
   visit("/console/fleet");
 });
 
-test("an address names its view and what is in it", () => {
+test("an address matches its route and names", () => {
   visit("/console/machines/web-0?project=blue");
   assert.deepEqual(router.place, { route: MACHINE, names: { name: "web-0" } });
   assert.equal(router.query.get("project"), "blue");
 });
 
-test("a slash at the end changes nothing", () => {
+test("a trailing slash is ignored", () => {
   visit("/console/fleet/");
   assert.equal(router.place?.route, FLEET);
 });
@@ -32,22 +32,22 @@ for (const path of [
   "/console/machines/a/b",
   "/console/machines/%E0%A4%A",
 ])
-  test(`${path} leads to no view`, () => {
+  test(`${path} matches no route`, () => {
     visit(path);
     assert.equal(router.place, null);
   });
 
-test("an address that was written leads back to the same name, whatever letters it has", () => {
+test("a written address matches the same name, with any characters", () => {
   for (const name of ["web-0", "ü/ß", "50% off?", "#1"]) {
     visit(address(MACHINE.path, { name }));
     assert.deepEqual(router.place?.names, { name });
   }
 });
 
-test("what is empty is left out of an address", () =>
+test("empty values are omitted from an address", () =>
   assert.equal(address("/fleet", {}, { group: "web", project: null, text: "" }), "/console/fleet?group=web"));
 
-test("a change of the query keeps the rest of it, and is announced once", () => {
+test("a change of the query keeps other values and fires once", () => {
   visit("/console/fleet?group=web&text=a");
   let announced = 0;
   router.addEventListener("query", () => announced++);
@@ -57,7 +57,7 @@ test("a change of the query keeps the rest of it, and is announced once", () => 
   assert.equal(announced, 1);
 });
 
-test("going to an address shows its view", () => {
+test("go() opens the route of an address", () => {
   let moved = 0;
   router.addEventListener("moved", () => moved++);
   router.go(address(MACHINE.path, { name: "web-1" }));

@@ -21,32 +21,32 @@ beforeEach(async () => {
   await know([machine("web-1"), machine("web-10"), machine("web-2"), machine("old-web-1")]);
 });
 
-test("a whole name comes before its beginnings, and these before the rest", () =>
+test("exact names come first, then prefixes, then the rest", () =>
   assert.deepEqual(found("WEB-1"), ["web-1", "web-10", "old-web-1"]));
 
-test("hits of one rank stand as people count", () =>
+test("hits of the same rank are in natural order", () =>
   assert.deepEqual(found("web-"), ["web-1", "web-2", "web-10", "old-web-1"]));
 
-test("no more than a few of a kind are shown", async () => {
+test("the hits of a kind are limited", async () => {
   await know(Array.from({ length: 20 }, (_, number) => machine(`web-${number}`)));
   assert.equal(found("web").length, MOST_OF_A_KIND);
 });
 
-test("machines, hosts and groups of a name are all found, in that order", () => {
+test("a name finds machines, hosts and groups, in that order", () => {
   copy.hosts = new Map([["web-host", /** @type {any} */ ({ name: "web-host", state: "ok", carried: 2 })]]);
   copy.groups.set("web", /** @type {any} */ ({ name: "web", kind: "scale-set", project: "default" }));
   const kinds = knownHits("web").map((hit) => hit.kind);
   assert.deepEqual([...new Set(kinds)], ["machine", "host", "group"]);
 });
 
-test("an event is found by its machines, and by its id from four letters on", () => {
+test("a search finds an event by its machines, and by its id from four letters on", () => {
   copy.events.set(ID, /** @type {any} */ (event(ID, ["db-0"])));
   assert.deepEqual(found("db-0"), ["Freeze of db-0"]);
   assert.deepEqual(found("602d"), ["Freeze of db-0"]);
   assert.deepEqual(found("602"), []);
 });
 
-test("an address leads to the machine that was found, of several projects with its project", () => {
+test("the address of a hit has the project if there are several", () => {
   copy.projects = new Map([
     ["default", /** @type {any} */ ({})],
     ["blue", /** @type {any} */ ({})],
@@ -56,19 +56,19 @@ test("an address leads to the machine that was found, of several projects with i
   assert.equal(knownHits("web-2")[0]?.href, "/console/machines/web-2");
 });
 
-test("nothing is found for nothing", () => {
+test("an empty text finds nothing", () => {
   assert.deepEqual(knownHits(""), []);
   assert.equal(asksServer(""), false);
 });
 
-test("the server is asked for what the page cannot know: ids of the past, machines of a large fleet", async () => {
+test("the server is searched for ids, and for machines of a large fleet", async () => {
   assert.equal(asksServer("web"), false);
   assert.equal(asksServer("602d"), true);
   await know([], 100_000);
   assert.equal(asksServer("web"), true);
 });
 
-test("what both have found is listed once, as the page knows it", () => {
+test("merged hits have no duplicates, and known hits win", () => {
   const known = { kind: "event", name: "Freeze of db-0", about: "Started", href: "/console/events/1" };
   const past = { ...known, about: "over" };
   const other = { kind: "machine", name: "db-0", about: "", href: "/console/machines/db-0" };

@@ -14,7 +14,7 @@ beforeEach(() => {
 const list = (keys) => keys.map((key) => h("li", { key }, key));
 const texts = () => parent.childNodes.map((node) => node.textContent);
 
-test("what is described is on the page, and nothing for what is nothing", () => {
+test("described elements are rendered, and empty values are not", () => {
   render(parent, [h("p", { class: "big" }, "one ", [2, [" three"]]), null, false, undefined, "", "end"]);
   assert.deepEqual(texts(), ["one 2 three", "end"]);
   assert.equal(parent.childNodes[0].attributes.get("class"), "big");
@@ -39,7 +39,7 @@ test("elements with keys keep their nodes when their order changes", () => {
   assert.equal(b.parent, null);
 });
 
-test("elements without keys are used again in their order", () => {
+test("elements without keys are reused in order", () => {
   render(parent, [h("i", null, "1"), h("b", null, "2"), h("i", null, "3")]);
   const [first, , third] = parent.childNodes;
   render(parent, [h("i", null, "one"), h("i", null, "three")]);
@@ -47,13 +47,13 @@ test("elements without keys are used again in their order", () => {
   assert.deepEqual(texts(), ["one", "three"]);
 });
 
-test("of siblings that share a key none stays behind", () => {
+test("siblings with the same key are all removed", () => {
   render(parent, list(["a", "a", "a"]));
   render(parent, list(["a"]));
   assert.deepEqual(texts(), ["a"]);
 });
 
-test("any order becomes any other", () => {
+test("any order can change to any other", () => {
   const orders = ["abcdef", "fedcba", "", "cxa", "acx", "bcdefa", "a"].map((letters) => [...letters]);
   for (const before of orders)
     for (const after of orders) {
@@ -63,7 +63,7 @@ test("any order becomes any other", () => {
     }
 });
 
-test("attributes that are no longer described are taken away", () => {
+test("attributes that are no longer described are removed", () => {
   render(parent, h("p", { id: "x", hidden: true, title: "t" }));
   const [node] = parent.childNodes;
   assert.equal(node.attributes.get("hidden"), "");
@@ -71,13 +71,13 @@ test("attributes that are no longer described are taken away", () => {
   assert.deepEqual([...node.attributes], [["title", "u"]]);
 });
 
-test("styles are set one by one, and taken away", () => {
+test("styles are set and removed one by one", () => {
   render(parent, h("p", { style: { width: "1px", color: "red" } }));
   render(parent, h("p", { style: { width: "2px" } }));
   assert.deepEqual([...parent.childNodes[0].style.set], [["width", "2px"]]);
 });
 
-test("only the latest listener is called, and none that was taken away", () => {
+test("only the latest listener is called, and no removed one", () => {
   const called = [];
   for (const name of ["first", "second"]) render(parent, h("button", { onclick: () => called.push(name) }));
   const [button] = parent.childNodes;
@@ -87,7 +87,7 @@ test("only the latest listener is called, and none that was taken away", () => {
   assert.deepEqual(called, ["second"]);
 });
 
-test("a field is set back to what is described, but not while somebody types in it", () => {
+test("a field is reset to its described value, except while it has the focus", () => {
   const field = () => render(parent, h("input", { ".value": "saved" }));
   field();
   const [input] = parent.childNodes;
@@ -100,7 +100,7 @@ test("a field is set back to what is described, but not while somebody types in 
   assert.equal(input.value, "saved");
 });
 
-test("an element that fills itself is not touched inside", () => {
+test("the content of an element that fills itself stays", () => {
   render(parent, h("fw-tile"));
   const [tile] = parent.childNodes;
   tile.insertBefore(new FakeElement("b"), null);
@@ -111,7 +111,7 @@ test("an element that fills itself is not touched inside", () => {
   );
 });
 
-test("a description that is given again is not looked into", () => {
+test("an identical description is not compared", () => {
   const tile = h("p", null, "as it was");
   render(parent, tile);
   parent.childNodes[0].childNodes[0].nodeValue = "changed by hand";
@@ -119,7 +119,7 @@ test("a description that is given again is not looked into", () => {
   assert.equal(parent.textContent, "changed by hand");
 });
 
-test("parts of a picture are made as such", () => {
+test("SVG elements have the SVG namespace", () => {
   render(parent, svg("svg", null, svg("rect")));
   assert.equal(parent.childNodes[0].childNodes[0].space, "http://www.w3.org/2000/svg");
 });

@@ -1,1 +1,1 @@
-"""The web console: the static files in `web/` and the ASGI app that serves them. Its data comes from the operator API."""
+"""The web console: static files, and the ASGI app that serves them. Its data comes from the operator API."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 METHODS = ("GET", "HEAD")
 
-# Asset paths contain a hash of all files, so their content never changes. Browsers revalidate the index each time.
+# Asset paths contain a hash of all files, so their content never changes. Browsers revalidate the index.
 IMMUTABLE = "public, max-age=31536000, immutable"
 REVALIDATE = "no-cache"
 NOT_STORED = "no-store"

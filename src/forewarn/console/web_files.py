@@ -1,8 +1,8 @@
 """The static files of the console: read once, and compressed on the first request.
 
-Each path contains a hash of all files, so a browser never mixes two versions of the console. A clone serves the
-modules of the repository. A wheel contains one bundled module (`packaging/console_bundle.py`). Both are read the
-same way.
+Each path contains a hash of all files, so a browser never mixes two versions of the console. A clone serves
+the modules of the repository. A wheel contains one bundled module (`packaging/console_bundle.py`). Both are
+read the same way.
 """
 
 import gzip
@@ -88,7 +88,7 @@ def read(folder: Traversable) -> WebFiles:
 
 
 def served(folder: Traversable) -> dict[str, bytes]:
-    """Return the files of a folder by their paths, all styles joined into one file in their order."""
+    """Return the files of a folder by path, with all styles joined into one file."""
     contents = dict(sorted(_contents(folder, "")))
     styles = sorted((path for path in contents if path.endswith(".css")), key=_style_rank)
     contents[STYLE] = b"\n".join(contents.pop(path) for path in styles)
@@ -114,7 +114,7 @@ def _file(path: str, content: bytes) -> WebFile:
 
 
 def _digest(parts: Iterable[bytes]) -> str:
-    """Hash parts with their lengths, so that nothing can pass from one into the next unseen."""
+    """Hash the parts with their lengths, so that moving bytes between parts changes the hash."""
     hashed = sha256()
     for part in parts:
         hashed.update(len(part).to_bytes(8, "big"))
@@ -123,7 +123,7 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 
 def _filled(template: str, *, prefix: str, paths: Sequence[str]) -> str:
-    """Put the links to all modules, and the prefix, where the template has their places."""
+    """Fill in the links to all modules, and the prefix."""
     modules = "\n".join(
         f'<link rel="modulepreload" href="{escape(f"{prefix}/{path}")}" />'
         for path in paths

@@ -1,1 +1,1 @@
-"""The console in a browser."""
+"""Helpers for tests of the console in a browser."""

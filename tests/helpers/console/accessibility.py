@@ -1,4 +1,4 @@
-"""What axe, the accessibility checker, finds wrong with a page."""
+"""Check a page with axe, the accessibility checker."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -19,9 +19,9 @@ def _source() -> str:
 
 
 def check(page: Page, *, grave: Sequence[str] = SERIOUS) -> None:
-    """Fail if axe finds something grave."""
+    """Fail if axe finds a serious problem."""
     if not page.evaluate("'axe' in window"):
-        page.evaluate(_source())  # as a debugger would, which the page's policy does not bind
+        page.evaluate(_source())  # like a debugger, so the Content-Security-Policy does not apply
     found: list[dict[str, Any]] = page.evaluate(
         "tags => axe.run({runOnly: tags, resultTypes: ['violations']}).then(found => found.violations)",
         list(RULES),
@@ -36,7 +36,7 @@ def _lines(page: Page, violations: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _line(violation: dict[str, Any]) -> str:
-    """Write what is wrong, with the first element of which it is; the others are mostly of its kind."""
+    """Describe a problem with its first element; the others are usually of the same kind."""
     first, places = violation["nodes"][0], len(violation["nodes"])
     where = f"{first['target']} and {places - 1} more: {first['html'][:300]}"
     return f"{violation['impact']}: {violation['help']} ({violation['id']}) at {where}"

@@ -1,8 +1,7 @@
-"""A real browser on the console: one for a whole run, with a visitor of its own for each test.
+"""A real browser on the console: one for a whole run, with a separate visitor for each test.
 
-Whatever goes wrong on a page, seen or not, fails the test: see `Visitor.troubles`. Most of the work of a page
-is to load its modules: so visitors come one after the other with the same profile (see `Profiles`), and
-servers have the same address one after the other.
+Any error on a page fails the test: see `Visitor.troubles`. Loading the modules is most of the work of a page.
+So visitors share a profile with its cache, one after another (see `Profiles`), and servers reuse addresses.
 """
 
 import re
@@ -29,41 +28,41 @@ from playwright.sync_api import Error as PlaywrightError
 
 from tests.helpers.programs.process import PATIENCE, Program, until
 
-# Debian's Chromium without what windows need, if it is there: it takes half of the work.
+# Debian's headless Chromium, if it is installed: it needs half the CPU time.
 CHROMIUM = shutil.which("chromium-headless-shell") or "/usr/bin/chromium"
 FLAGS = (
     "--disable-gpu",
     "--in-process-gpu",
-    # All tabs of a profile in one process, which has compiled the page's modules.
+    # All tabs of a profile share one process, which has compiled the console's modules.
     "--process-per-site",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # Nothing but this computer can be found: a page that asks elsewhere fails, as it would without internet.
+    # Only this computer resolves: requests to other hosts fail, as they would without internet.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
-    # Text looks the same wherever a picture is made.
+    # Render text the same on every computer.
     "--font-render-hinting=none",
     "--force-color-profile=srgb",
 )
 MILLISECONDS = 1000
 
 Theme = Literal["light", "dark"]
-# Where nobody is signed in, the page learns that by asking.
+# Without a session, the first call is refused.
 NOBODY_YET = r"^401 GET /v1/session$"
-# How Chromium reports a failed answer, which is reported on its own too.
+# Chromium's message for a failed response, which the tests also see as a response.
 _FAILED_ANSWER = "Failed to load resource"
-# The one call whose answer has no end.
+# The only call with an endless response.
 _STREAM = "/v1/stream"
 _TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-# A page that is left or closed ends what it is still asking.
+# Leaving or closing a page aborts its open requests.
 _ENDED_BY_THE_PAGE = "net::ERR_ABORTED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """What a page is looked at on."""
+    """The screen of a visitor."""
 
     name: str
     width: int
@@ -92,9 +91,9 @@ def chromium() -> Iterator[Browser]:
 
 
 class Profiles:
-    """What visitors have of a browser, one after the other.
+    """Browser profiles, reused by one visitor after another.
 
-    Nothing of a visitor is left to the next but the files of the page in its cache.
+    A visitor leaves only the cached files of the console to the next one.
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -102,17 +101,17 @@ class Profiles:
         self._free: dict[tuple[Screen, Theme], list[BrowserContext]] = {}
 
     def take(self, address: str, screen: Screen, theme: Theme) -> BrowserContext:
-        """Give a profile to a visitor of a server."""
+        """Return a profile for a visitor of a server."""
         free = self._free.setdefault((screen, theme), [])
         if free:
             return free.pop()
         context = self.made(screen, theme)
-        # As long as one tab shows something of a server, the process of the others stays.
+        # One open tab per server keeps the process alive for the next tabs.
         context.new_page().goto(f"{address}/healthz")
         return context
 
     def give_back(self, context: BrowserContext, address: str, screen: Screen, theme: Theme) -> None:
-        """Take away what a visitor has left."""
+        """Clear a profile after a visit."""
         kept, *others = context.pages
         for page in others:
             page.close()
@@ -124,7 +123,7 @@ class Profiles:
         self._free[screen, theme].append(context)
 
     def made(self, screen: Screen, theme: Theme, **more: Any) -> BrowserContext:
-        """Make a profile; takes options of Playwright's contexts."""
+        """Create a profile, with options of Playwright's contexts."""
         context = self._browser.new_context(
             **{
                 "viewport": {"width": screen.width, "height": screen.height},
@@ -143,7 +142,7 @@ class Profiles:
 
 
 class Visitor:
-    """A person at a browser that knows nothing yet; may have several tabs, which share what they keep."""
+    """A user with a fresh browser profile, which all tabs share."""
 
     def __init__(
         self,
@@ -156,10 +155,10 @@ class Visitor:
         is_first: bool = False,
         **more: Any,
     ) -> None:
-        """Take options of Playwright's contexts besides: `locale`, `timezone_id`, `reduced_motion`, …
+        """Set the visitor's profile, with options of Playwright's contexts such as `locale` or `timezone_id`.
 
-        Who comes `through` a proxy finds the server at its address. Whose visit is the first has a profile
-        that nobody had before, nor will have.
+        `through` is the address of a proxy in front of the server. With `is_first`, the profile is new and
+        not reused.
         """
         self.program = program
         self._profiles = profiles
@@ -187,7 +186,7 @@ class Visitor:
 
     @property
     def address(self) -> str:
-        """Where the visitor finds the server, which has another port after a restart."""
+        """The address of the server. Its port changes after a restart."""
         return self._through or self.program.operators
 
     def open(self, path: str = "/console/") -> Page:
@@ -205,36 +204,36 @@ class Visitor:
         return page
 
     def settle(self, page: Page) -> None:
-        """Wait until the page has read what it shows, and has drawn it."""
+        """Wait until the view is loaded and drawn."""
         until(lambda: self._is_quiet(page), what="a page that asks nothing any more")
 
     def expects(self, *patterns: str) -> None:
-        """Take troubles that match a pattern for what the test is about, such as `409 POST /v1/machines/`."""
+        """Expect failures that match a pattern, such as `409 POST /v1/machines/`."""
         self._expected += patterns
 
     def watch(self, heard: Callable[[Request], None]) -> None:
-        """Call a function with whatever the pages ask for."""
+        """Call a function with each request of the pages."""
         self._listen("request", heard)
 
     @property
     def cookies(self) -> Sequence[Mapping[str, Any]]:
-        """What the browser keeps of sessions."""
+        """The session cookies."""
         return self._context.cookies()
 
     def offline(self, *, is_offline: bool) -> None:
-        """Take the network away, or give it back."""
+        """Disconnect or connect the network."""
         self._context.set_offline(is_offline)
 
     def leave(self) -> None:
-        """Close all tabs, and fail if anything went wrong on them; does nothing for who has left."""
+        """Close all tabs, and fail if an error occurred on them. Later calls do nothing."""
         if self._has_left:
             return
         self._has_left = True
         try:
             for page in self._context.pages:
-                page.evaluate("0")  # what happened before it is reported before its answer
+                page.evaluate("0")  # earlier events are reported before this answer
         except PlaywrightError:
-            self._is_alone = True  # a broken profile is for nobody
+            self._is_alone = True  # do not reuse a broken profile
             raise
         finally:
             self._go()

@@ -1,4 +1,4 @@
-"""Fixtures of the console's tests: a browser for all of them, servers, and who visits them."""
+"""Fixtures for tests of the console: a shared browser, servers and visitors."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from tests.helpers.database import stores
 from tests.helpers.database.transactions import writing
 from tests.helpers.programs.process import PATIENCE, Program, free_port, sample_fleet
 
-# A Monday morning on which nothing is due: pictures of the page show the same times whenever they are made.
+# A fixed Monday morning with nothing due, so that screenshots always show the same times.
 MORNING = datetime(2027, 3, 1, 9, 0, tzinfo=UTC)
 
 expect.set_options(timeout=PATIENCE * MILLISECONDS)
@@ -28,17 +28,17 @@ Serve = Callable[..., Program]
 Visit = Callable[..., Visitor]
 
 
-# Until the last test of the folder and no longer: other tests have event loops of their own.
+# Ends with the last test of the folder, because other tests have their own event loops.
 @pytest.fixture(scope="package")
 def profiles() -> Iterator[Profiles]:
-    """One browser for all tests; each visitor begins with nothing in it but the files of the page."""
+    """Start one browser for all tests. Visitors share only the cached files of the console."""
     with browsing.chromium() as browser:
         yield Profiles(browser)
 
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Start servers on a manual clock that begins on a Monday morning: `serve()` has the sample fleet.
+    """Start servers with a manual clock at a Monday morning. `serve()` has the sample fleet.
 
     `serve(fleet=TEXT)` has another, `serve(fleet=None)` none; with `store`, what makes one in a folder, there
     is what it makes. Flags and other keywords are those of `Program`.
@@ -65,13 +65,13 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 @pytest.fixture
 def server(serve: Serve) -> Program:
-    """A server with the sample fleet, and no tokens."""
+    """Start a server with the sample fleet, without tokens."""
     return serve()
 
 
 @pytest.fixture(scope="package")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """A server with the sample fleet for tests that only look: started once, and nothing happens on it."""
+    """Start one server with the sample fleet, shared by tests that change nothing."""
     folder = tmp_path_factory.mktemp("calm")
     begin_in_the_morning(folder)
     with Program(folder, *_fleet(folder, "")) as program:
@@ -80,9 +80,9 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 @pytest.fixture
 def visit(profiles: Profiles, serve: Serve) -> Iterator[Visit]:
-    """Let people come: `visit(server).open("/console/fleet")` is a page, on which nothing may go wrong.
+    """Open pages: `visit(server).open("/console/fleet")`. An error on a page fails the test.
 
-    They leave before the servers of `serve` end.
+    Their pages close before the servers of `serve` stop.
     """
     visitors: list[Visitor] = []
 
@@ -97,7 +97,7 @@ def visit(profiles: Profiles, serve: Serve) -> Iterator[Visit]:
 
 
 def let_in(program: Program, name: str, role: str, project: str | None = None) -> str:
-    """Make a token, and return its secret; the first one must be an operator's, who asks from then on."""
+    """Create a token and return its secret. The first token must be an operator's."""
     answer = program.call("POST", "/v1/tokens", json={"name": name, "role": role, "project": project})
     assert answer.status_code == 201, answer.text
     secret: str = answer.json()["secret"]
@@ -108,7 +108,7 @@ def let_in(program: Program, name: str, role: str, project: str | None = None) -
 
 @cache
 def _address(number: int) -> str:
-    """Name the address of every test's first server, second …: so that browsers have its files already."""
+    """Return the address of a test's nth server. Equal addresses keep the browser's cached files."""
     return f"127.0.0.1:{free_port()}"
 
 
@@ -123,7 +123,7 @@ def _fleet(folder: Path, text: str | None) -> list[str | Path]:
 
 
 def begin_in_the_morning(folder: Path) -> None:
-    """Make a store in which it is that morning."""
+    """Create a store whose clock is at that morning."""
     stores.prepared_sqlite(folder, "monday morning", _set_time)
 
 

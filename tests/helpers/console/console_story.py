@@ -1,4 +1,4 @@
-"""A busy morning on a fleet of two projects: something of everything that the console shows.
+"""A busy morning on a fleet of two projects, with an example of everything that the console shows.
 
 It is the same each time, to the second and if wanted to the id, so that pictures of it change only with the
 page.
@@ -27,10 +27,10 @@ GROUPS = (
     ("streaming", "media", "cloud-service", 2, 8, "regular"),
 )
 ALONE = ("build", "backup")
-# A host of its own, that is worked on: how each of its machines can leave it.
+# The mobility of each machine on a host that gets service.
 SERVICED = "kvm11"
 MOBILE = {"render-0": "live", "render-1": "cold", "render-2": "cold", "license": "none"}
-# The machines, by the last number of their addresses.
+# Machines, by the last number of their addresses.
 EVERYBODY = frozenset(range(1, sum(group[4] for group in GROUPS) + len(ALONE) + len(MOBILE) + 1))
 
 VIEWS = (
@@ -43,7 +43,7 @@ DAY = 24 * 60 * MINUTE
 
 
 def fleet_file() -> str:
-    """Write the fleet."""
+    """Write the fleet file."""
     projects = "".join(f"[projects.{name}]\n" for name in ("shop", "media"))
     hosts = "".join(f"[hosts.kvm{number:02}]\n" for number in range(1, HOSTS + 1))
     hosts += f'[hosts.{SERVICED}]\nat-once = 1\nlabels = {{rack = "b"}}\nresources = {{memory = 64}}\n'
@@ -59,7 +59,7 @@ def _machines() -> Iterator[str]:
     for group, _, _, domains, count, priority in GROUPS:
         for each in range(count):
             number += 1
-            # Host by host, so that each carries machines of several groups and no two domains of one.
+            # Each host carries machines of several groups, and one update domain of each.
             host = each % domains * (HOSTS // domains) + each // domains % (HOSTS // domains)
             yield (
                 f'[[machines]]\nname = "{group}-{each}"\ngroup = "{group}"\nhost = "kvm{host + 1:02}"\n'
@@ -80,7 +80,7 @@ def _machines() -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A server on which all of it has happened, and the addresses of what there is to see."""
+    """A server after that morning, and the addresses of its views."""
 
     program: Program
     views: Mapping[str, str]
@@ -94,14 +94,14 @@ def told(
     reason: str = "",
     has_same_ids: bool = False,
 ) -> Iterator[Story]:
-    """Serve the fleet, and let the morning pass; machines, groups and hosts may have other names.
+    """Serve the fleet and play the morning, optionally with other names for machines, groups and hosts.
 
     A `reason` is given for everything that is ordered, instead of one for each.
     """
     begin_in_the_morning(folder)
     fleet = folder / "fleet.toml"
     fleet.write_text(_with_names(fleet_file(), renamed or {}), encoding="utf-8")
-    # Ids are made the same when Python starts, so that such a server cannot be forked.
+    # Reproducible ids need a fresh Python process, so this server cannot be forked.
     environment = {"PYTHONPATH": str(SAME_IDS)} if has_same_ids else {}
     with Program(folder, "--fleet", fleet, environment=environment) as program:
         morning = _Morning(program=program, renamed=renamed or {}, reason=reason)
@@ -122,7 +122,7 @@ class _Morning:
     reason: str
 
     def months_before(self) -> None:
-        """Let nine weeks pass, so that there are promises to look back on: most were kept."""
+        """Advance nine weeks to create past promises, most of them kept."""
         for host, late, never in (("kvm01", {1}, {16}), ("kvm04", {17}, set()), ("kvm07", {4}, set())):
             self._poll(EVERYBODY)
             self.program.advance(10 * MINUTE)
@@ -137,7 +137,7 @@ class _Morning:
         self.program.advance(10 * MINUTE)
 
     def views(self) -> dict[str, str]:
-        """Let the morning pass, and return where to look."""
+        """Play the morning, and return the addresses of the views."""
         self._poll(EVERYBODY)
         kernel = "kernel with the fix for the network card"
         self._order("hosts/kvm09/maintenance", kernel, action="freeze")
@@ -165,7 +165,7 @@ class _Morning:
         return self.program.post(_with_names(f"/v1/{path}", self.renamed), json=given)
 
     def _poll(self, machines: Iterable[int]) -> None:
-        """Let machines ask for their events."""
+        """Poll for events from these machines."""
         for number in sorted(machines):
             self.program.guest(f"127.0.1.{number}").document()
 

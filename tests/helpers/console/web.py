@@ -1,4 +1,4 @@
-"""A small web server that says who it is, and holds slow requests until the test lets them go."""
+"""A small web server that answers with its name, and holds slow requests until the test releases them."""
 
 import threading
 from contextlib import suppress
@@ -9,12 +9,12 @@ from tests.helpers.programs.process import PATIENCE, free_port
 
 
 class Web:
-    """Answers with its name: at once, or under /slow when it is released. Can be stopped and started."""
+    """Answers with its name: at once, or under /slow after `release`. It can be stopped and started."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.port = free_port()
-        self.held = 0  # slow requests that wait
+        self.held = 0  # waiting slow requests
         self._released = threading.Event()
         self._server: ThreadingHTTPServer | None = None
         self._thread: threading.Thread | None = None
@@ -30,7 +30,7 @@ class Web:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the door; does nothing when it is closed."""
+        """Stop the server, if it runs."""
         self.release()
         if self._server is None or self._thread is None:
             return
@@ -40,7 +40,7 @@ class Web:
         self._server = self._thread = None
 
     def release(self) -> None:
-        """Let slow requests be answered, from now on at once."""
+        """Answer waiting slow requests, and later ones at once."""
         self._released.set()
 
     def answer(self, path: str) -> bytes:
@@ -65,7 +65,7 @@ class Web:
                 pass
 
             def handle(self) -> None:
-                with suppress(ConnectionError):  # who asked may have gone
+                with suppress(ConnectionError):  # the client may have disconnected
                     super().handle()
 
         return Handler

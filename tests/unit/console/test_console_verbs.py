@@ -1,4 +1,4 @@
-"""What the API can change, the console offers: each call has its verb, each field of it is asked for."""
+"""The console offers an action for each changing call of the API, with all fields of its body."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,12 +11,12 @@ from forewarn.api.app import ENDPOINTS
 from forewarn.api.openapi import document
 
 WEB = resources.files("forewarn.console") / "web"
-# The tables of verbs, and where a rollout is planned.
+# The folders with action tables and the plan form.
 TABLES = ("actions", "views/plan")
 CHANGING = ("post", "put", "delete")
-# The fleet file and rehearsals, which scripts send; and signing in, which is no verb.
+# Scripts send the fleet file and rehearsals; signing in is not an action.
 ELSEWHERE = re.compile(r"/v1/(?:session|fleet|projects/\{name\}/rehearsal)\b")
-# What a rehearsal says of its own orders.
+# Only rehearsals set this field.
 OF_REHEARSALS = {"rehearsal"}
 
 DOCUMENT = document(ENDPOINTS)
@@ -35,12 +35,12 @@ def calls() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("path", "call"), list(calls()))
-def test_a_call_that_changes_something_is_a_verb_of_the_console(path: str, call: Mapping[str, Any]) -> None:
+def test_the_console_has_an_action_for_each_changing_call(path: str, call: Mapping[str, Any]) -> None:
     page, verb = declared(), path.rpartition("/")[2]
-    assert f'"{path}"' in page or f'"{verb}"' in page, "it has no entry in web/actions/*_verbs.js"
+    assert f'"{path}"' in page or f'"{verb}"' in page, "the call has no entry in web/actions/*_verbs.js"
     body = call.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    unasked = {name for name in fields(body) - OF_REHEARSALS if not re.search(rf"\b{name}\b", page)}
-    assert not unasked, "the console does not ask for these fields"
+    missing = {name for name in fields(body) - OF_REHEARSALS if not re.search(rf"\b{name}\b", page)}
+    assert not missing, "the action lacks these fields"
 
 
 def fields(schema: Mapping[str, Any]) -> set[str]:

@@ -1,4 +1,4 @@
-"""The files of the page: under one hash, linked in an order that styles rely on."""
+"""The static files of the console: one hash for all, and a fixed order of styles."""
 
 import gzip
 import re
@@ -40,7 +40,7 @@ def links(files: web_files.WebFiles, relation: str) -> list[str]:
     return list(found)
 
 
-def test_styles_are_one_file_from_the_most_general_to_the_most_special(folder: Path) -> None:
+def test_styles_are_joined_from_general_to_specific(folder: Path) -> None:
     files = web_files.read(folder)
     assert links(files, "stylesheet") == ["app.css"]
     (style,) = (file for path, file in files.assets.items() if path.endswith(".css"))
@@ -53,21 +53,21 @@ def test_styles_are_one_file_from_the_most_general_to_the_most_special(folder: P
     ]
 
 
-def test_every_module_is_loaded_ahead(folder: Path) -> None:
+def test_every_module_is_preloaded(folder: Path) -> None:
     assert links(web_files.read(folder), "modulepreload") == ["app.js", "views/fleet/fleet.js"]
 
 
-def test_what_the_first_document_links_to_is_there(folder: Path) -> None:
+def test_every_link_of_the_index_exists(folder: Path) -> None:
     files = web_files.read(folder)
     linked = re.findall(r'(?:src|href)="([^"]+)"', files.index.content.decode())
     assert set(linked) == files.assets.keys()
 
 
-def test_files_for_those_who_write_the_page_are_not_served(folder: Path) -> None:
+def test_development_files_are_not_served(folder: Path) -> None:
     assert not [path for path in web_files.read(folder).assets if path.endswith((".ts", ".json", ".html"))]
 
 
-def test_all_files_have_another_address_when_one_has_changed(folder: Path) -> None:
+def test_a_change_of_one_file_changes_all_paths(folder: Path) -> None:
     before = web_files.read(folder)
     write(folder, "views/fleet/fleet.js", "export {}")
     after = web_files.read(folder)
@@ -75,17 +75,17 @@ def test_all_files_have_another_address_when_one_has_changed(folder: Path) -> No
     assert before.index.etag != after.index.etag
 
 
-def test_the_same_files_have_the_same_addresses(folder: Path) -> None:
+def test_the_same_files_have_the_same_paths(folder: Path) -> None:
     assert web_files.read(folder).assets.keys() == web_files.read(folder).assets.keys()
 
 
-def test_a_file_is_compressed_to_the_same_bytes_each_time(folder: Path) -> None:
+def test_compression_is_reproducible(folder: Path) -> None:
     index, again = web_files.read(folder).index, web_files.read(folder).index
     assert gzip.decompress(index.compressed) == index.content
     assert index.compressed == again.compressed
 
 
-def test_a_bundle_is_read_as_the_plain_files_are(folder: Path, tmp_path: Path) -> None:
+def test_a_bundle_is_read_like_plain_files(folder: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     write(bundle, "index.html", TEMPLATE)
     write(bundle, "app.js")
@@ -95,6 +95,6 @@ def test_a_bundle_is_read_as_the_plain_files_are(folder: Path, tmp_path: Path) -
     assert [path.rpartition("/")[2] for path in files.assets] == ["app.js", "app.css"]
 
 
-def test_the_whole_page_weighs_less_than_300_kilobytes() -> None:
+def test_the_console_is_smaller_than_300_kilobytes_compressed() -> None:
     page = web_files.packaged()
     assert sum(len(file.compressed) for file in (page.index, *page.assets.values())) < 300_000

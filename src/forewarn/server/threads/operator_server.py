@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 
 from forewarn.api.middleware import address_middleware
 from forewarn.config import OperatorSettings
-from forewarn.console.console_app import AS_THEY_ARE, SECURITY_HEADERS, ConsoleApp, WithSecurityHeaders
+from forewarn.console.console_app import NO_SNIFFING, SECURITY_HEADERS, ConsoleApp, WithSecurityHeaders
 from forewarn.console.console_paths import is_console
 from forewarn.core.errors import Invalid
 from forewarn.server.threads.acceptor import Acceptor, Caps
@@ -66,7 +66,7 @@ def operator_app(api: ASGIApp, *, names: Collection[str], origins: Collection[st
         console = guard(console, *given, **options)
     console = WithSecurityHeaders(console, SECURITY_HEADERS)
     api = GZipMiddleware(api, COMPRESSED_FROM, COMPRESSION)
-    api = WithSecurityHeaders(api, AS_THEY_ARE)
+    api = WithSecurityHeaders(api, NO_SNIFFING)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         target = console if scope["type"] == "http" and is_console(scope["path"]) else api
