@@ -137,7 +137,7 @@ def test_the_console_accepts_only_reads(ask: Api, method: str, path: str) -> Non
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
     assert answer.json()["error"] == {
         "code": "MethodNotAllowed",
-        "message": f"{method} is not possible at {path}, only GET, HEAD",
+        "message": f"{path} does not support {method}; use GET, HEAD",
     }
 
 

@@ -1,4 +1,4 @@
-/** What an action would affect. The dialog shows it before the action runs. */
+/** The effect of an action on machines. The dialog shows it before the action runs. */
 
 import { count, listed } from "../page/formatting.js";
 import { api, copy } from "../service/connected.js";

@@ -48,7 +48,7 @@ export class MachineShelf extends EventTarget {
   #groups = new Map();
   /** Groups that are not sorted yet. @type {Set<string>} */
   #unsorted = new Set();
-  /** What views show now, with the number of views. @type {Map<string, { wanted: Wanted, views: number, isRead: boolean }>} */
+  /** The current wants of views, each with its number of views. @type {Map<string, { wanted: Wanted, views: number, isRead: boolean }>} */
   #wanted = new Map();
   #api;
 
