@@ -53,7 +53,7 @@ def test_a_cloud_missing_from_clouds_yaml_is_unknown_and_named(driver: OpenStack
 
 
 def test_hosts_are_reached_through_nova(nova: Nova, driver: OpenStackDriver) -> None:
-    moved = task("u", target=COMPUTE1)
+    moved = replace(task("u"), target=COMPUTE1)
     assert (driver.reach(COMPUTE1), driver.precheck(moved)) == (None, None)
     nova.set_service("compute1", status="disabled", disabled_reason="olga: memory test")
     assert driver.precheck(moved) == "its compute service is disabled in nova: olga: memory test"

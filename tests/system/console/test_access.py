@@ -141,7 +141,7 @@ def test_a_session_that_is_revoked_under_ones_feet_ends_at_once(serve: Serve, vi
     press(page, "Restart")
     server.post("/v1/tokens/eve/revoke")
     expect(page.get_by_role("heading", name="Sign in to forewarn")).to_be_visible()
-    expect(page.get_by_text("You are signed out")).to_be_visible()
+    expect(page.get_by_text("Your session has ended")).to_be_visible()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_text("web-0")).to_have_count(0)
 

@@ -184,7 +184,7 @@ def test_a_tenant_is_told_why_a_page_is_not_for_it(serve: Serve, visit: Visit) -
         ("/tokens", "Tokens"),
     ):
         go(page, address)
-        expect(main.get_by_role("heading", level=1)).to_have_text(f"{title}: not for your token")
+        expect(main.get_by_role("heading", level=1)).to_have_text(f"{title}: no access with your token")
     main.get_by_role("link", name="Show my machines").click()
     expect(page).to_have_url(re.compile("/console/fleet$"))
     page.get_by_role("button", name="Menu of tom").click()
