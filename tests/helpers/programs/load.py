@@ -240,8 +240,8 @@ def check_fleet(program: Program, ledger: GuestLedger) -> None:
         machine = program.get(f"/v1/machines/{name}")["machine"]
         found = machine["tags"]["turn"]
         assert found in (turn, ledger.tagging[name])
-        # An unanswered request took effect, or did not: from now on this is the known value. Otherwise a second
-        # unanswered request, after the next kill, would hide the first one.
+        # An unanswered request took effect or not: this is the known value from now on. Otherwise a second
+        # unanswered request, before the next kill, would hide the first one.
         ledger.tags[name] = found
 
 
