@@ -1,4 +1,4 @@
-"""Who is let in, what they see and may do, and how that ends."""
+"""Signing in, the rights of each role, and the end of a session."""
 
 import re
 

@@ -32,7 +32,7 @@ address = "127.0.1.2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
-    """What somebody does to something, and the command that does the same."""
+    """An action of a user, and the equivalent command."""
 
     to: str
     label: str
@@ -160,7 +160,7 @@ def do(page: Any, deed: Deed, view: str) -> None:
 
 
 def placed(server: Program) -> list[tuple[str, str]]:
-    """What was ordered of what, in its order."""
+    """The placed orders, by action and machine, in order."""
     return [(each["action"], each["machine"] or each["host"]) for each in reversed(server.all("orders"))]
 
 
@@ -414,7 +414,7 @@ def test_what_is_held_while_nothing_can_be_saved_says_so_until_it_is(
     fill(page.get_by_role("dialog"), {"Reason": "a full disk"})
     bars = [page.locator("fw-hold-bar")]
     with closing(sqlite3.connect(tmp_path / "server-0" / "forewarn.db", isolation_level=None)) as another:
-        another.execute("BEGIN IMMEDIATE")  # nobody else may write
+        another.execute("BEGIN IMMEDIATE")  # locks out other writers
         answer(page.get_by_role("dialog"), "Hold")
         bars.append(visit(server).open("/console/fleet").locator("fw-hold-bar"))
         for bar in bars:
