@@ -8,7 +8,7 @@ from pathlib import Path
 from forewarn.config import Settings
 from forewarn.core.basic_types import GroupKind, GroupName, HostName, MachineName
 from forewarn.core.draft import Draft
-from forewarn.core.guests import listening
+from forewarn.core.guests import enablement
 from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.server.preparation import PreparedServer, drivers_of, new_id, prepare_server
 
@@ -131,5 +131,5 @@ def _enable_all(opened: PreparedServer) -> None:
     with opened.store.batch() as batch, batch.savepoint() as tx:
         draft = Draft(tx.rules.everything(), now=opened.clock.now(), new_id=new_id)
         for group in tuple(draft.groups.values()):
-            listening.enable(draft, group, policy=opened.settings.times)
+            enablement.enable(draft, group, policy=opened.settings.times)
         tx.changes.save(draft.changes())

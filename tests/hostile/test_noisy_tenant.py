@@ -69,7 +69,7 @@ class Tenants:
         guest = self.program.guest(address(1))
         assert [each["EventId"] for each in guest.document()["Events"]] == [event]
         assert guest.approve(event).status_code == 200
-        self.program.guest(address(2)).document()  # keeps notice enabled for its group
+        self.program.guest(address(2)).document()  # keeps its group enabled
         second = self.program.call("POST", "/v1/machines/quiet-1/restart", headers=quiet)
         assert second.status_code == 202, second.text
         self.program.post(f"/v1/orders/{second.json()['order']['id']}/cancel")
@@ -91,7 +91,7 @@ def tenants(tmp_path: Path) -> Iterator[Tenants]:
     # Rate limits of guests are not the subject of these tests.
     with Program(tmp_path, "--fleet", fleet, environment={"FOREWARN_GUEST_RATE": "0"}) as program:
         for machine in (1, 2):
-            program.guest(address(machine)).document()  # enables notice for its group
+            program.guest(address(machine)).document()  # enables its group
         yield Tenants(program)
 
 

@@ -41,7 +41,7 @@ def program(tmp_path: Path, wall: WallClock) -> Iterator[Program]:
     flags = ("--fleet", sample_fleet(tmp_path))
     environment = {**wall.environment, "FOREWARN_GUEST_RATE": "0"}
     with Program(tmp_path, *flags, clock="system", environment=environment) as program:
-        program.guest(WEB_0).document()  # enables notice for its group
+        program.guest(WEB_0).document()  # enables its group
         yield program
 
 

@@ -599,7 +599,7 @@ def announced_work_starts_without_an_event_if_no_guest_listens(
     return real(draft, replace(order, announced_at=None), affected)
 
 
-@mutant("core.guests.listening:idle_cutoff", "unit/core/guests/test_listening.py", rule="12")
+@mutant("core.guests.enablement:idle_cutoff", "unit/core/guests/test_enablement.py", rule="12")
 def an_absence_counts_as_idle_time(real: Real, now: datetime, _: object, *, policy: Policy) -> datetime:
     return real(now, (), policy=policy)
 

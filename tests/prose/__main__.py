@@ -14,7 +14,6 @@ from tests.prose.texts import texts_of
 
 ROOT = Path(__file__).parents[2]
 ALLOWED = Path(__file__).with_name("allowed.toml")
-PENDING = Path(__file__).with_name("pending.txt")  # parts that are still to be rewritten
 
 # The level of well-written projects of this field: Starlette, HTTPX and SQLAlchemy have 0.0 to 0.1.
 MOST_TELLTALES = 0.5  # in a thousand words
@@ -98,24 +97,14 @@ def main(names: list[str]) -> int:
         print(f"No such part: {', '.join(sorted(unknown))}. Parts: {', '.join(part.name for part in parts)}.")
         return 2
     chosen = [part for part in parts if part.name in names] if names else parts
-    pending = set(PENDING.read_text().split()) - set(names)
     print(f"{'part':24} {'words':>7} {'telltales':>9} {'per 1,000':>9} {'sentences over 30 words':>24}")
-    failing = False
     for part in chosen:
-        passes, remark = _verdict(part, is_pending=part.name in pending)
-        failing = failing or not passes
         counts = f"{part.words:7,} {len(part.found):9} {part.telltales:9.2f} {part.long_share:22.1f} %"
-        print(f"{part.name:24} {counts}  {remark}".rstrip())
+        print(f"{part.name:24} {counts}  {'' if part.reads_well else '<- rewrite'}".rstrip())
     for part in chosen:
-        if part.name in names or not (part.reads_well or part.name in pending):
+        if part.name in names or not part.reads_well:
             _print_findings(part)
-    return 1 if failing else 0
-
-
-def _verdict(part: Part, *, is_pending: bool) -> tuple[bool, str]:
-    if part.reads_well:
-        return not is_pending, f"<- passes: remove it from {PENDING.name}" if is_pending else ""
-    return is_pending, "<- pending" if is_pending else "<- rewrite"
+    return 0 if all(part.reads_well for part in chosen) else 1
 
 
 def _print_findings(part: Part) -> None:

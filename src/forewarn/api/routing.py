@@ -26,7 +26,7 @@ from forewarn.api.request_headers import REPLAYED_HEADER, keyed_call
 from forewarn.api.services import Services
 from forewarn.clock import monotonic
 from forewarn.control.idempotent_calls import IdempotentCall, IdempotentResponse
-from forewarn.control.use_case import Alone, PrefetchingUseCase
+from forewarn.control.use_case import ExclusiveJob, PrefetchingUseCase
 from forewarn.core.access import Right, check
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.core.scope import Scope
@@ -239,7 +239,7 @@ class ApiRoute(Route):
 
     def _job(
         self, services: Services, scope: Scope, call: IdempotentCall | None, arguments: Mapping[str, Any]
-    ) -> Callable[[Transaction], IdempotentResponse] | Alone[IdempotentResponse]:
+    ) -> Callable[[Transaction], IdempotentResponse] | ExclusiveJob[IdempotentResponse]:
         """Return the job that the worker runs for a POST."""
 
         def job(tx: Transaction) -> IdempotentResponse:
@@ -259,7 +259,7 @@ class ApiRoute(Route):
                 finish(services, json.loads(answered.body))
                 return answered
 
-            return Alone(alone)
+            return ExclusiveJob(alone)
         if self.info.machine is not None:
             answer = None if call is None else call.saved_as
             machine = arguments[self.info.machine]

@@ -13,7 +13,7 @@ from forewarn.control.all_use_cases import CallerReads, UseCases, check_operator
 from forewarn.control.driver import Listing
 from forewarn.control.engine.driver_calls import DriverCallCounts
 from forewarn.control.idempotent_calls import IdempotentCalls
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core import access
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.found_fleet import FoundFleet
@@ -38,7 +38,7 @@ PROJECT_READS_AT_ONCE = 1
 class RunUseCase(Protocol):
     """Runs a use case on the worker thread."""
 
-    async def __call__(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
+    async def __call__(self, job: Callable[[Transaction], T] | ExclusiveJob[T], /) -> T:
         """Return the result when its effect is visible; raise the job's errors."""
         ...
 
@@ -205,12 +205,12 @@ class Services:
         """Run a job in a transaction with the caller's scope; return when its effect is visible."""
         return await self.run_unscoped(lambda tx: job(tx.scoped(self.scope)))
 
-    async def run_whole(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
+    async def run_whole(self, job: Callable[[Transaction], T] | ExclusiveJob[T], /) -> T:
         """Run a job in a transaction on everything; Refused for users of a project."""
         check_operator(self.scope)
         return await self.run_unscoped(job)
 
-    async def run_unscoped(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
+    async def run_unscoped(self, job: Callable[[Transaction], T] | ExclusiveJob[T], /) -> T:
         """Run a job that narrows its transaction itself.
 
         Errors are rewritten so that they show only what the caller may see. A reader thread does that, to

@@ -130,7 +130,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Alone(Generic[T]):
+class ExclusiveJob(Generic[T]):
     """A use case that commits by itself: it gets a function that runs transactions, not an open one."""
 
     work: Callable[[Transact], T]

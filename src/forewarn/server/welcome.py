@@ -86,7 +86,7 @@ def things_to_try(
     return [
         "",
         "Try it, in another terminal:",
-        f"  # poll as {name}, like any Azure client; the first poll enables notice for its group",
+        f"  # poll as {name}, like any Azure client; the first poll enables Scheduled Events for its group",
         f"  curl -H Metadata:true '{url}'",
         "  # restart it; poll again to see the event",
         f"  {forewarn} machine restart {name}",

@@ -18,7 +18,7 @@ from forewarn.control.board_feed import BoardFeed
 from forewarn.control.engine.driver_calls import CallAnswer, move_answer, precheck_call
 from forewarn.control.engine.incoming_changes import ReachabilitySaver
 from forewarn.control.rollouts.host_listings import HostListings, MachineSightings
-from forewarn.control.use_case import Alone, Context
+from forewarn.control.use_case import Context, ExclusiveJob
 from forewarn.control.webhook_use_cases import SECRET_PREFIX, WebhookTerms
 from forewarn.core.scope import EVERYTHING
 from forewarn.drivers.registry import Drivers
@@ -90,7 +90,7 @@ def wire(prepared: PreparedServer) -> WiredServer:
     )
     lanes = Lanes(
         drivers.with_hooks,
-        post=lambda work: jobs.post(Alone(lambda _transact: work())),
+        post=lambda work: jobs.post(ExclusiveJob(lambda _transact: work())),
         real_now=SystemClock().now,
         monotonic=monotonic,
         supervisor=supervisor,

@@ -15,7 +15,7 @@ import uvloop
 
 from forewarn.api.services import Services
 from forewarn.control.all_use_cases import CallerReads
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core.basic_types import HostName
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.declaration import FleetSpec, HostSpec
@@ -71,7 +71,7 @@ class FleetService:
 
     def act_alone(self, job: Callable[[Services, Transact], T]) -> T:
         """Run a use case that opens transactions itself, such as advancing the clock."""
-        return self.do(self._services.run_whole(Alone(partial(job, self._services))))
+        return self.do(self._services.run_whole(ExclusiveJob(partial(job, self._services))))
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop of the service, and wait for its result."""

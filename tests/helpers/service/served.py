@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from forewarn.api.app import create_app
 from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiDependencies, ApiSettings, Services
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core.basic_types import Priority
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.scope import EVERYTHING
@@ -61,11 +61,11 @@ class Worker:
         self._fault = fault
         self._published = -1
 
-    async def __call__(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
+    async def __call__(self, job: Callable[[Transaction], T] | ExclusiveJob[T], /) -> T:
         if self._fault is not None:
             raise self._fault
         transact = self._service.transact
-        answer = job.work(transact) if isinstance(job, Alone) else transact(job)
+        answer = job.work(transact) if isinstance(job, ExclusiveJob) else transact(job)
         self._service.tick()
         # Like the feed, which publishes only changes: a reading follower must not wake itself.
         newest = self._service.records.newest()

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 
 from forewarn.control.board_feed import BoardFeed
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core.feed import Delta
 from forewarn.server.threads import worker as threads_worker
 from forewarn.server.threads.jobs import Job, Jobs
@@ -42,14 +42,14 @@ class WorkerByHand:
         service.store.saved = self._note
         self.tick()
 
-    async def __call__(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
+    async def __call__(self, job: Callable[[Transaction], T] | ExclusiveJob[T], /) -> T:
         (answer,) = self.do(job)
         return answer.result(0)
 
     async def read(self, job: Callable[[], T], /) -> T:
         return job()
 
-    def do(self, *work: Callable[[Transaction], T] | Alone[T]) -> list["Future[T]"]:
+    def do(self, *work: Callable[[Transaction], T] | ExclusiveJob[T]) -> list["Future[T]"]:
         """Run jobs that have waited together, and the work that they make due."""
         jobs: list[Job] = [Job(each, Future()) for each in work]
         left: Sequence[Job] = jobs

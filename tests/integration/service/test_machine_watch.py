@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from forewarn.control.rollouts.host_listings import HostListings, MachineSightings
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core.basic_types import Kind, MachineId, MachineState
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.declaration import FleetDefaults
@@ -54,8 +54,8 @@ async def at_once(work: Callable[[], T], /) -> T:
 
 
 def look(service: Service) -> None:
-    async def run(work: Callable[[Transaction], T] | Alone[T], /) -> T:
-        assert not isinstance(work, Alone)
+    async def run(work: Callable[[Transaction], T] | ExclusiveJob[T], /) -> T:
+        assert not isinstance(work, ExclusiveJob)
         return service.transact(work)
 
     watch = MachineWatch(

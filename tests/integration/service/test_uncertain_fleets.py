@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from forewarn.control.fleet import declarations
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core.basic_types import Kind
 from forewarn.core.errors import RETRY_ADVICE, Conflict, Unavailable, Uncertain
 from forewarn.store.batch import Batch, Transaction
@@ -37,10 +37,10 @@ class LateWorker(Worker):
         self._left = late
         self.late: Callable[[], object] = lambda: None
 
-    async def __call__(self, job: Callable[[Transaction], T] | Alone[T], /) -> T:
+    async def __call__(self, job: Callable[[Transaction], T] | ExclusiveJob[T], /) -> T:
         self._left -= 1
         if self._left == 0:
-            assert isinstance(job, Alone)
+            assert isinstance(job, ExclusiveJob)
             self.late = partial(job.work, self._service.transact)
             raise Uncertain(f"too slow; {RETRY_ADVICE}")
         return await super().__call__(job)

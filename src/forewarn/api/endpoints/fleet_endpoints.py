@@ -17,7 +17,7 @@ from forewarn.api.services import CallerName, CallerReading, Service, Services
 from forewarn.control.fleet.declarations import CheckedDomains
 from forewarn.control.fleet.fleet_application import CheckedFleet
 from forewarn.control.fleet.fleet_import import CheckedImport, parse_takeable
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core.access import Right
 from forewarn.core.basic_types import GroupName, ProjectName
 from forewarn.core.fleet.import_terms import ImportTerms
@@ -157,7 +157,7 @@ async def _save(service: Services, checked: CheckedFleet, *, by: str) -> tuple[s
     application = service.fleet.declarations.application(checked, by=by)
     with application.awaited():
         while not application.over:
-            await service.run_whole(Alone(application.apply_next))
+            await service.run_whole(ExclusiveJob(application.apply_next))
     return application.changes
 
 

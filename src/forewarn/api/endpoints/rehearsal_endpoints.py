@@ -10,7 +10,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerReading, Service
 from forewarn.control.rehearsals.open_rehearsals import Rehearsal
 from forewarn.control.rehearsals.rehearsal_use_cases import RehearsalView
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core.access import Right
 from forewarn.core.basic_types import MachineName
 from forewarn.core.rehearsal_ledger import GuestAccount
@@ -98,7 +98,7 @@ async def play_rehearsal(name: ProjectInPath, body: RehearsalBody, service: Serv
     def play(transact: Transact) -> RehearsalView:
         return service.rehearsals.play(transact, service.scope, name, wanted, by=service.by)
 
-    return _shown(await service.run_unscoped(Alone(play)))
+    return _shown(await service.run_unscoped(ExclusiveJob(play)))
 
 
 @router.call(f"DELETE {PATH}", "End a rehearsal", right=Right.USE)
@@ -108,7 +108,7 @@ async def end_rehearsal(name: ProjectInPath, query: RehearsalQuery, service: Ser
     def end(transact: Transact) -> RehearsalView:
         return service.rehearsals.end(transact, service.scope, name, only=query.id, by=service.by)
 
-    ended = await service.run_unscoped(Alone(end))
+    ended = await service.run_unscoped(ExclusiveJob(end))
     return EndedRehearsalAnswer(rehearsal=_shown(ended), called_off=tuple(ended.cancelled))
 
 

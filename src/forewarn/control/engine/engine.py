@@ -18,7 +18,7 @@ from forewarn.control.rollouts.rollout_engine import RolloutEngine
 from forewarn.control.use_case import EngineContext, UseCase
 from forewarn.core.basic_types import Kind, OrderId
 from forewarn.core.errors import Unavailable
-from forewarn.core.guests import listening
+from forewarn.core.guests import enablement
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.constraints import Grace
 from forewarn.core.time_formats import format_span_briefly
@@ -202,7 +202,7 @@ class Engine(UseCase):
                     away = format_span_briefly((absence.until - absence.since).total_seconds())
                     reason = f"for {away}; this does not count as silence of guests"
                     draft.record(Kind.SERVICE_AWAY, None, reason=reason)
-                absences = listening.add_absence(tx.time.absences(), absence, policy=self._policy)
+                absences = enablement.add_absence(tx.time.absences(), absence, policy=self._policy)
                 tx.time.set_absences(absences)
 
         self._transact(note)
@@ -262,7 +262,7 @@ class Engine(UseCase):
     def _disable_some(self, now: datetime) -> None:
         """Disable a batch of groups that have become idle."""
         with self._store.read() as snapshot:
-            since = listening.idle_cutoff(now, snapshot.time.absences(), policy=self._policy)
+            since = enablement.idle_cutoff(now, snapshot.time.absences(), policy=self._policy)
             names = [group.name for group in snapshot.due.idle_groups(since=since, limit=BATCH)]
         if not names:
             return
@@ -270,7 +270,7 @@ class Engine(UseCase):
         def disable(tx: Transaction) -> None:
             with self._saving(tx, tx.rules.around(groups=names), now=now) as draft:
                 for name in names:
-                    listening.disable(draft, draft.groups[name], policy=self._policy)
+                    enablement.disable(draft, draft.groups[name], policy=self._policy)
 
         self._transact(disable)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from forewarn.core.guests import listening
+from forewarn.core.guests import enablement
 from forewarn.core.policy import Policy
 from forewarn.store.saved import Saved, SavedChanges
 from forewarn.store.snapshots import ReadStore
@@ -40,7 +40,7 @@ class NextDue:
             self.note(None)
             raise
         active = moments.oldest_activity
-        silent = listening.idle_at(active, absences, policy=self._policy) if active else None
+        silent = enablement.idle_at(active, absences, policy=self._policy) if active else None
         self.sooner(moments.order, moments.rollout, moments.ready, silent)
         return FirstDue(moments.order, moments.rollout, silent)
 

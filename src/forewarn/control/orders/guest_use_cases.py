@@ -6,7 +6,7 @@ from datetime import timedelta
 from forewarn.control.use_case import UseCase
 from forewarn.core.basic_types import ApprovedBy, EventId, GroupName, Kind, MachineId
 from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.guests import listening
+from forewarn.core.guests import enablement
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.machine import Machine
 from forewarn.core.orders import lifecycle
@@ -22,7 +22,7 @@ class GuestUseCases(UseCase):
         with self._saving(tx, tx.rules.around(groups=groups)) as draft:
             known = [group for group in groups if group in draft.groups]
             for group in known:
-                listening.enable(draft, draft.groups[group], policy=self._policy)
+                enablement.enable(draft, draft.groups[group], policy=self._policy)
         return known
 
     def listed(self, tx: Transaction, machine: MachineId, events: Sequence[EventId]) -> Sequence[EventId]:

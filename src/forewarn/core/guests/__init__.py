@@ -1,1 +1,1 @@
-"""Rules about guests: a group's document, whether the group listens, and the notice of its machines."""
+"""Rules about guests: a group's document, whether the group is enabled, and the notice of its machines."""

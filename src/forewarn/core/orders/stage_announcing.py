@@ -102,8 +102,8 @@ def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> boo
     """
     if order.work is Work.START:
         return False
-    listens = any(draft.groups[step.group].enabled for step in affected)
-    return listens or order.announced_at is not None or not ACTIONS[order.action].only_if_enabled
+    enabled = any(draft.groups[step.group].enabled for step in affected)
+    return enabled or order.announced_at is not None or not ACTIONS[order.action].only_if_enabled
 
 
 def _why_not_announced(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
-from forewarn.control.use_case import Alone, PrefetchingUseCase
+from forewarn.control.use_case import ExclusiveJob, PrefetchingUseCase
 from forewarn.core.errors import RETRY_ADVICE, Unavailable, Uncertain
 from forewarn.server.threads.fair_queue import FairQueue
 from forewarn.store.batch import Transaction
@@ -45,7 +45,7 @@ class Turn(IntEnum):
 class Job:
     """A use case and the future that its caller waits for."""
 
-    work: Callable[[Transaction], Any] | Alone[Any]
+    work: Callable[[Transaction], Any] | ExclusiveJob[Any]
     answer: "Future[Any]"
     turn: Turn = Turn.CALLERS
     who: str = ""  # the caller; the callers of a queue take turns, too
@@ -53,7 +53,7 @@ class Job:
     @property
     def alone(self) -> bool:
         """Whether it must not share a batch with other jobs."""
-        return isinstance(self.work, Alone)
+        return isinstance(self.work, ExclusiveJob)
 
     @property
     def prefetch(self) -> Prefetch | None:
@@ -129,7 +129,7 @@ class Jobs:
         self._is_abandoned = False  # lock: self._news
         self.follow_up = FollowUp()
 
-    async def run(self, turn: Turn, caller: str, work: Callable[[Transaction], T] | Alone[T], /) -> T:
+    async def run(self, turn: Turn, caller: str, work: Callable[[Transaction], T] | ExclusiveJob[T], /) -> T:
         """Run a use case on the worker; return its result when the boards show what it changed."""
         if self._waiting(self._worker) > LONGEST_WAIT:
             raise _too_slow()  # fail fast: the worker is stuck
@@ -141,7 +141,7 @@ class Jobs:
                 raise self._give_up(answer)
         return answered.result()
 
-    async def run_own(self, work: Callable[[Transaction], T] | Alone[T], /) -> T:
+    async def run_own(self, work: Callable[[Transaction], T] | ExclusiveJob[T], /) -> T:
         """Run a use case of the server itself."""
         return await self.run(Turn.OWN, "", work)
 
@@ -149,7 +149,7 @@ class Jobs:
         """Return a function that runs use cases of a caller of the operator API."""
         return partial(self.run, Turn.CALLERS, caller)
 
-    def post(self, work: Callable[[Transaction], T] | Alone[T]) -> "Future[T]":
+    def post(self, work: Callable[[Transaction], T] | ExclusiveJob[T]) -> "Future[T]":
         """Queue a use case of the server itself; return its future without waiting."""
         return self._put(Turn.OWN, "", work)
 
@@ -229,7 +229,7 @@ class Jobs:
             return _too_slow()
         return Uncertain(f"the database is too slow to answer; {RETRY_ADVICE}")
 
-    def _put(self, turn: Turn, who: str, work: Callable[[Transaction], T] | Alone[T]) -> "Future[T]":
+    def _put(self, turn: Turn, who: str, work: Callable[[Transaction], T] | ExclusiveJob[T]) -> "Future[T]":
         answer: Future[T] = Future()
         answer.set_running_or_notify_cancel()
         with self._news:

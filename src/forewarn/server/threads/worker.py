@@ -5,7 +5,7 @@ the open transaction as its argument (`Batches.run_jobs`). A job that raises is 
 block of the batch ends, the batch commits and everything in it is durable. Then the worker runs the effects
 that jobs registered with `tx.after_commit`, applies the changes to the boards, and answers the callers. An
 answer of 200 or 202 therefore always follows the commit. Between batches the engine does the work that is
-due. The engine and the jobs marked `Alone` also commit through `Batches.transact`. The times of the guests'
+due. The engine and each `ExclusiveJob` also commit through `Batches.transact`. The times of the guests'
 last polls are saved separately (`Store.save_activity`).
 
 Two others write to the store: the start before the worker runs (migration, service time, a restored backup,
@@ -22,7 +22,7 @@ from forewarn.clock import ScaledClock, monotonic
 from forewarn.control.board_feed import BoardFeed
 from forewarn.control.engine.engine import Engine, Stuck
 from forewarn.control.idempotent_calls import IdempotentCalls
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core.errors import RETRY_ADVICE, Unavailable, Uncertain
 from forewarn.server.threads.batches import Batches, Outcome
 from forewarn.server.threads.jobs import Job, Jobs, Turn
@@ -193,7 +193,9 @@ class Worker:
         return len(outcomes)
 
     def _run_jobs(self, jobs: Sequence[Job]) -> list[Outcome]:
-        if isinstance(jobs[0].work, Alone):  # it is the only job; `do` turns its exception into its outcome
+        if isinstance(
+            jobs[0].work, ExclusiveJob
+        ):  # it is the only job; `do` turns its exception into its outcome
             return [Outcome(jobs[0].work.work(self._batches.transact))]
         until = monotonic() + LONGEST_BATCH
 
@@ -202,7 +204,9 @@ class Worker:
             return guest_waits or monotonic() > until
 
         prefetches = [job.prefetch for job in jobs if job.prefetch is not None]
-        work = [job.work for job in jobs if not isinstance(job.work, Alone)]  # `Jobs.take` mixes in none
+        work = [
+            job.work for job in jobs if not isinstance(job.work, ExclusiveJob)
+        ]  # `Jobs.take` mixes in none
         return self._batches.run_jobs(work, prefetches=prefetches, enough=enough)
 
     def catch_up(self) -> None:

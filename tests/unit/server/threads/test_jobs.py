@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core.errors import Unavailable, Uncertain
 from forewarn.server.threads import jobs as threads_jobs
 from forewarn.server.threads.jobs import GUESTS_ACTIVE, LONGEST_WAIT, FollowUp, Job, Jobs, Turn
@@ -47,7 +47,7 @@ def waiting(jobs: Jobs, *whose: str) -> Iterator[None]:
 def answer(job: Job) -> str:
     """Run a job without a transaction, which these jobs do not use."""
     given: Any = None
-    work: Callable[[Any], str] = job.work.work if isinstance(job.work, Alone) else job.work
+    work: Callable[[Any], str] = job.work.work if isinstance(job.work, ExclusiveJob) else job.work
     return work(given)
 
 
@@ -154,7 +154,7 @@ def test_while_guests_call_their_jobs_share_a_batch_and_other_jobs_do_not() -> N
 def test_a_job_marked_alone_is_taken_alone_in_its_turn() -> None:
     jobs = Jobs()
     jobs.post(lambda _: "before")
-    jobs.post(Alone(lambda _: "alone"))
+    jobs.post(ExclusiveJob(lambda _: "alone"))
     jobs.post(lambda _: "after")
     assert [together(jobs, 9) for _ in range(3)] == [["before"], ["alone"], ["after"]]
 
@@ -216,7 +216,7 @@ def test_a_job_that_was_taken_and_returned_can_be_withdrawn() -> None:
     jobs = Jobs(waited=slow)
 
     async def refused() -> Unavailable:
-        asked = asyncio.ensure_future(jobs.run_for("a")(Alone(lambda _: "done")))
+        asked = asyncio.ensure_future(jobs.run_for("a")(ExclusiveJob(lambda _: "done")))
         await asyncio.sleep(0)
         jobs.post(lambda _: "before")
         assert together(jobs, 2) == ["before"]

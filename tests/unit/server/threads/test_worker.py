@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from forewarn.control.engine.engine import Stuck
-from forewarn.control.use_case import Alone
+from forewarn.control.use_case import ExclusiveJob
 from forewarn.core.errors import ForewarnError, Invalid, Unavailable, Uncertain
 from forewarn.server.threads import worker
 from forewarn.server.threads.batches import Batches
@@ -49,7 +49,7 @@ class Saved:
 def done_by(job: Job) -> object:
     """Run a job like the worker, without a transaction, which these use cases do not use."""
     tx: Any = None
-    assert not isinstance(job.work, Alone)
+    assert not isinstance(job.work, ExclusiveJob)
     return job.work(tx)
 
 

@@ -1,4 +1,4 @@
-"""Whether a group's guests listen: the first poll enables notice, a day without polls disables it.
+"""Whether a group is enabled: its first poll enables it, a day without polls disables it.
 
 Only time in which the server could receive polls counts.
 """

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from forewarn.core.basic_types import GroupName, Kind
-from forewarn.core.guests import listening
-from forewarn.core.guests.listening import MOST_ABSENCES, SHORTEST_PRESENCE
+from forewarn.core.guests import enablement
+from forewarn.core.guests.enablement import MOST_ABSENCES, SHORTEST_PRESENCE
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.policy import Policy
 from tests.unit.slices import HOUR, MINUTE, NOON, SECOND, Fleet, machine
@@ -26,23 +26,23 @@ def away(begins: timedelta, ends: timedelta) -> Absence:
 def test_the_first_poll_enables_a_group_and_the_next_changes_nothing() -> None:
     fleet = Fleet(machine("web-0"), silent=["web"])
     slow = Policy(enable_delay=2 * MINUTE)
-    group = listening.enable(fleet.draft, fleet.draft.groups[WEB], policy=slow)
+    group = enablement.enable(fleet.draft, fleet.draft.groups[WEB], policy=slow)
     assert (group.enabled_at, group.ready_at) == (NOON, NOON + 2 * MINUTE)
-    assert listening.enable(fleet.draft, group, policy=slow) is group
+    assert enablement.enable(fleet.draft, group, policy=slow) is group
     assert fleet.history(Kind.GROUP_ENABLED) == [""]
 
 
 def test_the_next_poll_enables_a_disabled_group() -> None:
     fleet = Fleet(machine("web-0"))
-    silent = listening.disable(fleet.draft, fleet.draft.groups[WEB], policy=POLICY)
+    silent = enablement.disable(fleet.draft, fleet.draft.groups[WEB], policy=POLICY)
     assert (silent.enabled, silent.ready_at) == (False, None)
     assert fleet.history(Kind.GROUP_DISABLED) == ["no poll for 1 day, 0:00:00"]
-    assert listening.enable(fleet.draft, silent, policy=POLICY).enabled
+    assert enablement.enable(fleet.draft, silent, policy=POLICY).enabled
 
 
 def test_without_absences_a_group_is_idle_after_a_day() -> None:
-    assert listening.idle_at(NOON, (), policy=POLICY) == NOON + DAY
-    assert listening.idle_cutoff(NOON + DAY, (), policy=POLICY) == NOON
+    assert enablement.idle_at(NOON, (), policy=POLICY) == NOON + DAY
+    assert enablement.idle_cutoff(NOON + DAY, (), policy=POLICY) == NOON
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_without_absences_a_group_is_idle_after_a_day() -> None:
     ids=["long", "several", "begun before", "over before", "afterwards"],
 )
 def test_an_absence_does_not_count_as_idle_time(absences: list[Absence], later: timedelta) -> None:
-    assert listening.idle_at(NOON, absences, policy=POLICY) == NOON + DAY + later
+    assert enablement.idle_at(NOON, absences, policy=POLICY) == NOON + DAY + later
 
 
 def test_an_absence_moves_the_required_last_activity_back() -> None:
     absences = [away(HOUR, 3 * HOUR), away(5 * HOUR, 29 * HOUR)]
-    assert listening.idle_cutoff(NOON + DAY + 26 * HOUR, absences, policy=POLICY) == NOON
+    assert enablement.idle_cutoff(NOON + DAY + 26 * HOUR, absences, policy=POLICY) == NOON
     long_ago = [away(-2 * HOUR, -HOUR)]
-    assert listening.idle_cutoff(NOON + DAY, long_ago, policy=POLICY) == NOON
+    assert enablement.idle_cutoff(NOON + DAY, long_ago, policy=POLICY) == NOON
 
 
 spans = st.integers(1, 40 * 3600).map(lambda seconds: timedelta(seconds=seconds))
@@ -86,14 +86,14 @@ def test_a_group_becomes_idle_exactly_at_the_forecast_time(
 ) -> None:
     last_active = NOON + active
     now = max([last_active, *(absence.until for absence in absences)]) + passed
-    due = listening.idle_at(last_active, absences, policy=POLICY)
-    assert (due <= now) == (last_active <= listening.idle_cutoff(now, absences, policy=POLICY))
+    due = enablement.idle_at(last_active, absences, policy=POLICY)
+    assert (due <= now) == (last_active <= enablement.idle_cutoff(now, absences, policy=POLICY))
 
 
 def kept(absences: list[Absence]) -> tuple[Absence, ...]:
     found: tuple[Absence, ...] = ()
     for absence in absences:
-        found = listening.add_absence(found, absence, policy=POLICY)
+        found = enablement.add_absence(found, absence, policy=POLICY)
     return found
 
 
@@ -110,7 +110,7 @@ def test_the_kept_absences_give_the_same_forecast_as_all(absences: list[Absence]
         ],
     )
     if far_apart == absences:
-        assert listening.idle_cutoff(now, kept(absences), policy=POLICY) == listening.idle_cutoff(
+        assert enablement.idle_cutoff(now, kept(absences), policy=POLICY) == enablement.idle_cutoff(
             now, absences, policy=POLICY
         )
 
@@ -129,7 +129,7 @@ def test_at_most_a_fixed_number_of_absences_is_kept() -> None:
     found = kept(often)
     assert len(found) == MOST_ABSENCES
     now = often[-1].until
-    assert listening.idle_cutoff(now, found, policy=POLICY) <= listening.idle_cutoff(
+    assert enablement.idle_cutoff(now, found, policy=POLICY) <= enablement.idle_cutoff(
         now, often, policy=POLICY
     )
 
@@ -139,8 +139,8 @@ def test_brief_absences_are_not_merged_and_count_as_idle_time() -> None:
     long = away(3 * MINUTE, 5 * MINUTE)
     found = kept([*brief, long, away(5 * MINUTE + SECOND, 5 * MINUTE + 4 * SECOND)])
     assert found == (*brief, long, away(5 * MINUTE + SECOND, 5 * MINUTE + 4 * SECOND))
-    assert listening.idle_at(NOON, found, policy=POLICY) == NOON + DAY + 2 * MINUTE
-    assert listening.idle_cutoff(NOON + DAY + 2 * MINUTE, found, policy=POLICY) == NOON
+    assert enablement.idle_at(NOON, found, policy=POLICY) == NOON + DAY + 2 * MINUTE
+    assert enablement.idle_cutoff(NOON + DAY + 2 * MINUTE, found, policy=POLICY) == NOON
 
 
 def test_only_the_latest_brief_absences_are_kept() -> None:
