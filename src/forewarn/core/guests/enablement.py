@@ -12,6 +12,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.clock_slew import Absence
 from forewarn.core.model.group import Group
 from forewarn.core.policy import Policy
+from forewarn.core.time_formats import format_span
 
 # If the server is back for less than this between two absences, they count as one.
 SHORTEST_PRESENCE = timedelta(minutes=1)
@@ -29,8 +30,8 @@ def enable(draft: Draft, group: Group, *, policy: Policy) -> Group:
 
 
 def disable(draft: Draft, group: Group, *, policy: Policy) -> Group:
-    """Disable notice for a group; its next poll enables it again."""
-    draft.record(Kind.GROUP_DISABLED, group, reason=f"no poll for {policy.idle_after}")
+    """Disable a group; its next poll enables it again."""
+    draft.record(Kind.GROUP_DISABLED, group, reason=f"no poll for {format_span(policy.idle_after)}")
     return draft.put_group(replace(group, enabled_at=None, ready_at=None))
 
 

@@ -36,7 +36,7 @@ def test_the_next_poll_enables_a_disabled_group() -> None:
     fleet = Fleet(machine("web-0"))
     silent = enablement.disable(fleet.draft, fleet.draft.groups[WEB], policy=POLICY)
     assert (silent.enabled, silent.ready_at) == (False, None)
-    assert fleet.history(Kind.GROUP_DISABLED) == ["no poll for 1 day, 0:00:00"]
+    assert fleet.history(Kind.GROUP_DISABLED) == ["no poll for 1 d"]
     assert enablement.enable(fleet.draft, silent, policy=POLICY).enabled
 
 
